@@ -1,0 +1,1 @@
+"""The evaluator's core: pure, no client of Kafka, Kubernetes or vSphere."""

@@ -1,0 +1,54 @@
+"""One immutable picture of a site: what every decision is made from. Tables, dumps and the simulator all make one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
+from underhost.schemas.records import NodeHost
+from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the evaluator judges.
+
+    Attributes:
+        host_keys: the host label's key and its aliases: terms on these are judged by the live host.
+        physical_host: `preferred` (placement avoids a shared host) or `required` (it refuses one).
+        drift: report preferences that another feasible node would meet strictly better, too.
+        scheduler_names: pods of these schedulers are placed.
+    """
+
+    host_keys: tuple[str, ...] = ("node.cluster.x-k8s.io/esxi-host", "alpha.cna.vmware.com/host")
+    physical_host: str = "preferred"
+    drift: bool = False
+    scheduler_names: tuple[str, ...] = ("default-scheduler", "underhost")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A site at one moment. Mappings are not changed after construction.
+
+    Attributes:
+        nodes: by name. pods: by `namespace/name`. namespaces: by name. services, budgets: by `namespace/name`.
+        workloads: by `Kind/namespace/name`. vms, hosts: by moref (or name, where an inventory has no ids).
+        clusters: by name. rules: by (cluster, name).
+        node_hosts: by node name, only the nodes that were joined to a VM; see `join.py`.
+        vsphere: whether the site has a vSphere side: only then is an unknown host a finding.
+        offsets: topic to the last offset that is in the picture.
+    """
+
+    site: str = "default"
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    services: Mapping[str, Service] = field(default_factory=dict)
+    workloads: Mapping[str, Workload] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    vms: Mapping[str, Vm] = field(default_factory=dict)
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
+    rules: Mapping[tuple[str, str], DrsRule] = field(default_factory=dict)
+    node_hosts: Mapping[str, NodeHost] = field(default_factory=dict)
+    vsphere: bool = False
+    offsets: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,61 @@
+"""What the sinks need of a cluster, and what deciders and sinks are: real clients, the simulated site and fakes fit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.schemas.records import Action, Outcome
+from underhost.schemas.vsphere import DrsRule
+
+
+class KubernetesWriter(Protocol):
+    """Writes to one Kubernetes cluster. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
+
+    async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
+        """The live node: (uid, labels, field manager by label key)."""
+
+    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
+        """Make the node carry these labels (None removes one), as field manager `underhost`. Conflict: another uid."""
+
+    async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
+        """The live pod: (uid, node name, "" while it is not bound)."""
+
+    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind the pod, with its uid as a precondition. Conflict: bound already, or another uid."""
+
+
+class DrsWriter(Protocol):
+    """Edits the VM-VM rules of vSphere clusters. Methods raise Refused, Conflict, Gone or Unreachable."""
+
+    async def rules(self, cluster: str) -> Sequence[DrsRule]:
+        """Every rule of the cluster as the server holds it now (rules of other kinds have type `other`)."""
+
+    async def add_rule(self, cluster: str, rule: DrsRule) -> None:
+        """Add a rule, enabled. Conflict: the name is taken."""
+
+    async def edit_rule(self, cluster: str, rule: DrsRule) -> None:
+        """Change members or flags in place; `rule.key` names it. Gone: no such rule."""
+
+    async def remove_rule(self, cluster: str, rule: DrsRule) -> None:
+        """Remove the rule with this key."""
+
+
+class Decider(Protocol):
+    """Turns a snapshot into commands; level-triggered, so a lost command is ordered again."""
+
+    kind: str
+
+    def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
+        """The commands that are missing. `now` is monotonic seconds; pure but for the memory of what was ordered."""
+
+    def observe(self, outcome: Outcome, now: float) -> None:
+        """What became of a command of this kind."""
+
+
+class Sink(Protocol):
+    """Carries out commands of one kind, each idempotent: reads first, writes once, and says what happened."""
+
+    kind: str
+
+    async def apply(self, action: Action) -> Outcome:
+        """Never raises for what a cluster can answer: a refusal is an outcome with its reason."""

@@ -1,0 +1,1 @@
+"""The scheduling rules, one file each, named by the upstream plugin."""

@@ -1,0 +1,1 @@
+"""Sinks: decision to one idempotent write, dry-run unless enabled by name."""

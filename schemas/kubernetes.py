@@ -1,0 +1,260 @@
+"""Kubernetes objects: only the fields that the rules read, in the API's own JSON shape.
+
+The same structs decode a kubectl dump, an API answer and a record of a change topic (unknown fields are dropped), and
+encode the trimmed object that travels. Parts with many equal copies (labels, affinity, ...) stay raw JSON: equal bytes
+mean equal meaning, so each distinct value is parsed once, by whoever reads it.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+EMPTY_OBJECT = Raw(b"{}")
+EMPTY_LIST = Raw(b"[]")
+
+
+class _Object(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Base: frozen, camelCase on the wire, defaults left out."""
+
+
+class OwnerReference(_Object, frozen=True):
+    """metadata.ownerReferences[]."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool | None = None
+
+
+class Annotations(_Object, frozen=True):
+    """The few annotations that are read."""
+
+    mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
+
+
+class Metadata(_Object, frozen=True):
+    """metadata. `labels` is raw JSON: an object of strings, or null."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: Raw = EMPTY_OBJECT
+    annotations: Annotations | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class Condition(_Object, frozen=True):
+    """status.conditions[], without the times that change at every heartbeat."""
+
+    type: str
+    status: str = ""
+    reason: str | None = None
+
+
+# ---------------------------------------------------------------------------------------------------------- nodes
+class NodeSpec(_Object, frozen=True):
+    """Node spec. `taints` is raw: a list of {key, value, effect, timeAdded}, or null."""
+
+    provider_id: str = field(default="", name="providerID")
+    unschedulable: bool = False
+    taints: Raw = EMPTY_LIST
+
+
+class NodeAddress(_Object, frozen=True):
+    """status.addresses[]."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeSystemInfo(_Object, frozen=True):
+    """status.nodeInfo."""
+
+    system_uuid: str = field(default="", name="systemUUID")
+
+
+class NodeStatus(_Object, frozen=True):
+    """Node status. `allocatable` is raw: resource name to quantity. `images` is raw: a list of {names, sizeBytes}."""
+
+    allocatable: Raw = EMPTY_OBJECT
+    images: Raw = EMPTY_LIST
+    addresses: list[NodeAddress] | None = None
+    conditions: list[Condition] | None = None
+    node_info: NodeSystemInfo | None = None
+
+
+class Node(_Object, frozen=True):
+    """v1 Node."""
+
+    metadata: Metadata
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+# ----------------------------------------------------------------------------------------------------------- pods
+class ContainerPort(_Object, frozen=True):
+    """containers[].ports[]."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(_Object, frozen=True):
+    """containers[] and initContainers[]. `resources` is raw: {requests, limits}."""
+
+    name: str = ""
+    image: str = ""
+    resources: Raw = EMPTY_OBJECT
+    ports: list[ContainerPort] | None = None
+    restart_policy: str | None = None
+
+
+class SchedulingGate(_Object, frozen=True):
+    """spec.schedulingGates[]."""
+
+    name: str
+
+
+class PodSpec(_Object, frozen=True):
+    """Pod spec. The raw parts are in the API's shape."""
+
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: Raw = EMPTY_OBJECT
+    resources: Raw = EMPTY_OBJECT
+    affinity: Raw = EMPTY_OBJECT
+    node_selector: Raw = EMPTY_OBJECT
+    tolerations: Raw = EMPTY_LIST
+    topology_spread_constraints: Raw = EMPTY_LIST
+    volumes: Raw = EMPTY_LIST
+    scheduling_gates: list[SchedulingGate] | None = None
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    host_network: bool = False
+
+
+class ContainerStatus(_Object, frozen=True):
+    """status.containerStatuses[]: what an in-place resize reads."""
+
+    name: str = ""
+    allocated_resources: Raw = EMPTY_OBJECT
+    resources: Raw = EMPTY_OBJECT
+
+
+class PodStatus(_Object, frozen=True):
+    """Pod status."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(_Object, frozen=True):
+    """v1 Pod."""
+
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+# --------------------------------------------------------------------------------------------------------- others
+class Namespace(_Object, frozen=True):
+    """v1 Namespace."""
+
+    metadata: Metadata
+
+
+class ServiceSpec(_Object, frozen=True):
+    """Service spec: `selector` is raw, an object of strings, or null."""
+
+    selector: Raw = EMPTY_OBJECT
+
+
+class Service(_Object, frozen=True):
+    """v1 Service."""
+
+    metadata: Metadata
+    spec: ServiceSpec = ServiceSpec()
+
+
+class WorkloadSpec(_Object, frozen=True):
+    """What is read of a ReplicaSet, StatefulSet, Deployment, Job, ReplicationController or VMIRS.
+
+    `selector` is raw (a LabelSelector; a plain map for a ReplicationController). `parallelism` is a Job's.
+    """
+
+    replicas: int | None = None
+    parallelism: int | None = None
+    selector: Raw = EMPTY_OBJECT
+
+
+class Workload(_Object, frozen=True):
+    """An owner of pods; `kind` tells which."""
+
+    kind: str
+    metadata: Metadata
+    api_version: str = ""
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class BudgetSpec(_Object, frozen=True):
+    """PodDisruptionBudget spec. `selector` is raw; null and {} differ."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: Raw = Raw(b"null")
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class BudgetStatus(_Object, frozen=True):
+    """PodDisruptionBudget status, as the disruption controller wrote it."""
+
+    observed_generation: int = 0
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+
+
+class Budget(_Object, frozen=True):
+    """policy PodDisruptionBudget (`apiVersion` matters: an empty selector means all pods in v1, none in v1beta1)."""
+
+    metadata: Metadata
+    api_version: str = "policy/v1"
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+KubernetesObject = Node | Pod | Namespace | Service | Workload | Budget
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+
+
+def decode(data: bytes | Raw, type_: type[T]) -> T:
+    """The object in `data`. Raises msgspec.ValidationError or msgspec.DecodeError."""
+    decoder = _decoders.get(type_)
+    if decoder is None:
+        decoder = _decoders[type_] = msgspec.json.Decoder(type_)
+    value: T = decoder.decode(data)
+    return value
+
+
+def encode(value: Struct) -> bytes:
+    """The trimmed object as JSON, keys in the order of the struct: equal objects give equal bytes."""
+    return _encoder.encode(value)

@@ -1,0 +1,124 @@
+"""The derived records: what the agents publish. State records are in `kubernetes.py` and `vsphere.py`.
+
+Events are past tense, commands imperative; frozen, primitives only. camelCase on the wire.
+"""
+
+from msgspec import Struct
+
+
+class _Record(Struct, frozen=True, rename="camel"):
+    """Base: frozen, camelCase on the wire."""
+
+
+class Listed(_Record, frozen=True):
+    """A source has finished its first list: nothing is decided for a site before every source has.
+
+    `epoch` is the start of the watcher's run in milliseconds since 1970; `count` the number of objects listed.
+    """
+
+    epoch: int
+    count: int
+
+
+class NodeHost(_Record, frozen=True):
+    """Where a node's VM runs. `vm` and `host` are morefs; `joined_by` is providerID, systemUUID, name or hostname.
+
+    `host` is "" while the VM's host is unknown. `since` is RFC 3339.
+    """
+
+    node: str
+    vm: str
+    host: str
+    host_name: str
+    joined_by: str
+    since: str = ""
+
+
+class Placement(_Record, frozen=True):
+    """A decision for one pending pod; for a pod of our scheduler it is also the order to bind.
+
+    `node` is None while the pod waits; `failed` then counts nodes by reason. `snapshot` names the offsets decided from.
+    """
+
+    pod: str
+    uid: str
+    node: str | None
+    total: int | None
+    physical_conflicts: int
+    failed: dict[str, int]
+    snapshot: dict[str, int]
+
+
+class Domain(_Record, frozen=True):
+    """A topology domain: a key and its value."""
+
+    key: str
+    value: str
+
+
+class Finding(_Record, frozen=True, omit_defaults=True):
+    """Something wrong now. contract.md (`underhost check`) defines each severity; docs/rules.md lists the rules.
+
+    `pod` is the smallest name of the group and `peers` the rest, sorted; lint names `object` and `field` instead.
+    """
+
+    id: str
+    severity: str
+    rule: str
+    reason: str
+    message: str
+    pod: str | None = None
+    node: str | None = None
+    peers: list[str] = []
+    domain: Domain | None = None
+    source: str | None = None
+    pods: int | None = None
+    object: str | None = None
+    field: str | None = None
+
+
+class FindingEvent(_Record, frozen=True, omit_defaults=True):
+    """A record of `violations`: a finding with its life. `state` is opened, updated or resolved; times RFC 3339."""
+
+    id: str
+    state: str
+    site: str
+    severity: str
+    rule: str
+    reason: str
+    message: str
+    first_seen: str
+    updated_at: str
+    snapshot: dict[str, int]
+    pod: str | None = None
+    node: str | None = None
+    peers: list[str] = []
+    domain: Domain | None = None
+    source: str | None = None
+    pods: int | None = None
+
+
+class Action(_Record, frozen=True):
+    """A command to a sink. `kind` is label, bind, drs-rule, evict or event; `target` names one object.
+
+    Targets: label `node/NAME`; bind `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`. `desired` by kind: label
+    {"uid", "labels": {key: value | null}}; bind {"uid", "node"}; drs-rule {"cluster", "type", "vms", "mandatory"} or {}
+    to remove it. `because` is one line for a person; `id` is stable for equal (kind, target, desired, snapshot).
+    """
+
+    id: str
+    kind: str
+    target: str
+    desired: dict[str, object]
+    because: str
+    snapshot: dict[str, int]
+
+
+class Outcome(_Record, frozen=True):
+    """What a sink did with an action: applied, dry-run, noop, refused or failed, with the reason."""
+
+    id: str
+    kind: str
+    target: str
+    result: str
+    reason: str

@@ -1,0 +1,112 @@
+"""The one table of topics: name, clean-up, key, record, who writes and who reads. A topic is spelled nowhere else."""
+
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas import records, vsphere
+
+PREFIX = "underhost."
+PARTITIONS = 8
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A Kafka topic.
+
+    Attributes:
+        short: the name without the prefix, also the event type (`underhost.NAME.v1`).
+        cleanup: compact or delete.
+        key: what the key names, for the docs.
+        record: the struct of a value; None where values are raw bytes.
+        source: the source whose `listed` marker the topic carries: kubernetes, vsphere or None.
+        kinds: kinds of the keys, by the record each holds, where a topic has keys of objects.
+    """
+
+    short: str
+    cleanup: str
+    key: str
+    record: type[Struct] | None
+    producer: str
+    consumers: tuple[str, ...]
+    doc: str
+    source: str | None = None
+    kinds: dict[str, type[Struct]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The full name: `underhost.NAME`."""
+        return PREFIX + self.short
+
+    @property
+    def event_type(self) -> str:
+        """The CloudEvents type."""
+        return f"{PREFIX}{self.short}.v1"
+
+    @property
+    def config(self) -> dict[str, str]:
+        """Kafka's topic configuration. Compaction waits a day, so that the last day can be replayed."""
+        if self.cleanup == "compact":
+            return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(DAY_MS)}
+        return {"cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
+
+
+def _state(short: str, source: str, doc: str, **kinds: type[Struct]) -> Topic:
+    by_kind = {kind.replace("_", "-"): record for kind, record in kinds.items()}
+    return Topic(short, "compact", "object", next(iter(by_kind.values())), source, ("tables",), doc, source, by_kind)
+
+
+NODES = _state("nodes", "kubernetes", "Nodes.", node=k8s.Node)
+PODS = _state("pods", "kubernetes", "Pods.", pod=k8s.Pod)
+NAMESPACES = _state("namespaces", "kubernetes", "Namespaces: their labels.", namespace=k8s.Namespace)
+SERVICES = _state("services", "kubernetes", "Services: their selectors.", service=k8s.Service)
+WORKLOADS = _state(
+    "workloads",
+    "kubernetes",
+    "Owners of pods: replicas and selector.",
+    replicaset=k8s.Workload,
+    statefulset=k8s.Workload,
+    deployment=k8s.Workload,
+    job=k8s.Workload,
+    replicationcontroller=k8s.Workload,
+    virtualmachineinstancereplicaset=k8s.Workload,
+)
+BUDGETS = _state("disruption-budgets", "kubernetes", "PodDisruptionBudgets.", poddisruptionbudget=k8s.Budget)
+VMS = _state("vms", "vsphere", "Virtual machines and the host each runs on.", vm=vsphere.Vm)
+HOSTS = _state("hosts", "vsphere", "ESXi hosts.", host=vsphere.Host)
+DRS_RULES = _state(
+    "drs-rules",
+    "vsphere",
+    "DRS rules as vCenter holds them, and the clusters they belong to.",
+    drs_rule=vsphere.DrsRule,
+    cluster=vsphere.Cluster,
+)
+NODE_HOSTS = Topic(
+    "node-hosts", "compact", "node", records.NodeHost, "topology", ("labeller", "web"), "Which host each node runs on."
+)
+PLACEMENTS = Topic(
+    "placements", "delete", "pod", records.Placement, "evaluator", ("binder", "web"), "Decisions for pending pods."
+)
+VIOLATIONS = Topic(
+    "violations",
+    "compact",
+    "finding",
+    records.FindingEvent,
+    "evaluator",
+    ("alerting", "web"),
+    "Findings of every severity as they open, change and resolve.",
+)
+ACTIONS = Topic(
+    "actions", "delete", "target", records.Action, "labeller, DRS translator", ("sinks",), "Commands to the sinks."
+)
+OUTCOMES = Topic("outcomes", "delete", "target", records.Outcome, "sinks", ("deciders", "web"), "What the sinks did.")
+DEAD_LETTERS = Topic(
+    "dead-letters", "delete", "origin's", None, "every stage", ("operators",), "Records that could not be processed."
+)
+
+SOURCE_TOPICS = (NODES, PODS, NAMESPACES, SERVICES, WORKLOADS, BUDGETS, VMS, HOSTS, DRS_RULES)
+TOPICS = (*SOURCE_TOPICS, NODE_HOSTS, PLACEMENTS, VIOLATIONS, ACTIONS, OUTCOMES, DEAD_LETTERS)
+BY_NAME = {topic.name: topic for topic in TOPICS}
+KUBERNETES_TOPICS = tuple(topic for topic in SOURCE_TOPICS if topic.source == "kubernetes")
+VSPHERE_TOPICS = tuple(topic for topic in SOURCE_TOPICS if topic.source == "vsphere")

@@ -1,0 +1,1 @@
+"""The embedded default: a durable, single-process Faust transport on SQLite."""

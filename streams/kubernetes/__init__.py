@@ -1,0 +1,1 @@
+"""Kubernetes: connection, list and watch, change records."""

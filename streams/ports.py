@@ -1,0 +1,64 @@
+"""What the streams offer to the rest, as protocols: two transports and the tests' fakes implement them."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from underhost.schemas.topics import Topic
+
+
+class Outgoing(NamedTuple):
+    """A record to publish. `value` None is a tombstone. `headers` are added to the CloudEvents ones.
+
+    `event_id` is the CloudEvents id; a state record's is `UID/resourceVersion`.
+    """
+
+    topic: Topic
+    key: str
+    value: bytes | None
+    event_id: str
+    headers: Mapping[str, bytes] = {}
+
+
+class Record(NamedTuple):
+    """A record read back. `timestamp` is in milliseconds since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class Publisher(Protocol):
+    """Keyed, ordered, acknowledged sends: the partition is chosen from the key's site."""
+
+    async def publish(self, *records: Outgoing) -> None:
+        """Send in order and return once every record is acknowledged. Raises Unreachable."""
+
+
+class TopicReader(Protocol):
+    """Reads topics without a consumer group: for watchers that restart, and for operators' commands."""
+
+    async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
+        """The live records of a site in a compacted topic, by key, as of now."""
+
+    def follow(self, topics: Iterable[Topic], *, from_beginning: bool = False) -> AsyncIterator[Record]:
+        """Records of all partitions as they arrive, for ever; first all that are there, if asked."""
+
+    def history(self, topics: Iterable[Topic]) -> AsyncIterator[Record]:
+        """Every record that is there now, in order per partition; then it ends."""
+
+    async def close(self) -> None:
+        """Release connections."""
+
+
+class Source(Protocol):
+    """A watcher of one site: list, mark as listed, then publish changes until it is cancelled."""
+
+    name: str
+    epoch: int
+
+    async def run(self) -> None:
+        """Runs until cancelled; retries for ever after the first success. Raises BackendError before that."""

@@ -1,0 +1,188 @@
+"""Configuration: a YAML file, then `UNDERHOST_KAFKA__BOOTSTRAP_SERVERS`-style environment, then flags.
+
+One frozen model, read once; unknown keys are refused and all faults are reported at once.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.alias_generators import to_camel
+from underhost.schemas.errors import InputError
+
+ENV_PREFIX = "UNDERHOST_"
+CAPV_HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, hide_input_in_errors=True
+    )
+
+
+class KafkaSettings(_Group):
+    """Where the topics live: Apache Kafka, or the embedded default (one process, durable)."""
+
+    bootstrap_servers: str | None = None
+    embedded: Path = Path("underhost.db")
+    """File of the embedded log, used when no bootstrap servers are given."""
+    partitions: int = Field(8, ge=1, le=1024)
+    """Partitions of every topic; a start against topics with another count is refused."""
+    replication_factor: int = Field(1, ge=1, le=16)
+    session_timeout: float = Field(10.0, ge=1)
+    """Seconds after which a dead worker's partitions move; Faust's default of 60 would be the length of an outage."""
+
+
+class KubernetesSettings(_Group):
+    """The Kubernetes cluster of the site: a live one, dumps in files, or the simulated one."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    files: tuple[Path, ...] = ()
+    simulated: str | None = None
+
+
+class VSphereSettings(_Group):
+    """The vCenter under the cluster; absent when nothing is given."""
+
+    url: str | None = None
+    username: str | None = None
+    password_file: Path | None = None
+    password: SecretStr | None = None
+    """Only from the environment (UNDERHOST_VSPHERE__PASSWORD); a file is re-read when the password is rotated."""
+    ca_file: Path | None = None
+    clusters: tuple[str, ...] = ()
+    """vSphere clusters to watch; empty means all that hold a node's VM."""
+    insecure: bool = False
+    """Skip the check of the certificate; never set for anybody by default, loopback included."""
+    inventory: Path | None = None
+    simulated: str | None = None
+    poll_interval: float = Field(30.0, gt=0)
+    """Seconds between re-reads of rules and maintenance mode, which vCenter does not announce."""
+
+    @property
+    def configured(self) -> bool:
+        """Whether the site has a vSphere side at all."""
+        return bool(self.url or self.inventory or self.simulated)
+
+
+class DerivedLabel(_Group):
+    """A further node label taken from the host: `from` names the entry of the host's labels."""
+
+    key: str
+    source: str = Field(alias="from")
+
+
+class HostLabelSettings(_Group):
+    """The node label that carries the physical host."""
+
+    key: str = CAPV_HOST_KEY
+    mode: Literal["own", "observe", "auto"] = "auto"
+    aliases: tuple[str, ...] = ("alpha.cna.vmware.com/host",)
+    derived: tuple[DerivedLabel, ...] = ()
+
+
+class SinkSettings(_Group):
+    """Which sinks may write; every other one is a dry run."""
+
+    labels: bool = False
+    bindings: bool = False
+    drs_rules: bool = False
+    evictions: bool = False
+
+
+class WebSettings(_Group):
+    """The HTTP listener."""
+
+    listen: str = "127.0.0.1:8080"
+
+
+class Settings(_Group):
+    """Everything a worker needs to know, read once at its start."""
+
+    api_version: Literal["underhost/v1"] = "underhost/v1"
+    kind: Literal["Config"] = "Config"
+    site: str = Field("default", pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+    kafka: KafkaSettings = KafkaSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    vsphere: VSphereSettings = VSphereSettings()
+    host_label: HostLabelSettings = HostLabelSettings()
+    physical_host: Literal["preferred", "required"] = "preferred"
+    sinks: SinkSettings = SinkSettings()
+    web: WebSettings = WebSettings()
+
+
+def load(
+    path: Path | None = None, flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
+    """The settings of file, environment and flags, each overriding the one before.
+
+    `flags` is nested like the model, in snake_case, without the flags that were not given.
+    Raises InputError that names every fault by its place.
+    """
+    tree: dict[str, Any] = {}
+    if path is not None:
+        _merge(tree, _camel_keys(_read(path)))
+    _merge(tree, _camel_keys(_from_environment(os.environ if environ is None else environ)))
+    _merge(tree, _camel_keys(dict(flags or {})))
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        where = str(path) if path is not None else "configuration"
+        raise InputError(*(_fault(where, dict(item)) for item in error.errors())) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: a mapping is expected, this is a {type(tree).__name__}")
+    return tree
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """`UNDERHOST_A_B__C_D=v` as {a_b: {c_d: v}}; lists are split at commas."""
+    tree: dict[str, Any] = {}
+    for name in sorted(environ):
+        if not name.startswith(ENV_PREFIX):
+            continue
+        parts = name[len(ENV_PREFIX) :].lower().split("__")
+        here = tree
+        for part in parts[:-1]:
+            here = here.setdefault(part, {})
+        value: Any = environ[name]
+        if parts[-1] in {"files", "clusters", "aliases"}:
+            value = [item for item in value.split(",") if item]
+        here[parts[-1]] = value
+    return tree
+
+
+def _camel_keys(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {to_camel(key) if "_" in str(key) else key: _camel_keys(value) for key, value in tree.items()}
+    return tree
+
+
+def _merge(into: dict[str, Any], tree: Mapping[str, Any]) -> None:
+    for key, value in tree.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _fault(where: str, item: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in item["loc"])
+    message = "unknown key" if item["type"] == "extra_forbidden" else str(item["msg"])
+    return f"{where}: {place}: {message}"

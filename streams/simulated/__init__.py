@@ -1,0 +1,1 @@
+"""A Kubernetes and a vSphere cluster in memory, publishing the same change events."""

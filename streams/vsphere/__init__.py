@@ -1,0 +1,1 @@
+"""vSphere: connection, PropertyCollector, change records."""
