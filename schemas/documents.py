@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+
 from underhost.schemas.records import Finding
 
 API_VERSION = "underhost/v1"

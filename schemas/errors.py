@@ -41,7 +41,7 @@ class Unreachable(BackendError):
 
 
 class Refused(BackendError):
-    """The backend answered and said no (password, certificate, permission, validation): retrying as is will not help."""
+    """The backend said no (password, certificate, permission, validation): retrying as is will not help."""
 
 
 class Gone(UnderhostError):

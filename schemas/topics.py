@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas import records, vsphere
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
+
 from underhost.schemas.errors import InputError
 
 ENV_PREFIX = "UNDERHOST_"
@@ -29,10 +30,10 @@ class KafkaSettings(_Group):
     bootstrap_servers: str | None = None
     embedded: Path = Path("underhost.db")
     """File of the embedded log, used when no bootstrap servers are given."""
-    partitions: int = Field(8, ge=1, le=1024)
+    partitions: int = Field(default=8, ge=1, le=1024)
     """Partitions of every topic; a start against topics with another count is refused."""
-    replication_factor: int = Field(1, ge=1, le=16)
-    session_timeout: float = Field(10.0, ge=1)
+    replication_factor: int = Field(default=1, ge=1, le=16)
+    session_timeout: float = Field(default=10.0, ge=1)
     """Seconds after which a dead worker's partitions move; Faust's default of 60 would be the length of an outage."""
 
 
@@ -60,7 +61,7 @@ class VSphereSettings(_Group):
     """Skip the check of the certificate; never set for anybody by default, loopback included."""
     inventory: Path | None = None
     simulated: str | None = None
-    poll_interval: float = Field(30.0, gt=0)
+    poll_interval: float = Field(default=30.0, gt=0)
     """Seconds between re-reads of rules and maintenance mode, which vCenter does not announce."""
 
     @property
@@ -105,7 +106,7 @@ class Settings(_Group):
 
     api_version: Literal["underhost/v1"] = "underhost/v1"
     kind: Literal["Config"] = "Config"
-    site: str = Field("default", pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+    site: str = Field(default="default", pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
     kafka: KafkaSettings = KafkaSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     vsphere: VSphereSettings = VSphereSettings()

@@ -1,0 +1,70 @@
+# `make` alone lists the targets. Python 3.11 or newer and make are all that `make run` needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CACHE ?= $(or $(UNDERHOST_CACHE),$(HOME)/.cache/underhost)
+ARGS ?=
+.DEFAULT_GOAL := help
+.PHONY: help setup run demo test parts check format types bench parity up down lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.ready ## make .venv with the underhost command in it
+
+# The stamp depends on the locked requirements and the packaging: a changed lock is installed at the next target.
+$(VENV)/.ready: requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "underhost needs Python 3.11 or newer (set PYTHON=python3.11)" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked packages into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q schemas streams agents
+	@touch $@
+
+run: setup ## run the pipeline: the demo, or your own site with ARGS="--config FILE"
+	@$(BIN)/underhost $(if $(strip $(ARGS)),run $(ARGS),demo)
+
+demo: setup ## the pipeline on the embedded default over a simulated site, with its story
+	@$(BIN)/underhost demo $(ARGS)
+
+test: setup ## all tests; those against real parts need Go, Maven and a JDK (required with CI=true)
+	@bash tests/real/parts/build.sh "$(CACHE)" > $(VENV)/parts.log \
+	  || { test "$(CI)" != true || exit 1; echo "without the real parts: their tests will be skipped"; }
+	@UNDERHOST_CACHE="$(CACHE)" $(BIN)/pytest $(ARGS)
+
+parts: ## build the real parts of the tests (Kafka, kube-apiserver, KWOK, vcsim) into the cache
+	@bash tests/real/parts/build.sh "$(CACHE)"
+
+check: setup types ## lint, formatting, types and import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/yamllint --strict compose
+
+types: setup # mypy cannot follow an editable install of mapped folders, so it reads a link tree (git-ignored)
+	@mkdir -p build/ns/underhost
+	@for folder in streams agents schemas; do ln -sfn ../../../$$folder build/ns/underhost/$$folder; done
+	@MYPYPATH=build/ns $(BIN)/mypy -p underhost
+
+format: setup ## rewrite the sources in the project's format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: setup ## measure: ratios and memory, each comparison within one run
+	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+parity: setup ## compare the evaluator with the upstream scheduler's plugins (needs Go)
+	@$(BIN)/python tests/oracle/parity.py $(ARGS)
+
+up: ## the compose stack: Kafka, vcsim and the pipeline
+	docker compose -f compose/compose.yaml up --build
+
+down: ## stop the compose stack
+	docker compose -f compose/compose.yaml down
+
+lock: ## resolve the requirements again (needs uv)
+	$(PYTHON) requirements/lock.py
+
+clean: ## remove what the targets made, but not the cache of real parts
+	rm -rf $(VENV) build dist *.egg-info
