@@ -16,17 +16,8 @@ def main() -> None:
     (HERE / "run.in").write_text("\n".join(run) + "\n")
     (HERE / "dev.in").write_text("\n".join([*run, *project["dependency-groups"]["dev"]]) + "\n")
     for name, extra in (("dev", []), ("run", ["-c", "requirements/dev.txt"])):
-        command = [
-            "uv",
-            "pip",
-            "compile",
-            *FLAGS,
-            "--no-emit-find-links",
-            f"requirements/{name}.in",
-            "-o",
-            f"requirements/{name}.txt",
-            *extra,
-        ]
+        files = [f"requirements/{name}.in", "-o", f"requirements/{name}.txt"]
+        command = ["uv", "pip", "compile", *FLAGS, "--no-emit-find-links", *files, *extra]
         subprocess.run(command, cwd=HERE.parent, check=True)
 
 

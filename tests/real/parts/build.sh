@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the real parts that the tests marked `real` run against: build.sh CACHE_DIR
+# Builds the real parts that the tests marked `real` run against: build.sh CACHE_DIR, or only says where: --where CACHE_DIR
 #
 # Apache Kafka (jars from Maven Central), etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK and vcsim
 # (the vCenter simulator), all by their package clients. Needs Go, Maven and a JDK 17 or newer; about 8 minutes on two
@@ -7,9 +7,12 @@
 # Prints the folder on the last line.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-recipe=$(cd "$here" && find . -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12)
+where=false
+if [ "$1" = --where ]; then where=true; shift; fi
+recipe=$(cd "$here" && find . -mindepth 2 -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12)
 bin=$(mkdir -p "$1" && cd "$1" && pwd)/parts-$recipe
 if [ -e "$bin/complete" ]; then echo "$bin"; exit 0; fi
+if $where; then echo "not built yet: make parts" >&2; exit 3; fi
 
 missing=()
 for tool in go mvn java; do command -v "$tool" >/dev/null || missing+=("$tool"); done
@@ -21,12 +24,12 @@ fi
 mkdir -p "$bin"
 echo "building the real parts into $bin (once, about 8 minutes)" >&2
 step() { echo "  $1" >&2; shift; "$@" >&2; }
+in_folder() { (cd "$1" && shift && "$@"); }
 kwok() {
   cd "$here/kwok" && go build -o "$bin/kwok" sigs.k8s.io/kwok/cmd/kwok
   rm -rf "$bin/kwok-stages" && cp -r "$(go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage" "$bin/kwok-stages"
   chmod -R u+w "$bin/kwok-stages"
 }
-in_folder() { (cd "$1" && shift && "$@"); }
 step "Kafka" mvn -q -B -f "$here/kafka/pom.xml" dependency:copy-dependencies \
   -DoutputDirectory="$bin/kafka" -DincludeScope=runtime
 step "etcd" in_folder "$here/etcd" go build -o "$bin/etcd" .
