@@ -1,0 +1,19 @@
+"""Fixtures of the real parts: one of each for the whole run, on free loopback ports, ended by pid."""
+
+import os
+from pathlib import Path
+
+import parts_folder
+import pytest
+
+
+@pytest.fixture(scope="session")
+def parts() -> Path:
+    """The folder of the built real parts; without them the test is skipped, with CI=true it fails."""
+    folder, why = parts_folder.find()
+    if folder is None:
+        message = f"needs the real parts: {why}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
