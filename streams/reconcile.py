@@ -1,0 +1,157 @@
+"""A fresh list against what the topics hold: only differences are published, and what vanished is tombstoned.
+
+In: the live records of a site (TopicReader.state) and the objects that a source has just listed. Out: the records to
+publish, in order, with the `listed` markers last. Called by every source (watchers and files) at its first list and
+at each relist. Pure: reading, publishing and logging are the caller's.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Struct
+
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.keys import LISTED, listed_key, parse_key
+from underhost.schemas.kubernetes import decode, encode
+from underhost.schemas.records import Listed
+from underhost.schemas.topics import BUDGETS as DISRUPTION_BUDGETS
+from underhost.schemas.topics import DRS_RULES, SERVICES, WORKLOADS, Topic
+from underhost.streams.ports import Outgoing
+
+SHRINK_LIMIT = 0.4
+FOLLOWERS = frozenset({SERVICES.name, WORKLOADS.name, DISRUPTION_BUDGETS.name, DRS_RULES.name})
+"""Topics that may rightly become empty: their shrinking is believed unless nodes, pods, ... have shrunk as well."""
+
+
+@dataclass(frozen=True)
+class ListingPlan:
+    """What to publish after a list.
+
+    Attributes:
+        records: changes topic by topic, then one `listed` marker a topic.
+        shrunk: one line for each topic whose vanished objects are not believed: nothing of it is tombstoned. The
+            caller logs them as errors.
+    """
+
+    records: list[Outgoing] = field(default_factory=list)
+    shrunk: list[str] = field(default_factory=list)
+
+
+def plan_listing(
+    site: str,
+    source: str,
+    topics: Sequence[Topic],
+    held: Mapping[str, Mapping[str, bytes]],
+    listed: Mapping[str, Mapping[str, Struct]],
+    epoch: int,
+    shrink_limit: float = SHRINK_LIMIT,
+) -> ListingPlan:
+    """Compare a list with what is held, topic by topic.
+
+    `held` and `listed` are by the topic's full name, then by record key; markers in `held` are ignored. An object that
+    differs in its resourceVersion only is not published. Where a list is empty, or shorter than what is held by more
+    than `shrink_limit`, a broken answer is likelier than the truth, so its vanished objects stay (one single vanished
+    object beside others is always believed; so are services, workloads, budgets and rules while nothing else shrank).
+    """
+    plan = ListingPlan()
+    objects = {topic.name: _objects(held.get(topic.name, {})) for topic in topics}
+    gone = {name: sorted(kept.keys() - listed.get(name, {}).keys()) for name, kept in objects.items()}
+    suspicious = {
+        name
+        for name, keys in gone.items()
+        if keys and (not listed.get(name) or len(keys) > max(1.0, shrink_limit * len(objects[name])))
+    }
+    if not suspicious - FOLLOWERS:
+        suspicious = set()
+    for topic in topics:
+        name = topic.name
+        for key, value in sorted(listed.get(name, {}).items()):
+            if differs(topic, key, value, objects[name].get(key)):
+                plan.records.append(outgoing_of(topic, key, value))
+        if name in suspicious:
+            plan.shrunk.append(
+                f"{topic.short}: {len(gone[name])} of {len(objects[name])} objects of site {site} are missing in "
+                f"the new list; not believed, so none is deleted"
+            )
+        else:
+            plan.records.extend(outgoing_of(topic, key, None, _uid(objects[name][key])) for key in gone[name])
+    for topic in topics:
+        plan.records.append(marker_of(site, source, topic, Listed(epoch=epoch, count=len(listed.get(topic.name, {})))))
+    return plan
+
+
+def outgoing_of(topic: Topic, key: str, value: Struct | None, deleted_uid: str = "") -> Outgoing:
+    """The record of one object as it is now, or its tombstone (None; then `deleted_uid` says whose).
+
+    The event id is `UID/resourceVersion`, so that equal input gives equal ids; where a file has no uid the key stands
+    in for it, and a digest of the value for a missing resourceVersion. A tombstone's is `UID/deleted`.
+    """
+    if value is None:
+        return Outgoing(topic, key, None, f"{deleted_uid or key}/deleted")
+    data = encode(value)
+    uid, version = _identity(value)
+    return Outgoing(topic, key, data, f"{uid or key}/{version or hashlib.sha256(data).hexdigest()[:16]}")
+
+
+def marker_of(site: str, source: str, topic: Topic, listed: Listed) -> Outgoing:
+    """The record that says a source has listed everything that belongs into this topic."""
+    key = listed_key(site, source)
+    return Outgoing(topic, key, encode(listed), f"{key}/{topic.short}/{listed.epoch}")
+
+
+def differs(topic: Topic, key: str, value: Struct, held: bytes | None) -> bool:
+    """Whether an object must be published: it is new, or differs from the held bytes in more than its version."""
+    if held is None:
+        return True
+    data = encode(value)
+    if data == held:
+        return False
+    try:
+        before = decode(held, type(value))
+    except msgspec.MsgspecError:
+        return True  # an unreadable record in the topic is replaced
+    return encode(_unversioned(before)) != encode(_unversioned(value))
+
+
+def _objects(held: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The held records that are objects: markers and foreign keys left out."""
+    objects = {}
+    for key, data in held.items():
+        try:
+            kind = parse_key(key).kind
+        except ValueError:
+            continue
+        if kind != LISTED:
+            objects[key] = data
+    return objects
+
+
+def _identity(value: Struct) -> tuple[str, str]:
+    """(uid, resourceVersion) of a Kubernetes object (in its metadata) or of a vSphere object."""
+    holder = getattr(value, "metadata", value)
+    return getattr(holder, "uid", ""), getattr(holder, "resource_version", "")
+
+
+class _Identified(Struct):
+    metadata: k8s.Metadata | None = None
+    uid: str = ""
+
+
+def _uid(held: bytes) -> str:
+    """The uid in a held record of either kind of source, "" where there is none."""
+    try:
+        record = decode(held, _Identified)
+    except msgspec.MsgspecError:
+        return ""
+    return record.metadata.uid if record.metadata is not None else record.uid
+
+
+def _unversioned(value: Struct) -> Struct:
+    metadata = getattr(value, "metadata", None)
+    if metadata is not None:
+        return msgspec.structs.replace(value, metadata=msgspec.structs.replace(metadata, resource_version=""))
+    if hasattr(value, "resource_version"):
+        return msgspec.structs.replace(value, resource_version="")
+    return value
