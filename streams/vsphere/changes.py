@@ -1,0 +1,85 @@
+"""What the property collector reports, as plain values: no pyVmomi type gets past `collector.py`.
+
+Made by the collector (and by the tests' fake of it), read by the picture and the watcher.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from underhost.schemas.vsphere import DrsRule
+
+VM = "vm"
+HOST = "host"
+CLUSTER = "cluster"
+
+ENTER = "enter"
+MODIFY = "modify"
+LEAVE = "leave"
+
+
+class ObjectChange(NamedTuple):
+    """A change of one object.
+
+    Attributes:
+        kind: enter, modify or leave.
+        type: vm, host or cluster.
+        ref: the moref.
+        properties: by path, only those that were sent; a reference is a moref, an unset property None.
+        missing: paths that the server would not show us, by the name of the fault (NoPermission, ...).
+    """
+
+    kind: str
+    type: str
+    ref: str
+    properties: Mapping[str, Any]
+    missing: Mapping[str, str] = {}
+
+
+class Page(NamedTuple):
+    """One answer of the collector. `truncated`: more of the same update follows with this version."""
+
+    version: str
+    truncated: bool
+    changes: tuple[ObjectChange, ...]
+
+
+class ClusterState(NamedTuple):
+    """What vCenter does not announce of a cluster. `rules` is None where we may not read the configuration."""
+
+    ref: str
+    name: str
+    drs: bool
+    ha: bool
+    rules: tuple[DrsRule, ...] | None
+
+
+class Poll(NamedTuple):
+    """What has to be asked for at intervals.
+
+    Attributes:
+        clusters: every cluster that we see.
+        host_changes: connection state and maintenance mode of every host, as changes of kind modify.
+        attribute_names: names of the custom attributes, by key.
+        placement: name of the datacenter and folder of each cluster, by its moref, as labels.
+    """
+
+    clusters: tuple[ClusterState, ...]
+    host_changes: tuple[ObjectChange, ...]
+    attribute_names: Mapping[int, str]
+    placement: Mapping[str, Mapping[str, str]]
+
+
+class Collector(Protocol):
+    """A session with a filter on the inventory. Methods raise SessionLost, Gone, Refused or Unreachable."""
+
+    async def wait(self, version: str) -> Page | None:
+        """The changes since this version ("" for everything); None if there were none for a while.
+
+        Gone: the server does not know the version any more, everything has to be read anew.
+        """
+
+    async def poll(self) -> Poll:
+        """The present state of what is not announced."""
+
+    async def close(self) -> None:
+        """End a wait that is under way, drop the filter and log out. Never raises."""

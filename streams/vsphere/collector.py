@@ -1,0 +1,237 @@
+"""The inventory by PropertyCollector: a Session in, `changes` out. Called by the watcher and `underhost inventory`.
+
+Asks for narrow paths only. What vCenter does not announce reliably (rules, cluster flags, maintenance mode) is read
+by `poll`. Diffing is left to the caller: vCenter sends unchanged values, too.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from pyVmomi import vim, vmodl
+from pyVmomi.VmomiSupport import ManagedObject
+
+from underhost.schemas.errors import Gone, UnderhostError
+from underhost.streams.settings import VSphereSettings
+from underhost.streams.vsphere.changes import (
+    CLUSTER,
+    ENTER,
+    HOST,
+    LEAVE,
+    MODIFY,
+    VM,
+    ClusterState,
+    ObjectChange,
+    Page,
+    Poll,
+)
+from underhost.streams.vsphere.client import LOGOUT_TIMEOUT, Session, SessionLost, connect
+from underhost.streams.vsphere.rules import rule_of
+
+WAIT_SECONDS = 15
+"""How long the server holds a wait without changes; each answer proves that session and server are alive."""
+
+PATHS: Mapping[str, tuple[str, ...]] = {
+    VM: (
+        "name",
+        "config.template",
+        "config.uuid",
+        "config.hardware.numCPU",
+        "config.hardware.memoryMB",
+        "runtime.host",
+        "runtime.powerState",
+        "guest.hostName",
+    ),
+    HOST: (
+        "name",
+        "parent",
+        "runtime.connectionState",
+        "runtime.inMaintenanceMode",
+        "summary.hardware.numCpuCores",
+        "summary.hardware.cpuMhz",
+        "summary.hardware.memorySize",
+        "customValue",
+    ),
+    CLUSTER: ("name",),
+}
+POLLED_HOST_PATHS = ("runtime.connectionState", "runtime.inMaintenanceMode")
+
+_PC = vmodl.query.PropertyCollector
+_TYPES = {VM: vim.VirtualMachine, HOST: vim.HostSystem, CLUSTER: vim.ClusterComputeResource}
+_KINDS = {"enter": ENTER, "modify": MODIFY, "leave": LEAVE}
+
+
+async def open_collector(settings: VSphereSettings) -> "PropertyFilterCollector":
+    """Log in and set up the filter. Raises InputError, Refused or Unreachable."""
+    session = await connect(settings)
+    try:
+        return await session.call(PropertyFilterCollector, session)
+    except UnderhostError:
+        await session.close()
+        raise
+
+
+class PropertyFilterCollector:
+    """A property collector of our own with one filter over a view of the whole inventory; a `Collector`.
+
+    The constructor blocks: `open_collector` makes it in a thread.
+    """
+
+    def __init__(self, session: Session) -> None:
+        content = session.content
+        self._session = session
+        self._collector = content.propertyCollector.CreatePropertyCollector()
+        self._view = content.viewManager.CreateContainerView(content.rootFolder, list(_TYPES.values()), True)
+        self._tree = content.viewManager.CreateContainerView(content.rootFolder, [vim.Datacenter, vim.Folder], True)
+        self._collector.CreateFilter(_filter(self._view, {_TYPES[kind]: PATHS[kind] for kind in PATHS}), False)
+        self._options = _PC.WaitOptions(maxWaitSeconds=WAIT_SECONDS)
+
+    async def wait(self, version: str) -> Page | None:
+        """See `Collector.wait`."""
+        found = await self._session.call(self._collector.WaitForUpdatesEx, version, self._options)
+        return page_of(found) if found is not None else None
+
+    async def poll(self) -> Poll:
+        """See `Collector.poll`."""
+        try:
+            return await self._session.call(self._poll)
+        except Gone as error:
+            # The view belongs to the session: without the one the other is not known.
+            raise SessionLost(f"vCenter {self._session.address}: the session has ended") from error
+
+    async def close(self) -> None:
+        """See `Collector.close`."""
+        with suppress(UnderhostError, TimeoutError):  # a lost session or server has nothing to free
+            async with asyncio.timeout(LOGOUT_TIMEOUT):
+                await self._session.call(self._collector.CancelWaitForUpdates)
+                await self._session.call(self._collector.DestroyPropertyCollector)
+        await self._session.close()
+
+    def _poll(self) -> Poll:
+        found = self._retrieve(
+            self._view,
+            {
+                vim.ClusterComputeResource: ("name", "parent", "configurationEx"),
+                vim.HostSystem: POLLED_HOST_PATHS,
+            },
+        )
+        tree = {
+            content.obj._GetMoId(): (type(content.obj), _properties(content.propSet))
+            for content in self._retrieve(
+                self._tree, {vim.Datacenter: ("name", "parent"), vim.Folder: ("name", "parent")}
+            )
+        }
+        clusters, hosts, placement = [], [], {}
+        for content in found:
+            ref = content.obj._GetMoId()
+            missing = missing_of(content.missingSet)
+            if isinstance(content.obj, vim.HostSystem):
+                hosts.append(ObjectChange(MODIFY, HOST, ref, _properties(content.propSet), missing))
+                continue
+            properties = {prop.name: prop.val for prop in content.propSet}
+            clusters.append(cluster_of(ref, properties.get("name") or ref, properties.get("configurationEx")))
+            if (parent := properties.get("parent")) is not None:
+                placement[ref] = _placement(parent._GetMoId(), tree)
+        manager = self._session.content.customFieldsManager
+        fields = manager.field if manager is not None else ()
+        return Poll(tuple(clusters), tuple(hosts), {field.key: field.name for field in fields}, placement)
+
+    def _retrieve(self, view: Any, paths: Mapping[Any, tuple[str, ...]]) -> Iterable[Any]:
+        collector = self._session.content.propertyCollector
+        result = collector.RetrievePropertiesEx([_filter(view, paths)], _PC.RetrieveOptions())
+        while result is not None:
+            yield from result.objects
+            result = collector.ContinueRetrievePropertiesEx(result.token) if result.token else None
+
+
+def page_of(found: Any) -> Page:
+    """An UpdateSet as a page. Raises SessionLost where values are withheld for want of a login."""
+    changes = []
+    for filter_update in found.filterSet:
+        for update in filter_update.objectSet:
+            kind = _type_of(update.obj)
+            if kind is None:
+                continue
+            properties = {change.name: _plain(change.val) for change in update.changeSet}
+            changes.append(
+                ObjectChange(
+                    _KINDS[str(update.kind)], kind, update.obj._GetMoId(), properties, missing_of(update.missingSet)
+                )
+            )
+    return Page(found.version, bool(found.truncated), tuple(changes))
+
+
+def missing_of(missing_set: Iterable[Any]) -> dict[str, str]:
+    """Paths that are withheld, with the fault's name.
+
+    Raises SessionLost for NotAuthenticated: an expired session may answer with objects that have lost every value.
+    """
+    missing = {}
+    for item in missing_set:
+        if isinstance(item.fault, vim.fault.NotAuthenticated):
+            raise SessionLost("vCenter withholds values: the session has ended")
+        missing[item.path] = type(item.fault).__name__.rpartition(".")[2]
+    return missing
+
+
+def cluster_of(ref: str, name: str, configuration: Any) -> ClusterState:
+    """A cluster from its ClusterConfigInfoEx, None where we may not read it."""
+    if configuration is None:
+        return ClusterState(ref, name, drs=False, ha=False, rules=None)
+    drs, ha = configuration.drsConfig, configuration.dasConfig
+    return ClusterState(
+        ref,
+        name,
+        drs=bool(drs is not None and drs.enabled),
+        ha=bool(ha is not None and ha.enabled),
+        rules=tuple(rule_of(name, info) for info in configuration.rule),
+    )
+
+
+def _filter(view: Any, paths: Mapping[Any, tuple[str, ...]]) -> Any:
+    return _PC.FilterSpec(
+        objectSet=[
+            _PC.ObjectSpec(
+                obj=view,
+                skip=True,
+                selectSet=[_PC.TraversalSpec(name="view", type=type(view), path="view", skip=False)],
+            )
+        ],
+        propSet=[_PC.PropertySpec(type=kind, pathSet=list(names), all=False) for kind, names in paths.items()],
+    )
+
+
+def _type_of(obj: Any) -> str | None:
+    return next((kind for kind, cls in _TYPES.items() if isinstance(obj, cls)), None)
+
+
+def _properties(prop_set: Iterable[Any]) -> dict[str, Any]:
+    return {prop.name: _plain(prop.val) for prop in prop_set}
+
+
+def _plain(value: Any) -> Any:
+    """A value without pyVmomi's types: a reference as moref, custom attributes as {key: value}, an enum as text."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, ManagedObject):
+        return value._GetMoId()
+    if isinstance(value, list):
+        return {item.key: item.value for item in value if isinstance(item, vim.CustomFieldsManager.StringValue)}
+    return str(value)
+
+
+def _placement(ref: str, tree: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, str]:
+    """Datacenter and innermost folder above a cluster; the datacenter's own root folder is no news."""
+    labels: dict[str, str] = {}
+    while ref in tree:
+        kind, properties = tree[ref]
+        name, parent = properties.get("name") or "", properties.get("parent") or ""
+        if issubclass(kind, vim.Datacenter):
+            labels["datacenter"] = name
+            break
+        under_datacenter = parent in tree and issubclass(tree[parent][0], vim.Datacenter)
+        if "folder" not in labels and not under_datacenter:
+            labels["folder"] = name
+        ref = parent
+    return labels

@@ -1,0 +1,228 @@
+"""What the watcher knows of vCenter's inventory: changes in, records of the topics out. Pure; called by the watcher
+and by `underhost inventory`.
+
+A picture is filled from one full list and then kept up to date; after a lost session a new one is started.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from underhost.schemas.keys import object_key
+from underhost.schemas.kubernetes import encode
+from underhost.schemas.topics import DRS_RULES, HOSTS, VMS, Topic
+from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
+from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, VM, ClusterState, ObjectChange, Poll
+
+TOPICS_IN_ORDER = (HOSTS, VMS, DRS_RULES)
+"""Hosts first: a VM's host is known before the VM names it."""
+
+Records = dict[str, dict[str, Struct]]
+"""By the topic's full name, then by record key."""
+
+
+class Touched(NamedTuple):
+    """Objects whose records may have changed. `everything`: a cluster changed, on which all others depend."""
+
+    everything: bool
+    vms: set[str]
+    hosts: set[str]
+
+
+class Picture:
+    """The inventory of one vCenter as one site sees it.
+
+    Attributes:
+        site: whose records are made.
+        only: names of the clusters that count; all where empty.
+        unreadable: morefs that exist but show us nothing (no permission): not listed, and not gone either.
+    """
+
+    def __init__(self, site: str, only: Iterable[str] = ()) -> None:
+        self.site = site
+        self.only = frozenset(only)
+        self.unreadable: set[str] = set()
+        self._vms: dict[str, dict[str, Any]] = {}
+        self._hosts: dict[str, dict[str, Any]] = {}
+        self._clusters: dict[str, ClusterState] = {}
+        self._names: dict[str, Any] = {}
+        self._attribute_names: Mapping[int, str] = {}
+        self._placement: Mapping[str, Mapping[str, str]] = {}
+
+    def apply(self, changes: Iterable[ObjectChange]) -> Touched:
+        """Take in changes of objects; what they touched."""
+        touched = Touched(False, set(), set())
+        for change in changes:
+            if change.type == VM:
+                self._apply_to(self._vms, change)
+                touched.vms.add(change.ref)
+            elif change.type == HOST:
+                before = self._hosts.get(change.ref, {}).get("parent")
+                self._apply_to(self._hosts, change)
+                touched.hosts.add(change.ref)
+                if self.only and self._hosts.get(change.ref, {}).get("parent") != before:
+                    touched = touched._replace(everything=True)  # its VMs enter or leave what we watch
+            elif change.type == CLUSTER:
+                self._names[change.ref] = change.properties.get("name", self._names.get(change.ref))
+                if change.kind == LEAVE:
+                    self._names.pop(change.ref, None)
+                    self._clusters.pop(change.ref, None)
+                touched = touched._replace(everything=True)
+        return touched
+
+    def apply_poll(self, poll: Poll) -> None:
+        """Take in what was asked for; everything may have been touched."""
+        clusters = {}
+        for state in poll.clusters:
+            known = self._clusters.get(state.ref)
+            if state.rules is None and known is not None:
+                state = state._replace(rules=known.rules)  # no right to read them now: keep what was read
+            clusters[state.ref] = state
+        self._clusters = clusters
+        self._names.update({state.ref: state.name for state in poll.clusters})
+        self._attribute_names = poll.attribute_names
+        self._placement = poll.placement
+        self.apply(change for change in poll.host_changes if change.ref in self._hosts)
+
+    def cluster_names(self) -> list[str]:
+        """Names of all clusters that we see, sorted, watched or not."""
+        return sorted(str(name) for name in self._names.values() if name)
+
+    def vm(self, ref: str) -> Vm | None:
+        """The record of one VM; None if it is gone, a template, not in a watched cluster or not readable."""
+        known = self._vms.get(ref)
+        if known is None or ref in self.unreadable or known.get("config.template"):
+            return None
+        host = known.get("runtime.host") or ""
+        if self.only and self._cluster_of(host) not in self.only:
+            return None
+        return _stamped(
+            Vm(
+                name=known.get("name") or ref,
+                id=ref,
+                uuid=(known.get("config.uuid") or "").lower(),
+                host=host,
+                hostname=known.get("guest.hostName") or "",
+                cpus=known.get("config.hardware.numCPU") or 0,
+                memory_mib=known.get("config.hardware.memoryMB") or 0,
+                power="on" if known.get("runtime.powerState") == "poweredOn" else "off",
+                uid=ref,
+            )
+        )
+
+    def host(self, ref: str) -> Host | None:
+        """The record of one host; None if it is gone, not in a watched cluster or not readable."""
+        known = self._hosts.get(ref)
+        if known is None or ref in self.unreadable:
+            return None
+        cluster = self._cluster_of(ref)
+        if self.only and cluster not in self.only:
+            return None
+        cores, mhz = known.get("summary.hardware.numCpuCores") or 0, known.get("summary.hardware.cpuMhz") or 0
+        return _stamped(
+            Host(
+                name=known.get("name") or ref,
+                id=ref,
+                cluster=cluster,
+                state=_state(known),
+                cpu_mhz=cores * mhz,
+                memory_mib=(known.get("summary.hardware.memorySize") or 0) // (1024 * 1024),
+                labels=self._labels(known),
+                uid=ref,
+            )
+        )
+
+    def clusters(self) -> list[Cluster]:
+        """The watched clusters with their rules, sorted by name."""
+        watched = [state for state in self._clusters.values() if not self.only or state.name in self.only]
+        return [
+            Cluster(
+                name=state.name,
+                id=state.ref,
+                drs=state.drs,
+                ha=state.ha,
+                rules=sorted(state.rules or (), key=lambda rule: (rule.name, rule.key)),
+                uid=state.ref,
+            )
+            for state in sorted(watched, key=lambda state: (state.name, state.ref))
+        ]
+
+    def records(self) -> Records:
+        """Every record that the topics should hold."""
+        records: Records = {topic.name: {} for topic in TOPICS_IN_ORDER}
+        for ref in self._hosts:
+            if (host := self.host(ref)) is not None:
+                records[HOSTS.name][self.host_key(ref)] = host
+        for ref in self._vms:
+            if (vm := self.vm(ref)) is not None:
+                records[VMS.name][self.vm_key(ref)] = vm
+        for cluster in self.clusters():
+            bare = _stamped(msgspec.structs.replace(cluster, rules=[]))
+            records[DRS_RULES.name][object_key(self.site, "cluster", cluster.name)] = bare
+            for rule in cluster.rules:
+                key = object_key(self.site, "drs-rule", f"{cluster.name}:{rule.name}")
+                records[DRS_RULES.name][key] = _stamped(
+                    msgspec.structs.replace(rule, uid=f"{cluster.id}-rule-{rule.key}")
+                )
+        return records
+
+    def vm_key(self, ref: str) -> str:
+        """The record key of a VM."""
+        return object_key(self.site, "vm", ref)
+
+    def host_key(self, ref: str) -> str:
+        """The record key of a host."""
+        return object_key(self.site, "host", ref)
+
+    def changed(self, touched: Touched) -> list[tuple[Topic, str, Struct | None]]:
+        """The records of touched VMs and hosts, hosts first, sorted; None where there is none (any more)."""
+        hosts = [(HOSTS, self.host_key(ref), self.host(ref)) for ref in sorted(touched.hosts)]
+        return [*hosts, *((VMS, self.vm_key(ref), self.vm(ref)) for ref in sorted(touched.vms))]
+
+    def protected(self) -> set[str]:
+        """Keys of objects that exist but cannot be read now: their records stay as they are."""
+        return {key for ref in self.unreadable for key in (self.vm_key(ref), self.host_key(ref))}
+
+    def _apply_to(self, objects: dict[str, dict[str, Any]], change: ObjectChange) -> None:
+        self.unreadable.discard(change.ref)
+        if change.kind == LEAVE:
+            objects.pop(change.ref, None)
+            return
+        known = objects.setdefault(change.ref, {})
+        # A value that is hidden now is not the old one. But while a VM's files are out of reach its configuration
+        # is unset, and it is the same VM with the same uuid all the same.
+        for path, value in {**change.properties, **dict.fromkeys(change.missing)}.items():
+            if value is not None or not path.startswith("config."):
+                known[path] = value
+        if "name" in change.missing or not known.get("name"):
+            self.unreadable.add(change.ref)
+
+    def _cluster_of(self, host: str) -> str:
+        parent = self._hosts.get(host, {}).get("parent") or ""
+        return str(self._names.get(parent) or "")
+
+    def _labels(self, host: Mapping[str, Any]) -> dict[str, str]:
+        """Datacenter and folder of the host's cluster, and its custom attributes, which win over them."""
+        labels = dict(self._placement.get(host.get("parent") or "", {}))
+        for key, value in (host.get("customValue") or {}).items():
+            name = self._attribute_names.get(key)
+            if name and value:
+                labels[name] = value
+        return dict(sorted(labels.items()))
+
+
+def _state(host: Mapping[str, Any]) -> str:
+    if host.get("runtime.connectionState") != "connected":
+        return "disconnected"
+    return "maintenance" if host.get("runtime.inMaintenanceMode") else "connected"
+
+
+Versioned = TypeVar("Versioned", Vm, Host, Cluster, DrsRule)
+
+
+def _stamped(record: Versioned) -> Versioned:
+    """The record with a digest of its content as version: vSphere has none of its own."""
+    return msgspec.structs.replace(record, resource_version=hashlib.sha256(encode(record)).hexdigest()[:16])
