@@ -1,0 +1,118 @@
+"""Which records of a partition may go: Kafka's clean-up policies, decided over (offset, timestamp, key, tombstone).
+
+In: a topic's configuration, a connection for reading and the state of the last run. Out: offsets to remove. Called by
+`log.py` on a timer while the worker runs; the removal itself is the log's.
+
+The last record of a partition always stays: recovery of a table waits for it, and the next offset is derived from it.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from underhost.streams.embedded import store
+
+DAY_MS = 86_400_000
+DEFAULT_RETENTION_MS = 7 * DAY_MS
+DEFAULT_TOMBSTONE_MS = DAY_MS
+DIRTY_RATIO = 0.5
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a topic is cleaned up; the names are Kafka's, times in milliseconds.
+
+    Attributes:
+        compact: keep the newest record of each key.
+        lag: min.compaction.lag.ms: younger records are never compacted, nor do they supersede older ones.
+        tombstones: delete.retention.ms: how long a tombstone stays after it may be compacted.
+        retention: retention.ms: older records go, from the oldest on; None keeps them for ever.
+        dirty_ratio: min.cleanable.dirty.ratio: how much must be new before a partition is compacted again.
+    """
+
+    compact: bool
+    lag: int = 0
+    tombstones: int = DEFAULT_TOMBSTONE_MS
+    retention: int | None = None
+    dirty_ratio: float = DIRTY_RATIO
+
+    @classmethod
+    def of(cls, config: Mapping[str, str]) -> "Policy":
+        """The policy of a topic's configuration; what is absent is as in Kafka."""
+        kinds = {kind.strip() for kind in str(config.get("cleanup.policy", "delete")).split(",")}
+        retention = int(config.get("retention.ms", DEFAULT_RETENTION_MS))
+        return cls(
+            compact="compact" in kinds,
+            lag=int(config.get("min.compaction.lag.ms", 0)),
+            tombstones=int(config.get("delete.retention.ms", DEFAULT_TOMBSTONE_MS)),
+            retention=retention if "delete" in kinds and retention >= 0 else None,
+            dirty_ratio=float(config.get("min.cleanable.dirty.ratio", DIRTY_RATIO)),
+        )
+
+
+@dataclass
+class Progress:
+    """What the last run left, per partition: offsets below `cleaned` hold one record per key, `rows` of them."""
+
+    cleaned: int = 0
+    rows: int = 0
+
+
+def plan(
+    db: sqlite3.Connection, number: int, end: int, policy: Policy, progress: Progress, now: int, *, force: bool = False
+) -> list[int]:
+    """The offsets of partition `number` to remove, given its `end` and the time `now` (milliseconds since 1970).
+
+    `force` compacts however little is new.
+    """
+    gone: list[int] = []
+    start = 0
+    if policy.retention is not None:
+        gone = _expired(db, number, end, now - policy.retention)
+        start = gone[-1] + 1 if gone else 0
+    if policy.compact:
+        gone += _superseded(db, number, start, end, policy, progress, now, force)
+    return gone
+
+
+def _expired(db: sqlite3.Connection, number: int, end: int, before: int) -> list[int]:
+    """The oldest records up to the first that is young enough, but never the last of the partition."""
+    first, last = store.rowid(number, 0), store.rowid(number, end - 1)
+    gone = []
+    for id_, timestamp in db.execute(
+        "SELECT id, timestamp FROM records WHERE id >= ? AND id < ? ORDER BY id", (first, last)
+    ):
+        if timestamp >= before:
+            break
+        gone.append(id_ - first)
+    return gone
+
+
+def _superseded(
+    db: sqlite3.Connection, number: int, start: int, end: int, policy: Policy, progress: Progress, now: int, force: bool
+) -> list[int]:
+    base = store.rowid(number, 0)
+    young = db.execute(
+        "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp > ? ORDER BY id LIMIT 1",
+        (base + max(progress.cleaned, start), base + end, now - policy.lag),
+    ).fetchone()
+    cleanable = young[0] - base if young else end
+    dirty = cleanable - progress.cleaned
+    if dirty <= 0 and not force:
+        return []
+    if not force and dirty < policy.dirty_ratio * (progress.rows + dirty):
+        return []
+    rows = db.execute(
+        "SELECT id, timestamp, key, value IS NULL FROM records WHERE id >= ? AND id < ? ORDER BY id",
+        (base + start, base + cleanable),
+    ).fetchall()
+    newest = {key: id_ for id_, _, key, _ in rows}
+    forgotten = now - policy.lag - policy.tombstones
+    last = base + end - 1
+    gone = [
+        id_ - base
+        for id_, timestamp, key, tombstone in rows
+        if key is not None and id_ != last and (newest[key] != id_ or (tombstone and timestamp <= forgotten))
+    ]
+    progress.cleaned, progress.rows = cleanable, len(rows) - len(gone)
+    return gone

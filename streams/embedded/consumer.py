@@ -1,0 +1,212 @@
+"""Faust's consumer over the embedded log: positions, commits, and the rebalances of a group of one member.
+
+In: the subscription of the app's agents and tables. Out: their records, in the order of each partition. Created by
+Faust through `transport.py`. Faust's own assignor, recovery and flow control run unchanged; what Kafka's group
+coordinator and aiokafka do for them is done here.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from faust.transport import base
+from faust.types import TP, ConsumerMessage
+from mode import Service
+
+from underhost.schemas.errors import BackendError
+from underhost.streams.embedded import registry
+from underhost.streams.embedded.log import Log
+from underhost.streams.embedded.store import Entry
+
+POLL_RECORDS = 500
+"""At most this many records of one partition per poll, so that the others are not kept waiting."""
+POLL_SECONDS = 0.5
+"""How often a waiting poll looks whether the flow was stopped meanwhile."""
+MEMBER = "worker"
+TIMESTAMP_TYPE = 0
+
+
+class Consumer(base.Consumer):  # type: ignore[misc]
+    """The only member of its group; it is assigned every partition of what it subscribes to."""
+
+    embedded: Log
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._assigned: set[TP] = set()
+        self._subscribed: set[str] = set()
+        self._position: dict[TP, int] = {}
+        self._generation = 0
+        self._rebalancing = asyncio.Lock()
+
+    async def on_start(self) -> None:
+        """Open the log. Raises Refused when another process has it."""
+        self.embedded = await self.transport.acquire()
+
+    async def on_stop(self) -> None:
+        """Commit what was processed, then let go of the log."""
+        try:
+            await super().on_stop()
+        except BackendError as error:
+            self.log.error("The last offsets are not committed: %s", error)
+        finally:
+            await registry.release(self.embedded)
+
+    @Service.task  # type: ignore[untyped-decorator]
+    async def _fail_with_the_log(self) -> None:
+        """A worker whose log cannot be written any more stops, with the reason."""
+        await self.wait(self.embedded.failed)
+        if self.embedded.failure is not None:
+            await self.crash(self.embedded.failure)
+
+    # ----------------------------------------------------------------------------------------------------- assignment
+    async def subscribe(self, topics: Iterable[str]) -> None:
+        """Subscribe to these topics and no other. The rebalance goes on in the background: it waits for the caller."""
+        wanted = set(topics)
+        if wanted != self._subscribed:
+            self._subscribed = wanted
+            self.add_future(self._rebalance())
+
+    async def _rebalance(self) -> None:
+        """What the group coordinator does, with Faust's own assignor and this one member."""
+        async with self._rebalancing:
+            app = self.app
+            app.on_rebalance_start()
+            self.stop_flow()
+            await self.on_partitions_revoked(set(self._assigned))
+            for topic in sorted(self._subscribed):
+                if self.embedded.partition_count(topic) is None:
+                    await self.embedded.create_topic(topic, app.conf.topic_partitions, {})
+            assignment = app.assignor.assign(self, {MEMBER: app.assignor.metadata(self._subscribed)})[MEMBER]
+            app.assignor.on_assignment(assignment)
+            self._generation += 1
+            app.consumer_generation_id = self._generation  # streams drop messages of another generation
+            self._assigned = {TP(topic, part) for topic, parts in assignment.assignment for part in parts}
+            for tp in self._assigned:
+                self._position.setdefault(tp, self._start_of(tp))
+            await self.on_partitions_assigned(set(self._assigned), self._generation)
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        """What the assignor asks of a cluster's metadata."""
+        count = self.embedded.partition_count(topic)
+        return None if count is None else set(range(count))
+
+    def assignment(self) -> set[TP]:
+        """The partitions that are read."""
+        return set(self._assigned)
+
+    def topic_partitions(self, topic: str) -> int | None:
+        """The number of a topic's partitions; None for an unknown topic."""
+        return self.embedded.partition_count(topic)
+
+    def key_partition(self, topic: str, key: bytes | None, partition: int | None = None) -> int | None:
+        """The partition a key belongs to; None for an unknown topic."""
+        if partition is not None:
+            return partition
+        count = self.embedded.partition_count(topic)
+        return None if count is None else int(self.transport.choose_partition(key, count))
+
+    async def create_topic(self, topic: str, partitions: int, replication: int, **options: Any) -> None:
+        """Declare a topic, as the producer does."""
+        await self.app.producer.create_topic(topic, partitions, replication, **options)
+
+    # ------------------------------------------------------------------------------------------------------ positions
+    def _start_of(self, tp: TP) -> int:
+        """Where reading starts: the committed offset, else what `consumer_auto_offset_reset` says."""
+        committed = self.embedded.committed(self.app.conf.id, tp)
+        if committed is not None:
+            return committed
+        latest = self.app.conf.consumer_auto_offset_reset == "latest" and not self._is_changelog_tp(tp)
+        return self.embedded.end(tp) if latest else self.embedded.first(tp)
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Go back to the committed offsets, but for changelogs: their positions belong to the recovery of tables."""
+        committed = {}
+        for tp in self._assigned:
+            if self._is_changelog_tp(tp):
+                continue
+            self._position[tp] = self._start_of(tp)
+            offset = self.embedded.committed(self.app.conf.id, tp)
+            if offset is not None:
+                committed[tp] = offset
+        return committed
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        """Go to these offsets. The base class drops records below its own note of what was read: move that, too."""
+        for tp, offset in partitions.items():
+            self._position[tp] = offset
+            if offset > 0:
+                self._read_offset[tp] = offset
+            else:
+                self._read_offset.pop(tp, None)
+
+    async def _seek(self, partition: TP, offset: int) -> None:
+        self._position[partition] = offset
+
+    async def position(self, tp: TP) -> int | None:
+        """The next offset to be read."""
+        return self._position.get(tp)
+
+    def highwater(self, tp: TP) -> int:
+        """The next offset to be written."""
+        return self.embedded.end(tp)
+
+    async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
+        """The next offsets to be written."""
+        return {tp: self.embedded.end(tp) for tp in partitions}
+
+    async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
+        """The oldest offsets that are there."""
+        return {tp: self.embedded.first(tp) for tp in partitions}
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        await self.embedded.commit(self.app.conf.id, offsets)
+        return True
+
+    # -------------------------------------------------------------------------------------------------------- records
+    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Mapping[TP, list[Entry]]:
+        deadline = time.monotonic() + timeout
+        while True:
+            arrived = self.embedded.arrived  # before looking, so that nothing slips in between
+            found = await self._read(self._assigned if active_partitions is None else active_partitions)
+            left = deadline - time.monotonic()
+            if found or left <= 0 or not self.flow_active or self.should_stop:
+                return found
+            try:
+                await asyncio.wait_for(arrived.wait(), min(left, POLL_SECONDS))
+            except TimeoutError:
+                continue
+
+    async def _read(self, partitions: set[TP]) -> dict[TP, list[Entry]]:
+        found: dict[TP, list[Entry]] = {}
+        for tp in list(partitions):
+            start = self._position.get(tp)
+            if start is None or start >= self.embedded.end(tp):
+                continue
+            entries = await self.embedded.read(tp, start, POLL_RECORDS)
+            if entries and self._position[tp] == start:  # a seek during the read wins
+                found[tp] = entries
+                self._position[tp] = entries[-1].offset + 1
+        return found
+
+    def _to_message(self, tp: TP, record: Entry) -> ConsumerMessage:
+        offset, timestamp, key, value, headers = record
+        return ConsumerMessage(
+            tp.topic,
+            tp.partition,
+            offset,
+            timestamp / 1000.0,
+            TIMESTAMP_TYPE,
+            list(headers),
+            key,
+            value,
+            None,
+            0 if key is None else len(key),
+            0 if value is None else len(value),
+            tp,
+            generation_id=self._generation,
+        )
+
+    def _new_topicpartition(self, topic: str, partition: int) -> TP:
+        return TP(topic, partition)

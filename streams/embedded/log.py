@@ -1,0 +1,327 @@
+"""The embedded log: what a broker is to Kafka, in the worker's process, durable in one SQLite file.
+
+In: records to append and offsets to commit. Out: offsets once they are on disk, records to whoever reads. Called by
+the Faust transport beside it, by `reader.py` and by `admin.py`; obtained from `registry.py`. Leaves the file to
+`store.py` and the choice of what to remove to `compaction.py`.
+
+Group commit: whatever was asked for while the last transaction was written becomes the next one. A future resolves
+only after COMMIT, and a record can be read only then. After a failed write nothing is accepted any more.
+"""
+
+import asyncio
+import sqlite3
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+from underhost.schemas.errors import BackendError, InputError, Refused
+from underhost.streams.embedded import compaction, store
+from underhost.streams.embedded.store import Entry, Headers, TopicPartition
+
+TAIL_RECORDS = 4096
+"""Records per partition that are kept in memory, at least (at most twice as many)."""
+MAX_PENDING = 10_000
+"""Records that wait for a commit before a sender is held back."""
+REMOVE_AT_ONCE = 2000
+"""Records removed per transaction, so that compaction never holds a commit back for long."""
+COMPACT_EVERY = 60.0
+
+T = TypeVar("T")
+_offset_of = attrgetter("offset")
+
+
+class Partition:
+    """A partition in memory: its bounds and its newest records."""
+
+    __slots__ = ("end", "first", "next", "number", "progress", "tail")
+
+    def __init__(self, number: int, first: int = 0, end: int = 0) -> None:
+        self.number = number
+        self.first = first
+        self.end = self.next = end  # `end` is on disk; `next` counts those that wait for their commit, too
+        self.tail: list[Entry] = []
+        self.progress = compaction.Progress()
+
+    def extend(self, entries: list[Entry]) -> None:
+        """Committed records become readable."""
+        self.tail += entries
+        if len(self.tail) > 2 * TAIL_RECORDS:
+            del self.tail[:-TAIL_RECORDS]
+        self.end = entries[-1].offset + 1
+
+
+class _Batch:
+    """What the next transaction will hold."""
+
+    def __init__(self) -> None:
+        self.entries: dict[TopicPartition, list[Entry]] = {}
+        self.sends: list[tuple[asyncio.Future[int], int]] = []
+        self.committed: dict[tuple[str, TopicPartition], int] = {}
+        self.waiters: list[asyncio.Future[None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.sends or self.committed or self.waiters)
+
+
+class Log:
+    """The log of one file, owned by this process. Not thread-safe: everything is called on one event loop.
+
+    Attributes:
+        topics: configuration by name. failure: why it stopped accepting, or None. failed: set with it.
+        arrived: set, and replaced, whenever records become readable; take it before looking.
+    """
+
+    def __init__(self, path: Path, sync: str = "NORMAL", compact_every: float = COMPACT_EVERY) -> None:
+        if sync not in store.SYNC_MODES:
+            raise InputError(f"{path}: sync is one of {', '.join(store.SYNC_MODES)}, not {sync!r}")
+        self.path, self.sync, self.compact_every = path, sync, compact_every
+        self.topics: dict[str, dict[str, str]] = {}
+        self.failure: BackendError | None = None
+        self._counts: dict[str, int] = {}
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._committed: dict[tuple[str, TopicPartition], int] = {}
+        self._batch = _Batch()
+        self._closing = False
+
+    # ------------------------------------------------------------------------------------------------ open and close
+    async def open(self) -> None:
+        """Take the file and read what it holds. Raises Refused (another process has it), Unreachable, InputError."""
+        self.arrived, self.failed, self._wake, self._room = (asyncio.Event() for _ in range(4))
+        self._create_lock = asyncio.Lock()
+        self._lock = store.lock(self.path)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="embedded-log-writer")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="embedded-log-reader")
+        try:
+            self._db = await self._write(lambda: store.connect(self.path, read_only=False, sync=self.sync))
+            self._read_db = await self._read(lambda: store.connect(self.path, read_only=True))
+        except BaseException:
+            self._writer.shutdown(wait=False)
+            self._reader.shutdown(wait=False)
+            self._lock.close()
+            raise
+        self.topics = store.topics(self._db)
+        numbers: dict[int, TopicPartition] = {}
+        for row in store.partitions(self._db):
+            tp = numbers[row.number] = (row.topic, row.partition)
+            self._partitions[tp] = Partition(row.number, row.first, row.end)
+            self._counts[row.topic] = self._counts.get(row.topic, 0) + 1
+        for consumer, number, offset in store.offsets(self._db):
+            self._committed[consumer, numbers[number]] = offset
+        self._tasks = [asyncio.create_task(self._flusher()), asyncio.create_task(self._compactor())]
+
+    async def close(self) -> None:
+        """Write what is pending, then let go of the file."""
+        with suppress(BackendError):
+            await self.flush()
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._read(self._read_db.close)
+        await self._write(self._db.close)
+        self._reader.shutdown()
+        self._writer.shutdown()
+        self._lock.close()
+        self.arrived.set()
+
+    async def _write(self, work: Callable[[], T]) -> T:
+        return await self._guarded(self._writer, "written", work)
+
+    async def _read(self, work: Callable[[], T]) -> T:
+        return await self._guarded(self._reader, "read", work)
+
+    async def _guarded(self, pool: ThreadPoolExecutor, verb: str, work: Callable[[], T]) -> T:
+        """Work on the file; a failure is final, because what is on disk is no longer what we think."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, work)
+        except (sqlite3.Error, OSError) as error:
+            self.failure = Refused(f"{self.path}: cannot be {verb}: {error}")
+            self.failed.set()
+            self._wake.set()
+            raise self.failure from error
+
+    # -------------------------------------------------------------------------------------------------------- topics
+    async def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        """Add a topic. One that is there stays as it is; with another count of partitions it raises InputError."""
+        async with self._create_lock:
+            there = self._counts.get(name)
+            if there is not None:
+                if there != partitions:
+                    raise InputError(f"{self.path}: topic {name} has {there} partitions, {partitions} are configured")
+                return
+            self._check()
+            plain = {key: str(value) for key, value in config.items()}
+            numbers = await self._write(lambda: store.create_topic(self._db, name, partitions, plain))
+            for partition, number in enumerate(numbers):
+                self._partitions[name, partition] = Partition(number)
+            self.topics[name], self._counts[name] = plain, partitions
+
+    def partition_count(self, topic: str) -> int | None:
+        """The number of a topic's partitions; None for an unknown topic."""
+        return self._counts.get(topic)
+
+    async def refresh(self) -> None:
+        """Nothing to do for the owner of the file; a read-only view looks at it again here."""
+
+    def first(self, tp: TopicPartition) -> int:
+        """The oldest offset that is there (`end` when there is none)."""
+        return self._partitions[tp].first
+
+    def end(self, tp: TopicPartition) -> int:
+        """The next offset to be readable: one more than the last one on disk."""
+        return self._partitions[tp].end
+
+    # -------------------------------------------------------------------------------------------------------- writing
+    def append(
+        self, tp: TopicPartition, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
+    ) -> asyncio.Future[int]:
+        """Append a record; the future gives its offset once it is on disk. Raises Refused after a failed write."""
+        self._check()
+        partition = self._partitions[tp]
+        offset = partition.next
+        partition.next = offset + 1
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._batch.entries.setdefault(tp, []).append(Entry(offset, timestamp, key, value, headers))
+        self._batch.sends.append((future, offset))
+        self._wake.set()
+        return future
+
+    async def room(self) -> None:
+        """Wait while too many records are pending."""
+        while len(self._batch.sends) >= MAX_PENDING and self.failure is None:
+            self._room.clear()
+            await self._room.wait()
+
+    async def commit(self, consumer: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Remember how far a consumer has come; returns once it is on disk. Raises Refused after a failed write."""
+        for tp, offset in offsets.items():
+            self._batch.committed[consumer, tp] = offset
+        await self.flush()
+
+    def committed(self, consumer: str, tp: TopicPartition) -> int | None:
+        """The next offset that a consumer has to process, as committed; None when it never committed."""
+        return self._committed.get((consumer, tp))
+
+    async def flush(self) -> None:
+        """Return once everything appended so far is on disk. Raises Refused after a failed write."""
+        self._check()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._batch.waiters.append(waiter)
+        self._wake.set()
+        await waiter
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self._closing:
+            raise Refused(f"{self.path}: the log is closed")
+
+    async def _flusher(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if not self._batch:
+                continue
+            batch, self._batch = self._batch, _Batch()
+            self._room.set()
+            try:
+                await self._write(lambda batch=batch: self._write_batch(batch))  # type: ignore[misc]
+            except BackendError as error:
+                self._fail_batch(batch, error)
+                return
+            self._publish(batch)
+
+    def _write_batch(self, batch: _Batch) -> None:
+        records = [
+            (store.rowid(self._partitions[tp].number, entry[0]), entry[1], entry[2], store.pack(entry[4]), entry[3])
+            for tp, entries in batch.entries.items()
+            for entry in entries
+        ]
+        committed = {(who, self._partitions[tp].number): offset for (who, tp), offset in batch.committed.items()}
+        if records or committed:
+            store.append(self._db, records, committed)
+
+    def _publish(self, batch: _Batch) -> None:
+        for tp, entries in batch.entries.items():
+            self._partitions[tp].extend(entries)
+        self._committed.update(batch.committed)
+        for future, offset in batch.sends:
+            if not future.done():
+                future.set_result(offset)
+        for waiter in batch.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        if batch.entries:
+            arrived, self.arrived = self.arrived, asyncio.Event()
+            arrived.set()
+
+    def _fail_batch(self, batch: _Batch, error: BackendError) -> None:
+        """Fail what was in the transaction that failed, and all that waits behind it."""
+        for failed in (batch, self._batch):
+            futures: list[asyncio.Future[Any]] = [*(future for future, _ in failed.sends), *failed.waiters]
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
+                    future.exception()  # whoever dropped the future is told by the failed worker, not by the collector
+        self._batch = _Batch()
+        self._room.set()
+
+    # -------------------------------------------------------------------------------------------------------- reading
+    async def read(self, tp: TopicPartition, start: int, limit: int) -> list[Entry]:
+        """At most `limit` records from offset `start` on, in order; offsets that were removed are skipped."""
+        partition = self._partitions[tp]
+        if start >= partition.end:
+            return []
+        tail = partition.tail
+        if tail and tail[0].offset <= start:
+            first = bisect_left(tail, start, key=_offset_of)
+            return tail[first : first + limit]
+        number, end = partition.number, partition.end
+        return await self._read(lambda: store.read(self._read_db, number, start, end, limit))
+
+    async def wait(self, timeout: float) -> None:
+        """Wait until records arrive, at most `timeout` seconds."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self.arrived.wait(), timeout)
+
+    # ----------------------------------------------------------------------------------------------------- compaction
+    async def _compactor(self) -> None:
+        while self.failure is None:
+            await asyncio.sleep(self.compact_every)
+            with suppress(BackendError):  # remembered in `failure`
+                await self.compact()
+
+    async def compact(self, now: int | None = None, *, force: bool = False) -> int:
+        """Remove what the topics' policies let go at the time `now` (milliseconds since 1970); how many records went.
+
+        Runs beside reads and writes. `force` compacts partitions in which little is new, too.
+        """
+        clock = int(time.time() * 1000) if now is None else now
+        removed = 0
+        for name, config in list(self.topics.items()):
+            policy = compaction.Policy.of(config)
+            for index in range(self._counts[name]):
+                removed += await self._compact_partition(self._partitions[name, index], policy, clock, force)
+        if removed:
+            await self._write(lambda: store.shrink(self._db))
+        return removed
+
+    async def _compact_partition(self, partition: Partition, policy: compaction.Policy, now: int, force: bool) -> int:
+        number, end, progress = partition.number, partition.end, partition.progress
+        if not end:
+            return 0
+        gone = await self._read(lambda: compaction.plan(self._read_db, number, end, policy, progress, now, force=force))
+        for start in range(0, len(gone), REMOVE_AT_ONCE):
+            chunk = gone[start : start + REMOVE_AT_ONCE]
+            await self._write(lambda chunk=chunk: store.remove(self._db, number, chunk))  # type: ignore[misc]
+            removed = set(chunk)
+            partition.tail = [entry for entry in partition.tail if entry.offset not in removed]
+        if gone and gone[0] <= partition.first <= gone[-1]:
+            left = await self._read(lambda: store.read(self._read_db, number, gone[0], partition.end, 1))
+            partition.first = left[0].offset if left else partition.end
+        return len(gone)

@@ -1,0 +1,113 @@
+"""Faust's producer over the embedded log.
+
+In: sends of agents, tables and publishers. Out: futures that resolve once the record is on disk. Created by Faust
+through `transport.py`; the log does the work.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from faust.transport import base
+from faust.types import TP, RecordMetadata
+
+from underhost.streams.embedded import registry
+from underhost.streams.embedded.log import Log
+
+CREATE_TIME = 0
+"""RecordMetadata.timestamp_type: the timestamp is the producer's."""
+
+
+class Producer(base.Producer):  # type: ignore[misc]
+    """Sends to the embedded log; every record is durable before its future resolves."""
+
+    embedded: Log
+
+    async def on_start(self) -> None:
+        """Open the log. Raises Refused when another process has it."""
+        await super().on_start()
+        self.embedded = await self.transport.acquire()
+
+    async def on_stop(self) -> None:
+        """Write what is still buffered, then let go of the log."""
+        await self.buffer.flush()
+        await registry.release(self.embedded)
+
+    async def create_topic(
+        self,
+        topic: str,
+        partitions: int,
+        replication: int,
+        *,
+        config: Mapping[str, Any] | None = None,
+        retention: Any = None,
+        compacting: bool | None = None,
+        deleting: bool | None = None,
+        **options: Any,
+    ) -> None:
+        """Declare a topic. Raises InputError when it is there with another count of partitions."""
+        settings = dict(config or {})
+        policies = [name for name, given in (("compact", compacting), ("delete", deleting)) if given]
+        if policies:
+            settings.setdefault("cleanup.policy", ",".join(policies))
+        if retention:
+            seconds = retention.total_seconds() if hasattr(retention, "total_seconds") else float(retention)
+            settings.setdefault("retention.ms", int(seconds * 1000))
+        await self.embedded.create_topic(topic, partitions, settings)
+
+    async def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None,
+        timestamp: float | None,
+        headers: Any,
+        *,
+        transactional_id: str | None = None,
+    ) -> Awaitable[RecordMetadata]:
+        """Append a record; the future resolves after COMMIT. An unknown topic is created, as a Kafka broker does."""
+        log = self.embedded
+        count = log.partition_count(topic)
+        if count is None:
+            count = self.app.conf.topic_partitions
+            await log.create_topic(topic, count, {})
+        await log.room()
+        if partition is None:
+            partition = self.transport.choose_partition(key, count)
+        tp, milliseconds = TP(topic, partition), int((time.time() if timestamp is None else timestamp) * 1000)
+        pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+        written = log.append(tp, key, value, milliseconds, tuple((name, bytes(data)) for name, data in pairs))
+        done: asyncio.Future[RecordMetadata] = written.get_loop().create_future()
+
+        def resolve(offset: asyncio.Future[int]) -> None:
+            if done.done():
+                return
+            if offset.cancelled():
+                done.cancel()
+            elif (error := offset.exception()) is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(RecordMetadata(topic, partition, tp, offset.result(), milliseconds, CREATE_TIME))
+
+        written.add_done_callback(resolve)
+        return done
+
+    async def send_and_wait(self, *args: Any, **options: Any) -> RecordMetadata:
+        """Send, and return once the record is on disk."""
+        return await (await self.send(*args, **options))
+
+    async def flush(self) -> None:
+        """Return once everything sent so far is on disk."""
+        await self.buffer.flush()
+        await self.embedded.flush()
+
+    def key_partition(self, topic: str, key: bytes | None) -> TP:
+        """The partition a key belongs to."""
+        count = self.embedded.partition_count(topic) or self.app.conf.topic_partitions
+        return TP(topic, self.transport.choose_partition(key, count))
+
+    def supports_headers(self) -> bool:
+        """Headers are kept."""
+        return True
