@@ -1,0 +1,202 @@
+"""One Kubernetes cluster over HTTP: requests as bytes, answers as raw responses, failures as our own errors.
+
+In: settings. Out: `KubernetesClient`, used by the watcher, the writer of the sinks and the commands that read a live
+cluster. Credentials that the server no longer takes are read again from where they came (exec plugins, rotated files).
+It leaves to others what to do about an answer: paging, watching, retrying.
+"""
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from underhost.schemas.errors import Conflict, Gone, Refused, Retry, UnderhostError, Unreachable
+from underhost.streams.kubernetes import kubeconfig
+from underhost.streams.settings import KubernetesSettings
+
+PROBE_TIMEOUT = 10.0
+"""Seconds in which the first answer must come: with the program's start it stays under the 15 s that are promised."""
+RENEW_INTERVAL = 15.0
+"""Least seconds between two readings of the credentials, so that a lasting 401 starts no storm of exec plugins."""
+
+
+class Status(msgspec.Struct):
+    """A `Status` object: the API server's way to say no."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+class KubernetesClient:
+    """Requests to one cluster. Made by `connect`; `close` it, or use it in `async with`.
+
+    Attributes:
+        server: the API server's address, for messages.
+        origin: where the configuration was read.
+    """
+
+    def __init__(self, origin: kubeconfig.Origin, api: Any) -> None:
+        self.origin = origin
+        self.server: str = api.configuration.host
+        self._api = api
+        self._renewing = asyncio.Lock()
+        self._renewed = -RENEW_INTERVAL
+
+    async def __aenter__(self) -> "KubernetesClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Drop the connections."""
+        await self._api.close()
+
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+        timeout: aiohttp.ClientTimeout | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The response, whatever its status, its body not yet read. Raises Unreachable, Refused (certificate)."""
+        api = self._api
+        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "underhost"}
+        try:
+            await api.update_params_for_auth(headers, [], ["BearerToken"])
+            response: aiohttp.ClientResponse = await api.rest_client.request(
+                method,
+                self.server + path,
+                query_params=list(query),
+                headers=headers,
+                body=body,
+                _preload_content=False,
+                _request_timeout=timeout or aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT),
+            )
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:  # RuntimeError: the session was just replaced
+            raise self._failure(error) from error
+        try:
+            if response.status == 401:
+                await self._renew()
+            yield response
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._failure(error) from error
+        finally:
+            response.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+        timeout: aiohttp.ClientTimeout | None = None,
+    ) -> bytes:
+        """The body of a 2xx answer. Raises Gone (404, 410), Conflict (409), Refused, Retry or Unreachable."""
+        async with self.open(
+            method, path, query=query, body=body, content_type=content_type, timeout=timeout
+        ) as response:
+            data = await response.read()
+            if not 200 <= response.status < 300:
+                raise self.refusal(response.status, data, response.headers)
+            return data
+
+    def refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> UnderhostError:
+        """The error that an answer other than 2xx means."""
+        text = f"{self.server}: {said(status, body)}"
+        after = retry_after(headers)
+        if status in {404, 410}:
+            return Gone(text)
+        if status == 409:
+            return Conflict(text)
+        if status == 429 or (status in {500, 503, 504} and after is not None):
+            return Retry(text, after if after is not None else 1.0)
+        if status >= 500 or status == 408:
+            return Unreachable(text)
+        return Refused(text)
+
+    def _failure(self, error: Exception) -> UnderhostError:
+        """A request that got no answer, in one line."""
+        if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
+            cause = getattr(error, "certificate_error", error)
+            why = getattr(cause, "verify_message", "") or str(cause)
+            return Refused(f"{self.server}: its certificate is not trusted: {why} ({self.origin})")
+        if isinstance(error, TimeoutError):
+            return Unreachable(f"{self.server}: no answer in time")
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return Unreachable(f"{self.server}: {' '.join(why.split())}")
+
+    async def _renew(self) -> None:
+        """Read the credentials again; what cannot be read leaves the old ones, and the 401 speaks for itself."""
+        async with self._renewing:
+            if time.monotonic() - self._renewed < RENEW_INTERVAL:
+                return
+            self._renewed = time.monotonic()
+            try:
+                fresh = await asyncio.wait_for(kubeconfig.load(self.origin), PROBE_TIMEOUT)
+            except (UnderhostError, TimeoutError):
+                return
+            # The old session is closed: its watches resume on the new one, with the new client certificate if any.
+            stale, self._api = self._api, fresh
+            await stale.close()
+
+
+async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | None = None) -> KubernetesClient:
+    """A client whose server has answered once.
+
+    Raises InputError for a wrong kubeconfig; Unreachable or Refused, within PROBE_TIMEOUT, for a server that does not
+    answer, has an untrusted certificate or does not take the credentials.
+    """
+    origin = kubeconfig.find(settings, os.environ if environ is None else environ)
+    try:
+        api = await asyncio.wait_for(kubeconfig.load(origin), PROBE_TIMEOUT)
+    except TimeoutError as error:
+        raise Unreachable(f"{origin}: the credentials' plugin gives no answer") from error
+    client = KubernetesClient(origin, api)
+    client._renewed = time.monotonic()  # the credentials are fresh: a 401 now is an answer, not a reason to ask again
+    try:
+        timeout = aiohttp.ClientTimeout(total=PROBE_TIMEOUT)
+        async with client.open("GET", "/version", timeout=timeout) as response:
+            data = await response.read()
+            # A 403 means only that this user may not ask for the version; the lists will tell.
+            if response.status == 404 or (response.status < 400 and not data.lstrip().startswith(b"{")):
+                raise Refused(f"{client.server}: this is no Kubernetes API ({origin})")
+            if response.status >= 400 and response.status != 403:
+                raise _as_backend(client.refusal(response.status, data, response.headers))
+    except BaseException:
+        await client.close()
+        raise
+    return client
+
+
+def _as_backend(error: UnderhostError) -> UnderhostError:
+    return Unreachable(str(error)) if isinstance(error, Retry | Gone | Conflict) else error
+
+
+def said(status: int, body: bytes) -> str:
+    """What an answer says, in one line for a person."""
+    try:
+        message = msgspec.json.decode(body, type=Status).message
+    except msgspec.DecodeError:
+        message = body.decode(errors="replace")
+    printable = "".join(char if char.isprintable() else " " for char in message)
+    return f"{' '.join(printable.split())[:256] or 'no reason given'} ({status})"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds of a Retry-After header, if it has any (dates are not used by the API server)."""
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isdigit() else None

@@ -1,0 +1,182 @@
+"""One kind of object of one API server: its paged list, and its watch as batches of changes.
+
+In: raw bytes of the API. Out: trimmed records and the resourceVersion after them. Called by the watcher and by
+`streams.watch.Follower`, which decide when to list, resume or wait; this leaves all of that to them.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+
+import aiohttp
+import msgspec
+from msgspec import Raw, Struct
+
+from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
+from underhost.streams.kubernetes.client import KubernetesClient, Status, retry_after, said
+from underhost.streams.kubernetes.kinds import Identified, Kind
+from underhost.streams.watch import Batch, Listing, Pace, Seen, Unreadable
+
+PAGE = 500
+PAGE_TRIES = 5
+LIST_TIMEOUT = 60.0
+"""Seconds for one page, which may be megabytes over a slow line."""
+TOO_LARGE = "Too large resource version"
+"""What a server restored from a backup says to a position from its lost future."""
+
+
+class _ListMeta(Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Page(Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[Raw] | None = None
+
+
+class _Event(Struct):
+    type: str
+    object: Raw
+
+
+_pages = msgspec.json.Decoder(_Page)
+_events = msgspec.json.Decoder(_Event)
+_identities = msgspec.json.Decoder(Identified)
+UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
+
+class KindFeed:
+    """A kind over one client, for `streams.watch`."""
+
+    def __init__(self, client: KubernetesClient, kind: Kind, site: str, pace: Pace) -> None:
+        self.kind = kind
+        self.name = kind.plural
+        self._client, self._site, self._pace = client, site, pace
+
+    async def list(self) -> Listing:
+        """Everything there is, page by page; an expired page begins the list anew, the second time without pages."""
+        for limit in (PAGE, 0):
+            listing = await self._list(limit)
+            if listing is not None:
+                return listing
+        raise Retry(f"{self.name}: the list expires before its end", 1.0)
+
+    async def _list(self, limit: int) -> Listing | None:
+        objects: dict[str, Seen] = {}
+        unreadable: list[Unreadable] = []
+        token = ""
+        while True:
+            data = await self._page(limit, token)
+            if data is None:
+                return None
+            try:
+                page = _pages.decode(data)
+            except UNDECODABLE as error:
+                raise Refused(f"{self._client.server}{self.kind.path}: not a list of the API: {error}") from error
+            for raw in page.items or ():
+                change = self._read(bytes(raw))[0]
+                if isinstance(change, Unreadable):
+                    unreadable.append(change)
+                else:
+                    objects[change.key] = change
+            token = page.metadata.continue_
+            if not token:
+                return Listing(objects, unreadable, page.metadata.resource_version)
+
+    async def _page(self, limit: int, token: str) -> bytes | None:
+        """One page; None where the continuation has expired. A page that is throttled is asked for again."""
+        query = [("limit", str(limit))] if limit else []
+        if token:
+            query.append(("continue", token))
+        timeout = aiohttp.ClientTimeout(total=LIST_TIMEOUT, sock_connect=10.0)
+        for attempt in range(1, PAGE_TRIES + 1):
+            try:
+                return await self._client.call("GET", self.kind.path, query=query, timeout=timeout)
+            except Gone:
+                if token:
+                    return None
+                raise
+            except Retry as error:
+                if not token or attempt == PAGE_TRIES:
+                    raise
+                await self._pace.sleep(error.after)
+        raise AssertionError("unreachable")
+
+    async def watch(self, position: str) -> AsyncGenerator[Batch, None]:
+        """The changes after `position`, a batch for each piece the network delivers."""
+        query = [
+            ("watch", "1"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", position),
+            ("timeoutSeconds", str(round(self._pace.rng.uniform(*self._pace.watch_timeout)))),
+        ]
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=self._pace.inactivity)
+        async with self._client.open("GET", self.kind.path, query=query, timeout=timeout) as response:
+            if response.status != 200:
+                raise self._no_watch(response.status, await response.read(), response)
+            rest = b""
+            async for piece in response.content.iter_any():
+                *lines, rest = (rest + piece).split(b"\n")
+                changes, position = self._changes(lines, position)
+                yield Batch(changes, position)
+        # What is left in `rest` was cut off with the connection: it comes again after `position`.
+
+    def _no_watch(self, status: int, body: bytes, response: aiohttp.ClientResponse) -> Exception:
+        text = f"{self.name}: {said(status, body)}"
+        if status in {400, 404, 410, 422} or TOO_LARGE.encode() in body:
+            return Gone(text)
+        if status == 429:
+            return Retry(text, retry_after(response.headers) or 0.0)
+        if status in {401, 403, 405}:
+            return Refused(text)
+        return Unreachable(text)
+
+    def _changes(self, lines: Sequence[bytes], position: str) -> tuple[Sequence[Seen | Unreadable], str]:
+        """The changes in complete lines, and the position after them. Raises what an ERROR event means."""
+        changes: list[Seen | Unreadable] = []
+        for line in lines:
+            if not line:
+                continue
+            try:
+                event = _events.decode(line)
+            except UNDECODABLE as error:
+                changes.append(Unreadable(self.kind.key(self._site, "?", ""), line, str(error)))
+                continue
+            if event.type == "ERROR":
+                # What came before it in this piece comes again: it is after the last position that was yielded.
+                raise self._error(bytes(event.object))
+            if event.type == "BOOKMARK":
+                position = self._version(bytes(event.object)) or position
+                continue
+            change, version = self._read(bytes(event.object))
+            position = version or position
+            if event.type == "DELETED":
+                change = Seen(change.key, change.uid if isinstance(change, Seen) else "", None)
+            changes.append(change)
+        return changes, position
+
+    def _error(self, data: bytes) -> Exception:
+        try:
+            status = msgspec.json.decode(data, type=Status)
+        except UNDECODABLE:
+            status = Status(message="an ERROR event that cannot be read")
+        text = f"{self.name}: {said(status.code, data)}"
+        # As client-go does: whatever else goes wrong within a watch, a new list is the way back to the truth.
+        return Retry(text, 0.0) if status.code == 429 else Gone(text)
+
+    def _read(self, data: bytes) -> tuple[Seen | Unreadable, str]:
+        """One object and its version. What cannot be decoded keeps its key, if at least its name can be told."""
+        try:
+            named = _identities.decode(data).metadata
+        except UNDECODABLE as error:
+            return Unreadable(self.kind.key(self._site, "?", ""), data, str(error)), ""
+        key = self.kind.key(self._site, named.name or "?", named.namespace)
+        try:
+            return Seen(key, named.uid, self.kind.decode(data)), named.resource_version
+        except UNDECODABLE as error:
+            return Unreadable(key, data, str(error)), named.resource_version
+
+    def _version(self, data: bytes) -> str:
+        try:
+            return _identities.decode(data).metadata.resource_version
+        except UNDECODABLE:
+            return ""

@@ -1,0 +1,100 @@
+"""The kinds of objects that are watched: where the API serves them, and which record each becomes.
+
+One table, read by the feed and the watcher. Decoding drops every field that no rule reads; items of a list carry no
+`kind`, so the table supplies it.
+"""
+
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.keys import object_key
+from underhost.schemas.topics import BUDGETS, NAMESPACES, NODES, PODS, SERVICES, WORKLOADS, Topic
+
+
+class Named(Struct, frozen=True, rename="camel", gc=False):
+    """What an object's metadata says of its identity; a bookmark has only the version."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Identified(Struct, frozen=True, gc=False):
+    """Any object, as far as its key goes."""
+
+    metadata: Named
+
+
+class _Item(Struct, frozen=True, gc=False):
+    """A workload as a list holds it: without `kind`."""
+
+    metadata: k8s.Metadata
+    spec: k8s.WorkloadSpec = k8s.WorkloadSpec()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object.
+
+    Attributes:
+        path: of the collection over all namespaces. kind, api_version: as in its objects.
+        record: the struct of its records. topic: where they go.
+        optional: skipped where the API does not serve it, or does not let us read it.
+        lasting: no cluster that works has none, so that an empty list means a fault.
+    """
+
+    path: str
+    kind: str
+    api_version: str
+    record: type[Struct]
+    topic: Topic
+    optional: bool = False
+    lasting: bool = False
+
+    @property
+    def key_kind(self) -> str:
+        """The kind in record keys."""
+        return self.kind.lower()
+
+    @property
+    def plural(self) -> str:
+        """The resource's name, for messages."""
+        return self.path.rpartition("/")[2]
+
+    def decode(self, data: bytes) -> Struct:
+        """The trimmed record of one object. Raises msgspec.DecodeError or RecursionError."""
+        if self.record is k8s.Workload:
+            item = k8s.decode(data, _Item)
+            return k8s.Workload(kind=self.kind, metadata=item.metadata, api_version=self.api_version, spec=item.spec)
+        return k8s.decode(data, self.record)
+
+    def key(self, site: str, name: str, namespace: str) -> str:
+        """The record key of an object of this kind."""
+        return object_key(site, self.key_kind, name, namespace)
+
+
+def _workload(path: str, kind: str, api_version: str, *, optional: bool = False) -> Kind:
+    return Kind(path, kind, api_version, k8s.Workload, WORKLOADS, optional=optional)
+
+
+KINDS = (
+    Kind("/api/v1/namespaces", "Namespace", "v1", k8s.Namespace, NAMESPACES, lasting=True),
+    Kind("/api/v1/nodes", "Node", "v1", k8s.Node, NODES, lasting=True),
+    Kind("/api/v1/pods", "Pod", "v1", k8s.Pod, PODS, lasting=True),
+    Kind("/api/v1/services", "Service", "v1", k8s.Service, SERVICES),
+    _workload("/apis/apps/v1/replicasets", "ReplicaSet", "apps/v1"),
+    _workload("/apis/apps/v1/statefulsets", "StatefulSet", "apps/v1"),
+    _workload("/apis/apps/v1/deployments", "Deployment", "apps/v1"),
+    _workload("/apis/batch/v1/jobs", "Job", "batch/v1"),
+    _workload("/api/v1/replicationcontrollers", "ReplicationController", "v1"),
+    _workload(
+        "/apis/kubevirt.io/v1/virtualmachineinstancereplicasets",
+        "VirtualMachineInstanceReplicaSet",
+        "kubevirt.io/v1",
+        optional=True,
+    ),
+    Kind("/apis/policy/v1/poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", k8s.Budget, BUDGETS),
+)

@@ -1,0 +1,130 @@
+"""Which cluster, and who we are there: kubeconfig and context, $KUBECONFIG, ~/.kube/config, in-cluster, in that order.
+
+In: the settings and the environment. Out: kubernetes_asyncio's ApiClient, not yet used, and where it was read from.
+Called by `client.connect`. A fault is an InputError of one line that names the file; nothing is asked of the server.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import yaml
+
+from underhost.schemas.errors import InputError
+from underhost.streams.settings import KubernetesSettings
+
+# What kubernetes_asyncio lets through, beside its own exception, for a file of the wrong shape or a failing plugin.
+_LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
+
+
+class Origin(NamedTuple):
+    """Where the configuration is: `files` (merged as $KUBECONFIG merges them) or, when empty, the pod we are in."""
+
+    files: tuple[Path, ...]
+    context: str | None
+
+    def __str__(self) -> str:
+        return os.pathsep.join(str(file) for file in self.files) or "in-cluster configuration"
+
+
+def find(settings: KubernetesSettings, environ: Mapping[str, str]) -> Origin:
+    """The first place that is there. Raises InputError when it is not, or when there is none."""
+    if settings.kubeconfig is not None:
+        return Origin(_existing((settings.kubeconfig,), str(settings.kubeconfig)), settings.context)
+    if listed := environ.get("KUBECONFIG"):
+        files = tuple(Path(part) for part in listed.split(os.pathsep) if part)
+        return Origin(_existing(files, f"$KUBECONFIG: {listed}"), settings.context)
+    default = Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config"
+    if default.is_file():
+        return Origin((default,), settings.context)
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        if settings.context:
+            raise InputError(
+                f"context {settings.context}: there is no kubeconfig to find it in, only the pod's account"
+            )
+        return Origin((), None)
+    raise InputError(
+        f"no Kubernetes cluster is configured: no kubeconfig given, no $KUBECONFIG, no {default}, not in a pod"
+    )
+
+
+def _existing(files: tuple[Path, ...], place: str) -> tuple[Path, ...]:
+    there = tuple(path for path in (file.expanduser() for file in files) if path.exists())
+    if not there:
+        raise InputError(f"{place}: no such file")
+    return there
+
+
+async def load(origin: Origin) -> Any:
+    """An ApiClient for the origin's cluster. Raises InputError."""
+    if origin.files:
+        await asyncio.to_thread(_check, origin)
+    # Half a second of imports, so only here, and off the event loop.
+    config_module, client_module = await asyncio.to_thread(_import)
+    configuration = client_module.Configuration()
+    try:
+        if origin.files:
+            await config_module.load_kube_config(
+                config_file=os.pathsep.join(str(file) for file in origin.files),
+                context=origin.context,
+                client_configuration=configuration,
+                persist_config=False,  # a renewed token is ours, the file is its owner's
+            )
+        else:
+            config_module.load_incluster_config(client_configuration=configuration)
+    except (config_module.ConfigException, *_LIBRARY_SLIPS) as error:
+        raise InputError(f"{origin}: {_one_line(error)}") from error
+    _check_server(origin, configuration.host)
+    try:
+        return client_module.ApiClient(configuration)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError: an unreadable CA, certificate or key
+        raise InputError(f"{origin}: certificates cannot be used: {_one_line(error)}") from error
+
+
+def _import() -> tuple[Any, Any]:
+    from kubernetes_asyncio import client, config
+
+    return config, client
+
+
+def _check(origin: Origin) -> None:
+    """Refuse what the library would answer with a traceback: not readable, not YAML, not a mapping, unknown context."""
+    contexts: list[str] = []
+    current = ""
+    for file in origin.files:
+        try:
+            tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{file}: {getattr(error, 'strerror', None) or 'not a text file'}") from error
+        except yaml.YAMLError as error:
+            raise InputError(f"{file}: not YAML: {_one_line(error)}") from error
+        if not isinstance(tree, dict) or not any(isinstance(tree.get(key), list) for key in ("clusters", "contexts")):
+            raise InputError(f"{file}: not a kubeconfig")
+        contexts += [
+            str(item["name"]) for item in tree.get("contexts") or [] if isinstance(item, dict) and "name" in item
+        ]
+        current = current or str(tree.get("current-context") or "")
+    wanted = origin.context or current
+    if not wanted:
+        raise InputError(
+            f"{origin}: no current-context; --context takes one of {', '.join(contexts) or '(it has none)'}"
+        )
+    if wanted not in contexts:
+        raise InputError(f"{origin}: no context {wanted}; it has {', '.join(contexts) or 'none'}")
+
+
+def _check_server(origin: Origin, server: str) -> None:
+    try:
+        parts = urlsplit(server)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError(f"{origin}: server {server!r} is not an http or https URL")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:256] or type(error).__name__

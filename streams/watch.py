@@ -1,0 +1,262 @@
+"""Keeping published what a feed shows: watch, resume, relist, back off.
+
+In: a feed of one kind of object (list it, watch it from a position) and what its last list held. Out: records of what
+really changed, tombstones of what went, dead letters of what cannot be read. Called by a watcher once it has listed;
+the first list, and how a feed speaks to its server, are left to the watcher and the feed.
+"""
+
+import asyncio
+import hashlib
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreachable
+from underhost.schemas.kubernetes import encode
+from underhost.schemas.topics import DEAD_LETTERS, Topic
+from underhost.streams.ports import Outgoing
+from underhost.streams.reconcile import outgoing_of
+
+log = structlog.get_logger("underhost.watch")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Times in seconds, with the reasons for them.
+
+    Attributes:
+        inactivity: a stream that is silent for longer is dead (the API server sends a bookmark every minute).
+        watch_timeout: range of the time after which the server is asked to end a watch: spreads the load of many
+            clients, as client-go does.
+        first_delay, longest_delay: of the back-off after a second failure in a row; the first is retried at once.
+        steady: a stream that lasted so long was a good one, even if nothing happened.
+        absent: until a kind that the API did not serve is asked for again.
+    """
+
+    inactivity: float = 70.0
+    watch_timeout: tuple[float, float] = (300.0, 600.0)
+    first_delay: float = 0.8
+    longest_delay: float = 30.0
+    steady: float = 1.0
+    absent: float = 600.0
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    rng: random.Random = field(default_factory=random.Random)
+
+
+class Backoff:
+    """Delays after failures: none, then `first_delay` doubling up to `longest_delay`, each with up to 100 % jitter."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._failures = 0
+
+    def reset(self) -> None:
+        """Things went well."""
+        self._failures = 0
+
+    def next(self) -> float:
+        """Seconds to wait after one more failure."""
+        self._failures += 1
+        if self._failures == 1:
+            return 0.0
+        base = min(self._pace.first_delay * 2.0 ** min(self._failures - 2, 32), self._pace.longest_delay)
+        return base * (1.0 + self._pace.rng.random())
+
+
+class Seen(NamedTuple):
+    """An object as it is now, or (None) the news that it is gone."""
+
+    key: str
+    uid: str
+    value: Struct | None
+
+
+class Unreadable(NamedTuple):
+    """An object that could not be decoded; `key` as far as it can be told."""
+
+    key: str
+    data: bytes
+    error: str
+
+
+class Listing(NamedTuple):
+    """All objects of a kind at one moment; `position` is where a watch goes on from."""
+
+    objects: Mapping[str, Seen]
+    unreadable: Sequence[Unreadable]
+    position: str
+
+
+class Batch(NamedTuple):
+    """What a watch brought at once, in order; `position` is after it."""
+
+    changes: Sequence[Seen | Unreadable]
+    position: str
+
+
+class Feed(Protocol):
+    """One kind of object of one server."""
+
+    name: str
+
+    async def list(self) -> Listing:
+        """Everything there is. Raises Gone (the kind is not served), Refused, Retry or Unreachable."""
+
+    def watch(self, position: str) -> AsyncGenerator[Batch, None]:
+        """Changes after the position, until the server ends the stream.
+
+        Raises Gone (the position is too old: list again), Refused, Retry or Unreachable.
+        """
+
+
+class Held(NamedTuple):
+    """What is remembered of a published object."""
+
+    uid: str
+    digest: bytes
+
+
+@dataclass
+class Counters:
+    """What happened, for metrics."""
+
+    relists: int = 0
+    resumes: int = 0
+    published: int = 0
+    suppressed: int = 0
+    unreadable: int = 0
+
+
+def held_of(seen: Seen) -> Held:
+    """What to remember of an object: equal digests mean equal but for the resourceVersion."""
+    assert seen.value is not None
+    return Held(seen.uid, fingerprint(seen.value))
+
+
+def fingerprint(value: Struct) -> bytes:
+    """A digest of a Kubernetes record without its resourceVersion."""
+    metadata = msgspec.structs.replace(value.metadata, resource_version="")  # type: ignore[attr-defined]
+    return hashlib.blake2b(encode(msgspec.structs.replace(value, metadata=metadata)), digest_size=16).digest()
+
+
+def dead_letter(source: str, item: Unreadable) -> Outgoing:
+    """The record in dead-letters of an object that a source could not read."""
+    headers = {"origin": source.encode(), "stage": b"watch", "error": item.error.encode()}
+    digest = hashlib.sha256(item.data).hexdigest()[:16]
+    return Outgoing(DEAD_LETTERS, item.key, item.data, f"{item.key}/{digest}", headers)
+
+
+class Follower:
+    """Publishes the changes of one feed, from a position on, until it is cancelled.
+
+    `held` is what the first list showed, by key. `protected`: an empty list is not believed while objects are held.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        topic: Topic,
+        publish: Callable[[Sequence[Outgoing]], Awaitable[None]],
+        held: dict[str, Held],
+        pace: Pace,
+        *,
+        protected: bool = False,
+        optional: bool = False,
+    ) -> None:
+        self._feed, self._topic, self._publish, self._held, self._pace = feed, topic, publish, held, pace
+        self._protected, self._optional = protected, optional
+        self.counters = Counters()
+        self.shrunk = ""
+        """Why the last list was not believed, "" when it was."""
+
+    async def run(self, position: str | None) -> None:
+        """Follow from the position; None when the kind was not served when it was first asked for."""
+        backoff = Backoff(self._pace)
+        delay = 0.0 if position is not None else self._pace.absent
+        clock = asyncio.get_running_loop().time
+        while True:
+            await self._pace.sleep(delay)
+            begun = clock()
+            try:
+                if position is None:
+                    position = await self._relist()
+                    begun = clock()
+                async with aclosing(self._feed.watch(position)) as batches:
+                    async for batch in batches:
+                        await self._take(batch.changes)
+                        position = batch.position
+                        backoff.reset()
+                if clock() - begun >= self._pace.steady:
+                    backoff.reset()
+                delay = backoff.next()
+            except Gone as error:
+                delay = self._pace.absent if position is None and self._optional else backoff.next()
+                log.info("list again", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
+                position = None
+            except Retry as error:
+                delay = max(error.after, backoff.next())
+                log.warning("told to wait", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
+            except (Refused, Unreachable) as error:
+                if clock() - begun >= self._pace.steady:
+                    backoff.reset()
+                refused = isinstance(error, Refused) and position is None and self._optional
+                delay = self._pace.absent if refused else backoff.next()
+                log.warning("watch interrupted", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
+            self.counters.resumes += 1
+
+    async def _relist(self) -> str:
+        """List, and publish the difference. Raises Unreachable for a list that cannot be true."""
+        listing = await self._feed.list()
+        self.counters.relists += 1
+        if self._protected and self._held and not listing.objects:
+            self.shrunk = f"{self._feed.name}: {len(self._held)} objects are missing in an empty list; none is deleted"
+            log.error("list not believed", kind=self._feed.name, reason=self.shrunk)
+            raise Unreachable(self.shrunk)
+        self.shrunk = ""
+        unreadable = {item.key for item in listing.unreadable}
+        vanished = sorted(self._held.keys() - listing.objects.keys() - unreadable)
+        changes: list[Seen | Unreadable] = [*listing.objects.values(), *listing.unreadable]
+        changes.extend(Seen(key, self._held[key].uid, None) for key in vanished)
+        await self._take(changes)
+        return listing.position
+
+    async def _take(self, changes: Sequence[Seen | Unreadable]) -> None:
+        """Publish what differs from what is held, in order."""
+        records: list[Outgoing] = []
+        for change in changes:
+            if isinstance(change, Unreadable):
+                self.counters.unreadable += 1
+                log.error("object cannot be read", key=change.key, reason=change.error)
+                records.append(dead_letter(self._feed.name, change))
+            elif change.value is None:
+                self._held.pop(change.key, None)
+                records.append(outgoing_of(self._topic, change.key, None, change.uid))
+            else:
+                now = held_of(change)
+                if self._held.get(change.key) == now:
+                    self.counters.suppressed += 1
+                    continue
+                self._held[change.key] = now
+                records.append(outgoing_of(self._topic, change.key, change.value))
+        if records:
+            self.counters.published += len(records)
+            await self._publish(records)
+
+
+async def publish_for_ever(publish: Callable[..., Awaitable[None]], records: Sequence[Outgoing], pace: Pace) -> None:
+    """Publish, however long the broker is away: a change that is dropped here would be lost until the next list."""
+    backoff = Backoff(pace)
+    while True:
+        try:
+            await publish(*records)
+            return
+        except BackendError as error:
+            delay = backoff.next()
+            log.error("cannot publish", records=len(records), reason=str(error), delay=round(delay, 1))
+        await pace.sleep(delay)

@@ -1,0 +1,129 @@
+"""A real kube-apiserver over etcd, on free loopback ports, in a folder of its own; ended by pid."""
+
+import os
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+START_TIMEOUT = 120.0
+ADMIN_TOKEN = "admintoken"
+NOBODY_TOKEN = "nobodytoken"
+"""The token of a user without any rights: what it asks for is answered 403."""
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: "{server}", certificate-authority: {ca}}}}}]
+users: [{{name: u, user: {{token: {token}}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+current-context: c
+"""
+
+
+@dataclass(frozen=True)
+class Kube:
+    """A running API server: `kubeconfig` is a cluster admin's, `server` its address, `ca` its certificate."""
+
+    folder: Path
+    server: str
+    kubeconfig: Path
+    ca: Path
+    etcd: str
+    pids: Sequence[int]
+
+    def kubeconfig_of(self, token: str, *, ca: Path | None = None, server: str = "") -> Path:
+        """A kubeconfig with another token, CA or address."""
+        text = KUBECONFIG.format(server=server or self.server, ca=ca or self.ca, token=token)
+        path = self.folder / f"kubeconfig-{len(list(self.folder.glob('kubeconfig*')))}"
+        path.write_text(text)
+        return path
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+@contextmanager
+def start_kube(folder: Path, parts: Path, *flags: str) -> Iterator[Kube]:
+    """etcd and kube-apiserver from the built parts; `flags` are more flags of kube-apiserver."""
+    folder.mkdir(parents=True, exist_ok=True)
+    client, peer, api = free_ports(3)
+    etcd, server = f"http://127.0.0.1:{client}", f"https://127.0.0.1:{api}"
+    (folder / "pki").mkdir()
+    key = folder / "pki" / "sa.key"
+    subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
+    tokens = folder / "tokens.csv"
+    tokens.write_text(f"{ADMIN_TOKEN},admin,admin,system:masters\n{NOBODY_TOKEN},nobody,nobody\n")
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *args: str) -> None:
+        with (folder / f"{name}.log").open("wb") as out:
+            started.append(subprocess.Popen([str(parts / name), *args], stdout=out, stderr=out, cwd=folder))
+
+    try:
+        start(
+            "etcd",
+            f"--data-dir={folder / 'etcd'}",
+            "--unsafe-no-fsync",
+            f"--listen-client-urls={etcd}",
+            f"--advertise-client-urls={etcd}",
+            f"--listen-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-cluster=default=http://127.0.0.1:{peer}",
+        )
+        start(
+            "kube-apiserver",
+            f"--etcd-servers={etcd}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={api}",
+            f"--cert-dir={folder / 'pki'}",
+            f"--token-auth-file={tokens}",
+            "--authorization-mode=RBAC",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--disable-admission-plugins=ServiceAccount",
+            *flags,
+        )
+        ca = folder / "pki" / "apiserver.crt"
+        _wait(server, ca, started, folder)
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG.format(server=server, ca=ca, token=ADMIN_TOKEN))
+        yield Kube(folder, server, kubeconfig, ca, etcd, [process.pid for process in started])
+    finally:
+        for process in reversed(started):
+            process.kill()  # the state is thrown away, and a clean stop would wait for watches to end
+            process.wait()
+
+
+def _wait(server: str, ca: Path, processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < deadline:
+        for process in processes:
+            if process.poll() is not None:
+                name = Path(os.fsdecode(process.args[0])).name  # type: ignore[index]
+                raise RuntimeError(f"{name} ended: {(folder / f'{name}.log').read_text()[-2000:]}")
+        with suppress(OSError, urllib.error.URLError, ssl.SSLError):
+            request = urllib.request.Request(f"{server}/readyz", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+            context = ssl.create_default_context(cafile=str(ca))
+            with urllib.request.urlopen(request, timeout=2, context=context) as answer:
+                if answer.read() == b"ok":
+                    return
+        time.sleep(0.2)
+    raise RuntimeError(f"kube-apiserver is not ready after {START_TIMEOUT} s, see {folder}")
