@@ -1,0 +1,247 @@
+"""A simulated Kubernetes API server: objects, and the verbs by which they are changed.
+
+In: an operator's verbs and the commands of the sinks (this class is a KubernetesWriter by structure). Out: changes of
+nodes, pods, namespaces, services, workloads and budgets in `store`. What reacts to the changes (owners, scheduler,
+kubelets, budget status) is in `controllers.py`. Preconditions and refusals are the real server's.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from underhost.schemas.errors import Conflict, Gone, Refused, Retry
+from underhost.schemas.kubernetes import Budget, Condition, KubernetesObject, Node, Pod, Workload
+from underhost.streams.simulated.objects import is_ready, labels_of, plain, random_uid, raw, selects, with_metadata
+from underhost.streams.simulated.store import ObjectKey, Store
+from underhost.streams.simulated.timeline import Timeline
+
+OUR_MANAGER = "underhost"
+EVICTION_RETRY = 5.0
+"""Seconds after which a refused eviction is tried again, as kubectl drain does."""
+
+
+class SimulatedKubernetes:
+    """The API server of the simulated cluster.
+
+    Args:
+        timeline: when things happen.
+        source: where uids come from, so that a seed decides them.
+        grace: seconds from a pod's deletion to its end.
+    """
+
+    def __init__(self, timeline: Timeline, source: random.Random, *, grace: float = 1.0) -> None:
+        self.store = Store(_stamp)
+        self._timeline = timeline
+        self._random = source
+        self._grace = grace
+        self._managers: dict[str, dict[str, str]] = {}
+
+    # ------------------------------------------------------------------------------------------------------ any object
+    def create(self, value: KubernetesObject, *, manager: str = "kubectl") -> Any:
+        """Create an object; uid and creation time are given here. Raises Conflict when the name is taken."""
+        key = key_of(value)
+        if self.store.get(*_lookup(key)) is not None:
+            raise Conflict(f"{key.kind} {key.name} already exists")
+        if isinstance(value, Node):
+            self._managers[key.name] = dict.fromkeys(labels_of(value.metadata), manager)
+        uid = value.metadata.uid or random_uid(self._random)
+        return self.store.put(
+            key,
+            with_metadata(
+                value,
+                uid=uid,
+                generation=0 if isinstance(value, Node | Pod) else 1,
+                creation_timestamp=value.metadata.creation_timestamp or self._timeline.stamp(),
+            ),
+        )
+
+    def update(self, value: KubernetesObject) -> Any:
+        """Replace an object that exists."""
+        return self.store.put(key_of(value), value)
+
+    def delete(self, value: KubernetesObject) -> None:
+        """Delete an object that has no grace period."""
+        self.store.drop(key_of(value))
+
+    def nodes(self) -> dict[str, Node]:
+        """Nodes by name."""
+        return {key.name: node for key, node in self.store.of_kind("node")}
+
+    def pods(self) -> dict[str, Pod]:
+        """Pods by `namespace/name`."""
+        return {f"{key.namespace}/{key.name}": pod for key, pod in self.store.of_kind("pod")}
+
+    def budgets(self) -> list[Budget]:
+        """Disruption budgets, by namespace and name."""
+        return [budget for _, budget in self.store.of_kind("poddisruptionbudget")]
+
+    # ------------------------------------------------------------------------------------------- the Kubernetes writer
+    async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
+        """(uid, labels, field manager by label key). Raises Gone."""
+        held = self._node(node)
+        return held.metadata.uid, labels_of(held.metadata), dict(self._managers[node])
+
+    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
+        """Set or remove (None) labels as field manager `underhost`.
+
+        Raises Gone, or Conflict when the node has another uid or another manager holds a label with another value.
+        """
+        held = self._node(node)
+        if held.metadata.uid != uid:
+            raise Conflict(f"node {node} has uid {held.metadata.uid}, not {uid}")
+        current, managers = labels_of(held.metadata), self._managers[node]
+        for key, value in labels.items():
+            owner = managers.get(key, OUR_MANAGER)
+            if owner != OUR_MANAGER and value != current.get(key):
+                raise Conflict(f'Apply failed with 1 conflict: conflict with "{owner}": .metadata.labels.{key}')
+        self._set_labels(held, labels, OUR_MANAGER)
+
+    async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
+        """(uid, node name, "" while it is not bound). Raises Gone."""
+        pod = self._pod(namespace, name)
+        return pod.metadata.uid, pod.spec.node_name
+
+    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind a pod. Raises Gone, Conflict (bound, being deleted, another uid) or Refused (gated).
+
+        As in the real server nothing checks that the node exists.
+        """
+        pod = self._pod(namespace, name)
+        if pod.metadata.uid != uid:
+            raise Conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}")
+        if pod.metadata.deletion_timestamp is not None:
+            raise Conflict(f"pod {name} is being deleted, cannot be assigned to a host")
+        if pod.spec.node_name:
+            raise Conflict(f"pod {name} is already assigned to node {pod.spec.node_name!r}")
+        if pod.spec.scheduling_gates:
+            raise Refused(f"pod {name} has non-empty .spec.schedulingGates")
+        conditions = [Condition("PodScheduled", "True")]
+        self.update(
+            msgspec.structs.replace(
+                pod,
+                spec=msgspec.structs.replace(pod.spec, node_name=node),
+                status=msgspec.structs.replace(pod.status, conditions=conditions),
+            )
+        )
+
+    # -------------------------------------------------------------------------------------------- what an operator does
+    def delete_pod(self, namespace: str, name: str) -> None:
+        """Delete a pod: it terminates now and is gone after its grace period. Raises Gone."""
+        pod = self._pod(namespace, name)
+        if pod.metadata.deletion_timestamp is None:
+            self.update(with_metadata(pod, deletion_timestamp=self._timeline.stamp()))
+            key = key_of(pod)
+            self._timeline.after(self._grace if pod.spec.node_name else 0.0, lambda: self.store.drop(key))
+
+    def evict_pod(self, namespace: str, name: str, uid: str = "") -> None:
+        """The Eviction API: delete, unless a disruption budget forbids it.
+
+        Raises Gone, Conflict (another uid), Retry (429: the budget allows none now) or Refused (500: several budgets).
+        """
+        pod = self._pod(namespace, name)
+        if uid and pod.metadata.uid != uid:
+            raise Conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}")
+        if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None:
+            self._ask_budgets(pod)
+        self.delete_pod(namespace, name)
+
+    def cordon(self, node: str, unschedulable: bool = True) -> None:
+        """Close a node for new pods, or open it. Raises Gone."""
+        held = self._node(node)
+        taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+        taints = [item for item in plain(held.spec.taints) or [] if item["key"] != taint["key"]]
+        spec = msgspec.structs.replace(
+            held.spec, unschedulable=unschedulable, taints=raw([*taints, taint] if unschedulable else taints)
+        )
+        self.update(msgspec.structs.replace(held, spec=spec))
+
+    def drain(self, node: str) -> None:
+        """Cordon a node and evict its pods; what a budget refuses is tried again every five seconds. Raises Gone.
+
+        DaemonSet and mirror pods stay, as with `kubectl drain --ignore-daemonsets`.
+        """
+        self.cordon(node)
+        self._drain_step(node)
+
+    def label_node(self, node: str, labels: Mapping[str, str | None], *, manager: str = "kubectl-label") -> None:
+        """Set or remove labels in somebody's name, whoever owned them before. Raises Gone."""
+        self._set_labels(self._node(node), labels, manager)
+
+    # -------------------------------------------------------------------------------------------------------- internals
+    def _drain_step(self, node: str) -> None:
+        held = self.store.get("node", node)
+        if held is None or not held.spec.unschedulable:
+            return
+        refused = False
+        for pod in self.pods().values():
+            if pod.spec.node_name != node or pod.metadata.deletion_timestamp is not None or _stays_in_a_drain(pod):
+                continue
+            try:
+                self.evict_pod(pod.metadata.namespace, pod.metadata.name)
+            except (Retry, Refused):
+                refused = True
+        if refused:
+            self._timeline.after(EVICTION_RETRY, lambda: self._drain_step(node))
+
+    def _ask_budgets(self, pod: Pod) -> None:
+        labels = labels_of(pod.metadata)
+        budgets = [
+            budget
+            for budget in self.budgets()
+            if budget.metadata.namespace == pod.metadata.namespace and selects(plain(budget.spec.selector), labels)
+        ]
+        if len(budgets) > 1:
+            raise Refused(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support"
+            )
+        for budget in budgets:
+            if not is_ready(pod) and budget.status.current_healthy >= budget.status.desired_healthy > 0:
+                continue  # IfHealthyBudget: a pod that is not ready costs the budget nothing
+            if budget.status.disruptions_allowed < 1:
+                raise Retry("Cannot evict pod as it would violate the pod's disruption budget.", EVICTION_RETRY)
+
+    def _set_labels(self, node: Node, labels: Mapping[str, str | None], manager: str) -> None:
+        current, managers = labels_of(node.metadata), self._managers[node.metadata.name]
+        for key, value in labels.items():
+            if value is None:
+                current.pop(key, None)
+                managers.pop(key, None)
+            elif current.get(key) != value or key not in managers:
+                current[key] = value
+                managers[key] = manager
+        self.update(with_metadata(node, labels=raw(current)))
+
+    def _node(self, name: str) -> Node:
+        node: Node | None = self.store.get("node", name)
+        if node is None:
+            raise Gone(f'nodes "{name}" not found')
+        return node
+
+    def _pod(self, namespace: str, name: str) -> Pod:
+        pod: Pod | None = self.store.get("pod", name, namespace)
+        if pod is None:
+            raise Gone(f'pods "{name}" not found')
+        return pod
+
+
+def key_of(value: KubernetesObject) -> ObjectKey:
+    """Where an object is stored; the kind as record keys spell it."""
+    kind = value.kind if isinstance(value, Workload) else "PodDisruptionBudget" if isinstance(value, Budget) else ""
+    kind = (kind or type(value).__name__).lower()
+    return ObjectKey(kind, value.metadata.namespace, value.metadata.name)
+
+
+def _stays_in_a_drain(pod: Pod) -> bool:
+    if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
+        return True
+    return any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
+
+
+def _lookup(key: ObjectKey) -> tuple[str, str, str]:
+    return key.kind, key.name, key.namespace
+
+
+def _stamp(value: Any, version: int) -> Any:
+    return with_metadata(value, resource_version=str(version))

@@ -1,0 +1,44 @@
+"""The table of simulated sites: what each consists of at its start.
+
+In: nothing. Out: for each name, the functions that fill an empty cluster and vCenter. Called by `site.py`; a scenario
+is a module of its own beside this one.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from underhost.schemas.vsphere import Cluster
+from underhost.streams.simulated import kubevirt
+from underhost.streams.simulated.cluster import SimulatedKubernetes
+from underhost.streams.simulated.controllers import Controllers
+from underhost.streams.simulated.vsphere import SimulatedVSphere
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A site to simulate.
+
+    Attributes:
+        system: builds what was there long before: hosts, VMs, nodes and the clusters' own pods.
+        workload: builds the application, whose pods wait for a scheduler.
+        operator_move: the VM and the host, by name, of the move by which an operator breaks a rule in the demo.
+    """
+
+    title: str
+    vsphere_cluster: Cluster
+    system: Callable[[SimulatedKubernetes, Controllers, SimulatedVSphere, random.Random], None]
+    workload: Callable[[SimulatedKubernetes, Controllers], None]
+    operator_move: tuple[str, str]
+
+
+SCENARIOS = {
+    "kubevirt": Scenario(
+        "seven Kubernetes nodes on four ESXi hosts, and a three-tier application that waits for its nodes",
+        Cluster("iberia", "domain-c8"),
+        kubevirt.build_system,
+        kubevirt.build_workload,
+        ("kni-worker6", "esx-1"),
+    )
+}
+"""Every scenario by the name that `{simulated: NAME}` and `underhost demo NAME` give it."""

@@ -1,0 +1,90 @@
+"""The simulated site: a Kubernetes cluster and the vSphere cluster below it, in memory, decided by a seed.
+
+In: the name of a scenario, a seed, a clock; then an operator's verbs and the sinks' commands. Out: two sources that
+publish what happens, and the two writers. Called by the worker (`{simulated: NAME}` in the configuration), the demo and
+tests. It holds nothing over a restart: a new site begins anew, and the topics are reconciled with it.
+"""
+
+import random
+from collections.abc import Sequence
+
+from underhost.schemas.errors import InputError
+from underhost.streams.ports import Publisher, Source, TopicReader
+from underhost.streams.simulated.cluster import SimulatedKubernetes
+from underhost.streams.simulated.controllers import Controllers
+from underhost.streams.simulated.scenarios import SCENARIOS
+from underhost.streams.simulated.sources import SimulatedSource
+from underhost.streams.simulated.timeline import Clock, LogicalClock, Timeline, WallClock
+from underhost.streams.simulated.vsphere import SimulatedVSphere
+
+AGE_OF_THE_CLUSTER = 3600.0
+"""Seconds that the clusters' own pods have been running when somebody first looks."""
+
+
+class SimulatedSite:
+    """One site, alive while a source of it runs or a test advances it.
+
+    Args:
+        scenario: a name of SCENARIOS.
+        seed: decides every generated name and uid.
+        clock: the real time unless given.
+        vmotion: seconds that a VM takes to move.
+        drs_interval: seconds between two runs of DRS.
+
+    Attributes:
+        kubernetes: the API server; a KubernetesWriter.
+        vsphere: the vCenter; a DrsWriter.
+        controllers: owners, scheduler, kubelets.
+
+    Raises InputError for an unknown scenario.
+    """
+
+    def __init__(
+        self,
+        scenario: str,
+        *,
+        seed: int = 0,
+        clock: Clock | None = None,
+        vmotion: float = 1.5,
+        drs_interval: float = 5.0,
+    ) -> None:
+        if scenario not in SCENARIOS:
+            raise InputError(f"no simulated site {scenario!r}; there is: {', '.join(sorted(SCENARIOS))}")
+        self.scenario = SCENARIOS[scenario]
+        source = random.Random(seed)
+        self.timeline = Timeline(clock or WallClock())
+        self.kubernetes = SimulatedKubernetes(self.timeline, source)
+        self.controllers = Controllers(self.kubernetes, self.timeline, source)
+        self.vsphere = SimulatedVSphere(
+            self.timeline, self.scenario.vsphere_cluster, vmotion=vmotion, drs_interval=drs_interval
+        )
+        with self.timeline.at(self.timeline.now() - AGE_OF_THE_CLUSTER):
+            self.scenario.system(self.kubernetes, self.controllers, self.vsphere, source)
+        self.timeline.run_due()
+        self.scenario.workload(self.kubernetes, self.controllers)
+        self.vsphere.start()
+
+    def sources(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
+        """The watchers of both clusters, for the site's name in the topics."""
+        stores = {"kubernetes": self.kubernetes.store, "vsphere": self.vsphere.store}
+        return [SimulatedSource(name, site, store, self.timeline, publisher, reader) for name, store in stores.items()]
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass and do what is due. Only with a LogicalClock."""
+        if not isinstance(self.timeline.clock, LogicalClock):
+            raise TypeError("only a LogicalClock can be advanced")
+        self.timeline.clock.advance(seconds)
+        self.timeline.run_due()
+
+    # ------------------------------------------------------------------------------------------- what an operator does
+    def move_vm(self, vm: str, host: str) -> None:
+        """vMotion to an explicit host, by names: DRS rules are not asked. Raises Gone or Refused."""
+        self.vsphere.move_vm(vm, host)
+
+    def drain(self, node: str) -> None:
+        """Cordon a node and evict its pods as the budgets allow. Raises Gone."""
+        self.kubernetes.drain(node)
+
+    def delete_pod(self, namespace: str, name: str) -> None:
+        """Delete a pod; its owner makes another. Raises Gone."""
+        self.kubernetes.delete_pod(namespace, name)

@@ -1,0 +1,79 @@
+"""The watchers of the simulated site: the same records, keys, markers and order as the live ones.
+
+In: a store of simulated objects and what the topics hold from an earlier run. Out: the first list (differences only),
+tombstones, `listed` markers, then every change, acknowledged before the next. They also drive the simulated time while
+they run. Called by the worker like any other Source; decisions about what a list means are in `streams/reconcile.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+from msgspec import Struct
+
+from underhost.schemas.keys import object_key
+from underhost.schemas.topics import KUBERNETES_TOPICS, VSPHERE_TOPICS, Topic
+from underhost.streams.ports import Publisher, TopicReader
+from underhost.streams.reconcile import outgoing_of, plan_listing
+from underhost.streams.simulated.store import Change, Store
+from underhost.streams.simulated.timeline import Timeline
+
+log = structlog.get_logger(__name__)
+
+TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": VSPHERE_TOPICS}
+
+
+class SimulatedSource:
+    """A ports.Source over one simulated store.
+
+    Args:
+        name: `kubernetes` or `vsphere`.
+        epoch: the start of this run, in milliseconds since 1970.
+    """
+
+    def __init__(
+        self, name: str, site: str, store: Store, timeline: Timeline, publisher: Publisher, reader: TopicReader
+    ) -> None:
+        self.name = name
+        self.epoch = int(timeline.clock.now() * 1000)
+        self._site = site
+        self._store = store
+        self._timeline = timeline
+        self._publisher = publisher
+        self._reader = reader
+        self._topics = TOPICS_OF[name]
+        self._topic_of = {kind: topic for topic in self._topics for kind in topic.kinds}
+
+    async def run(self) -> None:
+        """List, mark as listed, then publish changes until cancelled. Raises Unreachable if the topics are."""
+        held = {topic.name: await self._reader.state(topic, self._site) for topic in self._topics}
+        self._timeline.run_due()
+        objects, watch = self._store.watch()
+        self._timeline.planned.append(watch.changed.set)
+        try:
+            await self._publish_list(objects, held)
+            while True:
+                self._timeline.run_due()
+                await self._publish_changes(watch.take())
+                await self._timeline.clock.wait(watch.changed, self._timeline.next_due())
+        finally:
+            self._timeline.planned.remove(watch.changed.set)
+            self._store.unwatch(watch)
+
+    async def _publish_list(self, objects: Sequence[Change], held: Mapping[str, Mapping[str, bytes]]) -> None:
+        listed: dict[str, dict[str, Struct]] = {topic.name: {} for topic in self._topics}
+        for change in objects:
+            topic, key = self._place(change)
+            listed[topic.name][key] = change.value
+        plan = plan_listing(self._site, self.name, self._topics, held, listed, self.epoch)
+        for line in plan.shrunk:
+            log.error("list not believed", source=self.name, site=self._site, why=line)
+        await self._publisher.publish(*plan.records)
+
+    async def _publish_changes(self, changes: Sequence[Change]) -> None:
+        records = [outgoing_of(*self._place(change), change.value) for change in changes]
+        if records:
+            await self._publisher.publish(*records)
+
+    def _place(self, change: Change) -> tuple[Topic, str]:
+        kind, namespace, name = change.key
+        return self._topic_of[kind], object_key(self._site, kind, name, namespace)

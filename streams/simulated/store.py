@@ -1,0 +1,114 @@
+"""The objects of one simulated API server or vCenter, and what was changed since a watcher listed.
+
+In: objects put and dropped by the simulation. Out: to each watcher, the list at one moment and every change after it,
+in order, none lost. It knows nothing of what the objects mean.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+
+class ObjectKey(NamedTuple):
+    """`kind` as in record keys; `namespace` is empty for what has none."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class Change(NamedTuple):
+    """An object as it is now; `value` None: it was deleted. `version` grows with every change of the store."""
+
+    key: ObjectKey
+    value: Any
+    version: int
+
+
+class Watch:
+    """What one watcher has not seen yet.
+
+    Attributes:
+        changed: set while there is something to take, and whenever the watcher should look at the clock again.
+    """
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self._changes: deque[Change] = deque()
+
+    def push(self, change: Change) -> None:
+        """Remember a change for the watcher."""
+        self._changes.append(change)
+        self.changed.set()
+
+    def take(self) -> list[Change]:
+        """Everything since the last call, oldest first."""
+        self.changed.clear()
+        changes = list(self._changes)
+        self._changes.clear()
+        return changes
+
+
+class Store:
+    """Objects by kind, namespace and name, with one version counter, as etcd has.
+
+    Args:
+        stamp: gives the object that carries the version: (object, version) -> object.
+    """
+
+    def __init__(self, stamp: Callable[[Any, int], Any]) -> None:
+        self._stamp = stamp
+        self._objects: dict[ObjectKey, Any] = {}
+        self._watches: list[Watch] = []
+        self._listeners: list[Callable[[Change], None]] = []
+        self.version = 0
+
+    def get(self, kind: str, name: str, namespace: str = "") -> Any | None:
+        """The object, or None."""
+        return self._objects.get(ObjectKey(kind, namespace, name))
+
+    def of_kind(self, kind: str) -> Iterator[tuple[ObjectKey, Any]]:
+        """Every object of a kind, sorted by namespace and name."""
+        return iter(sorted(((key, value) for key, value in self._objects.items() if key.kind == kind), key=_by_key))
+
+    def put(self, key: ObjectKey, value: Any) -> Any:
+        """Create or replace an object and tell the watchers; an equal object is no change. Returns what is stored."""
+        held = self._objects.get(key)
+        if held is not None and self._stamp(value, 0) == self._stamp(held, 0):
+            return held
+        self.version += 1
+        self._objects[key] = stored = self._stamp(value, self.version)
+        self._tell(Change(key, stored, self.version))
+        return stored
+
+    def drop(self, key: ObjectKey) -> None:
+        """Delete an object and tell the watchers; nothing happens when it is not there."""
+        if self._objects.pop(key, None) is not None:
+            self.version += 1
+            self._tell(Change(key, None, self.version))
+
+    def watch(self) -> tuple[list[Change], Watch]:
+        """The objects of this moment, sorted by key, and a watch that has every change after it."""
+        watch = Watch()
+        self._watches.append(watch)
+        objects = [Change(key, value, self.version) for key, value in sorted(self._objects.items(), key=_by_key)]
+        return objects, watch
+
+    def unwatch(self, watch: Watch) -> None:
+        """Forget a watcher that has stopped."""
+        self._watches.remove(watch)
+
+    def listen(self, listener: Callable[[Change], None]) -> None:
+        """Call `listener` at every change, before anything else happens: the simulation's own controllers."""
+        self._listeners.append(listener)
+
+    def _tell(self, change: Change) -> None:
+        for watch in self._watches:
+            watch.push(change)
+        for listener in self._listeners:
+            listener(change)
+
+
+def _by_key(item: tuple[ObjectKey, Any]) -> ObjectKey:
+    return item[0]

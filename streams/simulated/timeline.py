@@ -1,0 +1,115 @@
+"""The simulated site's time: what happens later, in one order, on a clock that a test moves by hand.
+
+In: a clock and actions with a delay. Out: the actions, each at its own time, oldest first; two of one moment run in the
+order they were planned, so equal input gives equal events. Called by the simulated cluster, vCenter and their sources.
+"""
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where the simulated site takes its time from."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+
+    async def wait(self, changed: asyncio.Event, until: float | None) -> None:
+        """Return when `changed` is set, or at `until` at the latest (None: only when it is set)."""
+
+
+class WallClock:
+    """The real time, so that a demo runs at the speed of its reader."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    async def wait(self, changed: asyncio.Event, until: float | None) -> None:
+        """Sleep until something changed or `until` has come."""
+        timeout = None if until is None else max(0.0, until - self.now())
+        try:
+            async with asyncio.timeout(timeout):
+                await changed.wait()
+        except TimeoutError:
+            return
+
+
+class LogicalClock:
+    """A clock that stands still until it is advanced: a test of an hour takes no time and has one outcome."""
+
+    def __init__(self, start: float = 1_600_000_000.0) -> None:
+        self._now = start
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Move on by `seconds`; what is due then runs when the site settles."""
+        self._now += seconds
+
+    async def wait(self, changed: asyncio.Event, until: float | None) -> None:
+        """Only a change wakes the waiter: this clock is moved together with the site (`SimulatedSite.advance`)."""
+        del until
+        await changed.wait()
+
+
+class Timeline:
+    """Actions planned for later, run in order of their time.
+
+    Attributes:
+        planned: told (called without arguments) whenever an action was added, so that a sleeping driver looks again.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.planned: list[Callable[[], None]] = []
+        self._actions: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._running: float | None = None
+
+    def now(self) -> float:
+        """Seconds since 1970; while an action runs, the time it was planned for: a late driver changes no record."""
+        return self.clock.now() if self._running is None else self._running
+
+    def stamp(self) -> str:
+        """The time as Kubernetes writes it: RFC 3339 in whole seconds."""
+        return datetime.fromtimestamp(int(self.now()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    @contextmanager
+    def at(self, moment: float) -> Iterator[None]:
+        """Do what follows as if it were that moment (seconds since 1970): for what happened before."""
+        self._running = moment
+        try:
+            yield
+        finally:
+            self._running = None
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Run `action` in `seconds`."""
+        self._count += 1
+        heapq.heappush(self._actions, (self.now() + seconds, self._count, action))
+        for tell in self.planned:
+            tell()
+
+    def next_due(self) -> float | None:
+        """When the next action is due, in seconds since 1970; None when nothing is planned."""
+        return self._actions[0][0] if self._actions else None
+
+    def run_due(self) -> None:
+        """Run everything that is due by the clock, what those actions plan included."""
+        if self._running is not None:
+            return
+        try:
+            while self._actions and self._actions[0][0] <= self.clock.now():
+                due, _, action = heapq.heappop(self._actions)
+                self._running = due
+                action()
+        finally:
+            self._running = None
