@@ -8,14 +8,14 @@ still counts as healthy until its deletion shows.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
-
 from underhost.agents.engine import findings as f
-from underhost.agents.engine.fault import Fault, decode
-from underhost.agents.engine.selectors import Requirement, label_requirements, matches
+from underhost.agents.engine import terms
+from underhost.agents.engine.fault import Fault
+from underhost.agents.engine.owners import FINISHED, controller_of, ready
+from underhost.agents.engine.selectors import Requirement, matches
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.documents import BudgetFigures
 from underhost.schemas.kubernetes import Budget, OwnerReference, Pod
@@ -28,22 +28,6 @@ REASON_OVERLAP = "more than one disruption budget covers the pod"
 # Owners that have a scale and that the snapshot holds; of other kinds only the cluster knows whether they have one.
 _SCALED = {"ReplicaSet", "StatefulSet", "Deployment", "ReplicationController", "VirtualMachineInstanceReplicaSet"}
 _NEVER_SCALED = {"DaemonSet", "Job", "CronJob", "Node", "VirtualMachineInstance"}
-_FINISHED = ("Succeeded", "Failed")
-
-
-class _Expression(msgspec.Struct):
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
-class _LabelSelector(msgspec.Struct, rename="camel"):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[_Expression] | None = None
-
-
-_SELECTOR = msgspec.json.Decoder(_LabelSelector | None)
-_LABELS = msgspec.json.Decoder(dict[str, str] | None)
 
 
 @dataclass(frozen=True)
@@ -86,16 +70,6 @@ def cover(snapshot: Snapshot) -> dict[str, Covered]:
     return {name: _judge(snapshot, budget, pods.of(name, budget)) for name, budget in sorted(snapshot.budgets.items())}
 
 
-def ready(pod: Pod) -> bool:
-    """Whether the pod's Ready condition is true."""
-    return any(item.type == "Ready" and item.status == "True" for item in pod.status.conditions or ())
-
-
-def controller_of(owners: Iterable[OwnerReference] | None) -> OwnerReference | None:
-    """The owner that controls the object; there is at most one."""
-    return next((owner for owner in owners or () if owner.controller), None)
-
-
 class _Pods:
     """The pods of some namespaces by their labels: pods with equal labels are matched to a selector once."""
 
@@ -109,7 +83,7 @@ class _Pods:
                 groups.setdefault(raw, []).append((name, pod))
                 if raw not in self._labels:
                     try:
-                        self._labels[raw] = decode(raw, _LABELS, "metadata.labels") or {}
+                        self._labels[raw] = terms.labels(raw)
                     except Fault as fault:
                         raise fault.within(f"Pod {name}") from None
 
@@ -130,11 +104,7 @@ class _Pods:
 
 def _requirements(budget: Budget) -> tuple[Requirement, ...] | None:
     """What the selector asks of labels; None where it selects nothing. Raises Fault."""
-    selector = decode(bytes(budget.spec.selector), _SELECTOR, "spec.selector")
-    if selector is None:
-        return None
-    expressions = [(item.key, item.operator, item.values or []) for item in selector.match_expressions or ()]
-    requirements = label_requirements(selector.match_labels, expressions, "spec.selector")
+    requirements = terms.label_selector(bytes(budget.spec.selector), "spec.selector")
     if not requirements and budget.api_version == "policy/v1beta1":
         return None
     return requirements
@@ -142,7 +112,7 @@ def _requirements(budget: Budget) -> tuple[Requirement, ...] | None:
 
 def _judge(snapshot: Snapshot, budget: Budget, matched: list[tuple[str, Pod]]) -> Covered:
     current = sum(1 for _, pod in matched if pod.metadata.deletion_timestamp is None and ready(pod))
-    living = [name for name, pod in matched if pod.status.phase not in _FINISHED]
+    living = [name for name, pod in matched if pod.status.phase not in FINISHED]
     scale = _scale(snapshot, matched)
     spec = budget.spec
     if spec.max_unavailable is None and spec.min_available is None:

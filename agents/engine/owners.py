@@ -1,0 +1,60 @@
+"""Whose replica is a pod?
+
+In: pods and the workloads of a snapshot. Out: the controller, the application above it, and whether a pod is pinned to
+its node. Called by the checks, the DRS translator and the what-if commands.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.schemas.kubernetes import OwnerReference, Pod
+
+FINISHED = ("Succeeded", "Failed")
+_PINNED = ("DaemonSet", "Node")
+
+
+class Application(NamedTuple):
+    """What replicas have in common: the Deployment over a ReplicaSet, else the controller itself."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def controller_of(owners: Iterable[OwnerReference] | None) -> OwnerReference | None:
+    """The owner that controls the object; there is at most one."""
+    return next((owner for owner in owners or () if owner.controller), None)
+
+
+def application_of(snapshot: Snapshot, pod: Pod) -> Application | None:
+    """The application of a pod; None for a pod without a controller."""
+    owner = controller_of(pod.metadata.owner_references)
+    if owner is None:
+        return None
+    namespace = pod.metadata.namespace
+    if owner.kind == "ReplicaSet":
+        workload = snapshot.workloads.get(f"ReplicaSet/{namespace}/{owner.name}")
+        over = controller_of(workload.metadata.owner_references) if workload is not None else None
+        if over is not None:
+            return Application(over.kind, namespace, over.name)
+    return Application(owner.kind, namespace, owner.name)
+
+
+def pinned(pod: Pod) -> bool:
+    """Whether the pod belongs to its node: a mirror pod, or a DaemonSet's."""
+    annotations = pod.metadata.annotations
+    if annotations is not None and annotations.mirror is not None:
+        return True
+    owner = controller_of(pod.metadata.owner_references)
+    return owner is not None and owner.kind in _PINNED
+
+
+def ready(pod: Pod) -> bool:
+    """Whether the pod's Ready condition is true."""
+    return any(item.type == "Ready" and item.status == "True" for item in pod.status.conditions or ())
+
+
+def running(pod: Pod) -> bool:
+    """Whether the pod is bound to a node and has not finished."""
+    return bool(pod.spec.node_name) and pod.status.phase not in FINISHED
