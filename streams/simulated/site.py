@@ -63,6 +63,7 @@ class SimulatedSite:
         self.timeline.run_due()
         self.scenario.workload(self.kubernetes, self.controllers)
         self.vsphere.start()
+        self.timeline.run_due()
 
     def sources(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
         """The watchers of both clusters, for the site's name in the topics."""
