@@ -1,0 +1,138 @@
+"""The topics themselves: made before the worker starts, checked, and described for people.
+
+In: `KafkaSettings` and the table of topics. Out: topics that exist with the configured count of partitions. Called by
+`underhost run` before anything else and by `underhost topics`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aiokafka import TopicPartition
+from aiokafka.admin import NewTopic
+from aiokafka.errors import TopicAlreadyExistsError, for_code
+
+from underhost.schemas.errors import InputError, Refused
+from underhost.schemas.topics import TOPICS, Topic
+from underhost.streams import kafka
+from underhost.streams.embedded import registry
+from underhost.streams.embedded.view import open_view
+from underhost.streams.settings import KafkaSettings
+
+
+@dataclass(frozen=True)
+class TopicDescription:
+    """A topic as it is now.
+
+    Attributes:
+        cleanup: compact or delete, as the table of topics has it. partitions: 0 when the topic does not exist.
+        ends: the next offset of each partition. records: how many offsets lie between first and end, which is the
+            number of records but for those that compaction removed.
+    """
+
+    name: str
+    cleanup: str
+    partitions: int
+    ends: tuple[int, ...]
+    records: int
+
+
+async def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOPICS) -> None:
+    """Create the topics that are missing.
+
+    Raises InputError naming every topic that is there with another count of partitions; Unreachable when Kafka does not
+    answer; Refused when it answers and will not create them, or when another process has the embedded log.
+    """
+    if settings.bootstrap_servers:
+        await _ensure_kafka(settings.bootstrap_servers, settings, topics)
+    else:
+        await _ensure_embedded(settings, topics)
+
+
+def _check(where: str, there: Mapping[str, int], topics: Sequence[Topic], wanted: int) -> None:
+    faults = [
+        f"{where}: topic {topic.name} has {there[topic.name]} partitions, {wanted} are configured (kafka.partitions)"
+        for topic in topics
+        if there.get(topic.name, wanted) != wanted
+    ]
+    if faults:
+        raise InputError(*faults)
+
+
+async def _ensure_embedded(settings: KafkaSettings, topics: Sequence[Topic]) -> None:
+    log = await registry.acquire(settings.embedded)
+    try:
+        there = {name: log.partition_count(name) or 0 for name in log.topics}
+        _check(str(settings.embedded), there, topics, settings.partitions)
+        for topic in topics:
+            await log.create_topic(topic.name, settings.partitions, topic.config)
+    finally:
+        await registry.release(log)
+
+
+async def _ensure_kafka(servers: str, settings: KafkaSettings, topics: Sequence[Topic]) -> None:
+    async with kafka.admin(servers) as admin:
+        with kafka.answering(servers):
+            there = await kafka.partition_counts(admin)
+        _check(f"Kafka at {servers}", there, topics, settings.partitions)
+        missing = [
+            NewTopic(topic.name, settings.partitions, settings.replication_factor, topic_configs=topic.config)
+            for topic in topics
+            if topic.name not in there
+        ]
+        if not missing:
+            return
+        with kafka.answering(servers):
+            response = await admin.create_topics(missing)
+        for name, code, *message in response.topic_errors:
+            if code not in (0, TopicAlreadyExistsError.errno):
+                why = message[0] if message and message[0] else for_code(code).__name__
+                raise Refused(f"Kafka at {servers} does not create topic {name}: {why}")
+        with kafka.answering(servers):  # another worker may have been first, with another count
+            _check(f"Kafka at {servers}", await kafka.partition_counts(admin), topics, settings.partitions)
+
+
+async def describe_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOPICS) -> list[TopicDescription]:
+    """Every topic of the table as it is now, in the table's order. Raises Unreachable."""
+    if settings.bootstrap_servers:
+        bounds = await _kafka_bounds(settings.bootstrap_servers, topics)
+    else:
+        bounds = await _embedded_bounds(settings, topics)
+    described = []
+    for topic in topics:
+        first_end = bounds[topic.name]
+        described.append(
+            TopicDescription(
+                topic.name,
+                topic.cleanup,
+                len(first_end),
+                tuple(end for _, end in first_end),
+                sum(end - first for first, end in first_end),
+            )
+        )
+    return described
+
+
+async def _embedded_bounds(settings: KafkaSettings, topics: Sequence[Topic]) -> dict[str, list[tuple[int, int]]]:
+    async with open_view(settings.embedded) as view:
+        await view.refresh()
+        return {
+            topic.name: [
+                (view.first((topic.name, part)), view.end((topic.name, part)))
+                for part in range(view.partition_count(topic.name) or 0)
+            ]
+            for topic in topics
+        }
+
+
+async def _kafka_bounds(servers: str, topics: Sequence[Topic]) -> dict[str, list[tuple[int, int]]]:
+    async with kafka.admin(servers) as admin:
+        with kafka.answering(servers):
+            counts = await kafka.partition_counts(admin)
+    partitions = [TopicPartition(topic.name, part) for topic in topics for part in range(counts.get(topic.name, 0))]
+    async with kafka.consumer(servers) as consumer:
+        with kafka.answering(servers):
+            first, end = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
+    found: dict[str, list[tuple[int, int]]] = {topic.name: [] for topic in topics}
+    for tp in partitions:
+        found[tp.topic].append((first[tp], end[tp]))
+    return found

@@ -1,0 +1,139 @@
+"""A look at an embedded log that another process writes: read-only, on the same file, by polling.
+
+In: a path. Out: the same reading methods as `log.Log` has, so that readers and admin commands need not know which one
+they hold; `open_view` chooses. Never takes the lock, never writes, never holds a read transaction open.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from underhost.schemas.errors import Unreachable
+from underhost.streams.embedded import registry, store
+from underhost.streams.embedded.store import Entry, PartitionRow, TopicPartition
+
+POLL_SECONDS = 0.1
+
+T = TypeVar("T")
+
+
+class View(Protocol):
+    """What a reader needs of a log. Offsets are those of the last `refresh`."""
+
+    @property
+    def topics(self) -> Mapping[str, Mapping[str, str]]:
+        """Configuration by name."""
+
+    async def refresh(self) -> None:
+        """Look at the log again."""
+
+    def partition_count(self, topic: str) -> int | None:
+        """None for an unknown topic."""
+
+    def first(self, tp: TopicPartition) -> int:
+        """The oldest offset that is there."""
+
+    def end(self, tp: TopicPartition) -> int:
+        """One more than the last offset."""
+
+    async def read(self, tp: TopicPartition, start: int, limit: int) -> list[Entry]:
+        """At most `limit` records from `start` on, below `end`."""
+
+    async def wait(self, timeout: float) -> None:
+        """Wait until there may be more."""
+
+
+class FileView:
+    """A read-only view of a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.topics: dict[str, dict[str, str]] = {}
+        self._partitions: dict[TopicPartition, PartitionRow] = {}
+        self._counts: dict[str, int] = {}
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="embedded-view")
+        self._seen = -1
+
+    async def open(self) -> None:
+        """Raises Unreachable when there is no file, InputError when it is not one of ours."""
+        self._db = await self._run(self._connect)
+        await self.refresh()
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self.path.exists():
+            raise Unreachable(f"{self.path}: no such file; `underhost run` makes it")
+        return store.connect(self.path, read_only=True)
+
+    async def close(self) -> None:
+        """Close the file."""
+        await self._run(self._db.close)
+        self._pool.shutdown()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except (sqlite3.Error, OSError) as error:
+            raise Unreachable(f"{self.path}: cannot be read: {error}") from error
+
+    async def refresh(self) -> None:
+        """Look at topics and bounds again, if another process has written meanwhile."""
+
+        def look() -> tuple[int, dict[str, dict[str, str]], list[PartitionRow]] | None:
+            version = int(self._db.execute("PRAGMA data_version").fetchone()[0])
+            if version == self._seen:
+                return None
+            return version, store.topics(self._db), store.partitions(self._db)
+
+        found = await self._run(look)
+        if found is None:
+            return
+        self._seen, self.topics, rows = found
+        self._partitions = {(row.topic, row.partition): row for row in rows}
+        self._counts = {}
+        for row in rows:
+            self._counts[row.topic] = self._counts.get(row.topic, 0) + 1
+
+    def partition_count(self, topic: str) -> int | None:
+        """None for an unknown topic."""
+        return self._counts.get(topic)
+
+    def first(self, tp: TopicPartition) -> int:
+        """The oldest offset that is there (`end` when there is none)."""
+        return self._partitions[tp].first
+
+    def end(self, tp: TopicPartition) -> int:
+        """One more than the last offset."""
+        return self._partitions[tp].end
+
+    async def read(self, tp: TopicPartition, start: int, limit: int) -> list[Entry]:
+        """At most `limit` records from `start` on, below `end`."""
+        row = self._partitions[tp]
+        if start >= row.end:
+            return []
+        return await self._run(lambda: store.read(self._db, row.number, start, row.end, limit))
+
+    async def wait(self, timeout: float) -> None:
+        """Wait for the next look."""
+        await asyncio.sleep(min(timeout, POLL_SECONDS))
+
+
+@asynccontextmanager
+async def open_view(path: Path) -> AsyncIterator[View]:
+    """The log of `path`: in memory when this process owns it, the file read-only otherwise. Raises Unreachable."""
+    if registry.held(path) is not None:
+        log = await registry.acquire(path)
+        try:
+            yield log
+        finally:
+            await registry.release(log)
+        return
+    view = FileView(path)
+    await view.open()
+    try:
+        yield view
+    finally:
+        await view.close()

@@ -1,0 +1,76 @@
+"""Connecting to Apache Kafka without Faust: one deadline, one line when nobody answers.
+
+In: bootstrap servers. Out: started aiokafka clients, closed by their context. Used by `reader.py`, `admin.py` and
+`publish.py`; a worker's own connections are Faust's.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from underhost.schemas.errors import Unreachable
+
+CONNECT_SECONDS = 10.0
+REQUEST_MS = 10_000
+
+
+def reason(error: BaseException) -> str:
+    """An error's text in one line, or its name."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+@contextmanager
+def answering(servers: str) -> Iterator[None]:
+    """Turn every error of a Kafka client into Unreachable."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise Unreachable(f"Kafka at {servers} does not answer") from error
+    except (KafkaError, OSError) as error:
+        raise Unreachable(f"Kafka at {servers}: {reason(error)}") from error
+
+
+@asynccontextmanager
+async def started(servers: str, client: Any) -> AsyncIterator[Any]:
+    """Start a client of aiokafka, and stop it at the end. Raises Unreachable within `CONNECT_SECONDS`."""
+    try:
+        with answering(servers):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await client.start()
+        yield client
+    finally:
+        await client.stop() if hasattr(client, "stop") else await client.close()
+
+
+@asynccontextmanager
+async def admin(servers: str) -> AsyncIterator[AIOKafkaAdminClient]:
+    """An admin client."""
+    async with started(
+        servers, AIOKafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=REQUEST_MS)
+    ) as client:
+        yield client
+
+
+@asynccontextmanager
+async def consumer(servers: str) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer without a group, with nothing assigned yet."""
+    client = AIOKafkaConsumer(
+        bootstrap_servers=servers,
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        request_timeout_ms=REQUEST_MS,
+        max_partition_fetch_bytes=4 << 20,
+    )
+    async with started(servers, client) as running:
+        yield running
+
+
+async def partition_counts(client: AIOKafkaAdminClient) -> dict[str, int]:
+    """The count of partitions of every topic that the broker knows."""
+    return {topic["topic"]: len(topic["partitions"]) for topic in await client.describe_topics()}

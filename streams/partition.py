@@ -1,0 +1,16 @@
+"""Which partition a site's records go to: one, always the same, so that a site is totally ordered per topic.
+
+In: a site and the count of partitions. Out: murmur2(site) modulo the count, as Kafka's default partitioner hashes the
+bytes of the site. Used by every publisher and by readers of one site.
+"""
+
+from aiokafka.partitioner import murmur2
+
+POSITIVE = 0x7FFFFFFF
+
+
+def partition_of(site: str, count: int) -> int:
+    """The partition of a site among `count`. Raises ValueError when `count` is not positive."""
+    if count < 1:
+        raise ValueError(f"a topic has at least one partition, not {count}")
+    return int(murmur2(site.encode()) & POSITIVE) % count

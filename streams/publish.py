@@ -1,0 +1,134 @@
+"""Keyed, ordered, acknowledged sends to the topics, and the making of dead letters.
+
+In: `Outgoing` records. Out: records in the partition of their site, with CloudEvents headers, acknowledged. Watchers,
+agents and sinks publish through `FaustPublisher`, which serves Kafka and the embedded log alike; commands that have no
+worker use `KafkaPublisher`. Leaves retries to the caller.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from faust.exceptions import FaustError
+
+from underhost.schemas.errors import UnderhostError, Unreachable
+from underhost.schemas.keys import site_of
+from underhost.schemas.topics import DEAD_LETTERS
+from underhost.streams import kafka
+from underhost.streams.cloudevents import cloud_event
+from underhost.streams.partition import partition_of
+from underhost.streams.ports import Outgoing, Record
+
+SITE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+ERROR_LENGTH = 1000
+"""An error in a header is cut to so many characters."""
+
+Send = Callable[[str, bytes, bytes | None, int, list[tuple[str, bytes]]], Awaitable[Awaitable[Any]]]
+
+
+def dead_letter(origin: Record, stage: str, error: BaseException | str) -> Outgoing:
+    """The record for `dead-letters`: the original key and bytes, and in headers where it came from and why.
+
+    A key that is no UTF-8 keeps its bytes; a missing key becomes an empty one.
+    """
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    headers = {
+        "origin_topic": origin.topic.encode(),
+        "origin_partition": str(origin.partition).encode(),
+        "origin_offset": str(origin.offset).encode(),
+        "stage": stage.encode(),
+        "error": text[:ERROR_LENGTH].encode("utf-8", "replace"),
+    }
+    key = (origin.key or b"").decode("utf-8", "surrogateescape")
+    event_id = f"{origin.topic}/{origin.partition}/{origin.offset}"
+    return Outgoing(DEAD_LETTERS, key, origin.value, event_id, headers)
+
+
+def partition_for(record: Outgoing, count: int) -> int:
+    """The partition of a record's site; a dead letter whose key names no site stays in the partition of its origin."""
+    site = site_of(record.key)
+    if record.topic is DEAD_LETTERS and not ("/" in record.key and SITE.fullmatch(site)):
+        origin = record.headers.get("origin_partition", b"0")
+        return int(origin) % count if origin.isdigit() else 0
+    return partition_of(site, count)
+
+
+async def _send_all(send: Send, count: int, records: Iterable[Outgoing]) -> None:
+    """Send in order, then wait for every acknowledgement, so that no failure goes unseen."""
+    acknowledgements: list[Awaitable[Any]] = []
+    try:
+        for record in records:
+            site = site_of(record.key)
+            headers = cloud_event(record.topic, site if SITE.fullmatch(site) else "", record.event_id)
+            headers += record.headers.items()
+            key = record.key.encode("utf-8", "surrogateescape")
+            partition = partition_for(record, count)
+            acknowledgements.append(await send(record.topic.name, key, record.value, partition, headers))
+    finally:
+        results = await asyncio.gather(*acknowledgements, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+
+
+class FaustPublisher:
+    """Publishes through an app's producer, whatever its transport."""
+
+    def __init__(self, app: Any, partitions: int | None = None) -> None:
+        """`partitions` is the count of every topic of ours; the app's `topic_partitions` when it is not given."""
+        self._app = app
+        self._partitions = partitions
+
+    async def publish(self, *records: Outgoing) -> None:
+        """Send in order and return once every record is acknowledged.
+
+        Raises Unreachable when Kafka does not answer, Refused when the embedded log cannot be written.
+        """
+        try:
+            producer = await self._app.maybe_start_producer()
+
+            async def send(
+                topic: str, key: bytes, value: bytes | None, partition: int, headers: list[tuple[str, bytes]]
+            ) -> Awaitable[Any]:
+                future: Awaitable[Any] = await producer.send(topic, key, value, partition, None, headers)
+                return future
+
+            await _send_all(send, self._partitions or self._app.conf.topic_partitions, records)
+        except UnderhostError:
+            raise
+        except (KafkaError, FaustError, OSError) as error:
+            raise Unreachable(f"Kafka does not take records: {kafka.reason(error)}") from error
+
+
+class KafkaPublisher:
+    """Publishes to Kafka without a Faust app. Use as an async context manager."""
+
+    def __init__(self, bootstrap_servers: str, partitions: int) -> None:
+        self._servers, self._partitions = bootstrap_servers, partitions
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> "KafkaPublisher":
+        client = AIOKafkaProducer(bootstrap_servers=self._servers, acks="all", enable_idempotence=True)
+        self._producer = await self._stack.enter_async_context(kafka.started(self._servers, client))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def publish(self, *records: Outgoing) -> None:
+        """Send in order and return once every record is acknowledged. Raises Unreachable."""
+
+        async def send(
+            topic: str, key: bytes, value: bytes | None, partition: int, headers: list[tuple[str, bytes]]
+        ) -> Awaitable[Any]:
+            future: Awaitable[Any] = await self._producer.send(
+                topic, value, key=key, partition=partition, headers=headers
+            )
+            return future
+
+        with kafka.answering(self._servers):
+            await _send_all(send, self._partitions, records)
