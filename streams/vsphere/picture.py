@@ -91,6 +91,10 @@ class Picture:
         """Names of all clusters that we see, sorted, watched or not."""
         return sorted(str(name) for name in self._names.values() if name)
 
+    def has_hosts(self) -> bool:
+        """Whether any host is known, watched or not."""
+        return bool(self._hosts)
+
     def vm(self, ref: str) -> Vm | None:
         """The record of one VM; None if it is gone, a template, not in a watched cluster or not readable."""
         known = self._vms.get(ref)

@@ -1,0 +1,267 @@
+"""vCenter's inventory as change topics: list, mark as listed, publish changes. Run by the `run` command.
+
+In: a Collector (a login with a filter) and what the topics hold. Out: records of hosts, vms and drs-rules. A lost
+session, a lost collector version and a lost server end alike: log in again, list, publish the differences. It leaves
+to others what the records mean.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import structlog
+
+from underhost.schemas.errors import Gone, Refused, UnderhostError, Unreachable
+from underhost.schemas.keys import listed_key, parse_key
+from underhost.schemas.topics import Topic
+from underhost.streams.ports import Outgoing, Publisher, TopicReader
+from underhost.streams.reconcile import SHRINK_LIMIT, differs, outgoing_of, plan_listing
+from underhost.streams.settings import VSphereSettings
+from underhost.streams.vsphere.changes import Collector, ObjectChange
+from underhost.streams.vsphere.client import SessionLost
+from underhost.streams.vsphere.collector import open_collector
+from underhost.streams.vsphere.picture import TOPICS_IN_ORDER, Picture, Touched
+from underhost.streams.watch import Backoff, Pace, publish_for_ever
+
+log = structlog.get_logger("underhost.vsphere")
+
+STEADY = 120.0
+"""Seconds of undisturbed work after which the next fault is treated as a first one."""
+REFUSED_PAUSE = 50.0
+"""Seconds after a refused login: vCenter locks an account after five wrong passwords within three minutes, and a new
+password in the file should be found within a minute."""
+
+
+class VSphereSource:
+    """A watcher of one vCenter for one site; a `Source`.
+
+    Attributes:
+        epoch: start of this run, milliseconds since 1970.
+        ready: set once everything is listed, believed and published.
+        shrunk: one line for each topic whose inventory is empty or has lost over 40 % at once, of which nothing was
+            deleted; empty when all is well.
+        contact: when vCenter last answered, monotonic seconds; None before the first answer.
+    """
+
+    name = "vsphere"
+
+    def __init__(
+        self,
+        site: str,
+        settings: VSphereSettings,
+        publisher: Publisher,
+        reader: TopicReader,
+        *,
+        connect: Callable[[VSphereSettings], Awaitable[Collector]] = open_collector,
+        pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.site = site
+        self.epoch = time.time_ns() // 1_000_000
+        self.ready = asyncio.Event()
+        self.shrunk: list[str] = []
+        self.contact: float | None = None
+        self._settings, self._publisher, self._reader = settings, publisher, reader
+        self._connect, self._pace, self._clock = connect, pace or Pace(), clock
+        self._asked = asyncio.Event()
+        self._accepted = False
+        self._listed = False
+        self._held: dict[str, dict[str, bytes]] | None = None
+        self._recent: dict[str, tuple[int, int]] = {}
+
+    def refresh(self) -> None:
+        """Read rules and flags again now: somebody has just changed them."""
+        self._asked.set()
+
+    def accept(self) -> None:
+        """A person says that the shrunken inventory is right: what vanished is deleted, and the site goes on."""
+        self._accepted = True
+        self.refresh()
+
+    async def run(self) -> None:
+        """See `Source.run`. Raises InputError (password or CA file) or a BackendError before the first list."""
+        backoff = Backoff(self._pace)
+        while True:
+            started = self._clock()
+            try:
+                await self._one_session()
+            except UnderhostError as error:
+                if not self._listed:
+                    if isinstance(error, Gone):
+                        raise Unreachable(str(error)) from error
+                    raise
+                if self._clock() - started > STEADY:
+                    backoff.reset()
+                delay = REFUSED_PAUSE if isinstance(error, Refused) else backoff.next()
+                log.warning("session ended", site=self.site, reason=str(error), delay=round(delay, 1))
+                await self._pace.sleep(delay)
+
+    async def _one_session(self) -> None:
+        """From login to the end of the session, which is always an exception."""
+        collector = await self._connect(self._settings)
+        try:
+            picture = Picture(self.site, self._settings.clusters)
+            version = await self._list(collector, picture)
+            await self._follow(collector, picture, version)
+        finally:
+            await collector.close()
+
+    async def _list(self, collector: Collector, picture: Picture) -> str:
+        """The first full update set; everything that differs from the topics is published, then the markers."""
+        version, changes = await self._update_set(collector, "")
+        picture.apply(changes)
+        await self._poll(collector, picture)
+        unknown = sorted(picture.only - set(picture.cluster_names()))
+        if unknown:
+            seen = ", ".join(picture.cluster_names()) or "none"
+            raise Refused(f"vSphere cluster {', '.join(unknown)} is not there, or not ours to see (we see: {seen})")
+        if self._held is None:
+            self._held = {topic.name: await self._reader.state(topic, self.site) for topic in TOPICS_IN_ORDER}
+            for records in self._held.values():
+                records.pop(listed_key(self.site, self.name), None)
+        await self._reconcile(picture, with_markers=True)
+        self._listed = True
+        counts = {topic.short: len(self._held[topic.name]) for topic in TOPICS_IN_ORDER}
+        log.info("listed", site=self.site, shrunk=bool(self.shrunk), **counts)
+        return version
+
+    async def _follow(self, collector: Collector, picture: Picture, version: str) -> None:
+        """Publish changes as they come, and what has to be asked for at every interval. Ends by an exception."""
+        update = asyncio.ensure_future(self._update_set(collector, version))
+        due = asyncio.ensure_future(self._poll_due())
+        try:
+            while True:
+                await asyncio.wait({update, due}, return_when=asyncio.FIRST_COMPLETED)
+                if update.done():
+                    version, changes = update.result()
+                    await self._publish_changes(picture, picture.apply(changes))
+                    update = asyncio.ensure_future(self._update_set(collector, version))
+                if due.done():
+                    due = asyncio.ensure_future(self._poll_due())
+                    await self._poll(collector, picture)
+                    await self._reconcile(picture)
+        finally:
+            for task in (update, due):
+                task.cancel()
+                with suppress(asyncio.CancelledError, UnderhostError):
+                    await task
+
+    async def _update_set(self, collector: Collector, version: str) -> tuple[str, list[ObjectChange]]:
+        """One whole update: all pages of it, so that what vanished at once is judged at once."""
+        changes: list[ObjectChange] = []
+        while True:
+            page = await collector.wait(version)
+            self.contact = self._clock()
+            if page is None:
+                if version or changes:
+                    continue
+                return version, changes  # an inventory in which we see nothing
+            version = page.version
+            changes.extend(page.changes)
+            if not page.truncated:
+                return version, changes
+
+    async def _poll_due(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._asked.wait(), self._settings.poll_interval)
+        self._asked.clear()
+
+    async def _poll(self, collector: Collector, picture: Picture) -> None:
+        poll = await collector.poll()
+        if picture.has_hosts() and not poll.host_changes:
+            raise SessionLost("vCenter shows no hosts any more: the session may have ended")
+        picture.apply_poll(poll)
+        self.contact = self._clock()
+
+    async def _reconcile(self, picture: Picture, *, with_markers: bool = False) -> None:
+        """Publish every difference between picture and topics; no markers while a list is not believed."""
+        held, protected = self._known(), picture.protected()
+        deletable = {
+            topic: {key: value for key, value in records.items() if key not in protected}
+            for topic, records in held.items()
+        }
+        listed = picture.records()
+        plan = plan_listing(self.site, self.name, TOPICS_IN_ORDER, deletable, listed, self.epoch)
+        markers = plan.records[-len(TOPICS_IN_ORDER) :]
+        records = plan.records[: -len(TOPICS_IN_ORDER)]
+        shrunk = list(plan.shrunk)
+        if shrunk and self._accepted:
+            deleted = {record.key for record in records if record.value is None}
+            records += [
+                tombstone(topic, key)
+                for topic in TOPICS_IN_ORDER
+                for key in sorted(deletable[topic.name].keys() - listed[topic.name].keys() - deleted)
+            ]
+            shrunk = []
+        self._say_shrunk(shrunk)
+        self._accepted = False
+        if not shrunk and (with_markers or not self.ready.is_set()):
+            records += markers
+        await self._publish(records)
+        self._recent = {topic.name: (len(held[topic.name]), 0) for topic in TOPICS_IN_ORDER}
+        if not shrunk:
+            self.ready.set()
+
+    def _say_shrunk(self, lines: list[str]) -> None:
+        for line in lines:
+            if line not in self.shrunk:
+                log.error("list not believed", site=self.site, reason=line)
+        self.shrunk = lines
+
+    async def _publish_changes(self, picture: Picture, touched: Touched) -> None:
+        """Publish what changed of the touched objects; equal values that vCenter sends again are dropped."""
+        if touched.everything:
+            await self._reconcile(picture)
+            return
+        held, protected = self._known(), picture.protected()
+        outgoing, vanished = [], []
+        for topic, key, record in picture.changed(touched):
+            before = held[topic.name].get(key)
+            if record is not None and differs(topic, key, record, before):
+                outgoing.append(outgoing_of(topic, key, record))
+            elif record is None and before is not None and key not in protected:
+                vanished.append((topic, key))
+        for topic in TOPICS_IN_ORDER:
+            keys = [key for at, key in vanished if at is topic]
+            if self._believed(topic.name, len(keys)):
+                outgoing.extend(tombstone(topic, key) for key in keys)
+        await self._publish(outgoing)
+
+    def _believed(self, topic: str, vanished: int) -> bool:
+        """Whether that many objects may be deleted, counted since the last poll: a slow collapse is one, too."""
+        total, before = self._recent[topic]
+        total, gone = max(total, len(self._known()[topic])), before + vanished
+        self._recent[topic] = (total, gone)
+        if not vanished or (gone <= max(1.0, SHRINK_LIMIT * total) and gone < total):
+            return True
+        line = (
+            f"{topic}: {gone} of {total} objects of site {self.site} vanished at once; not believed, so none is deleted"
+        )
+        self._say_shrunk([*self.shrunk, line])
+        return False
+
+    async def _publish(self, records: list[Outgoing]) -> None:
+        if not records:
+            return
+        if self._listed:
+            await publish_for_ever(self._publisher.publish, records, self._pace)
+        else:
+            await self._publisher.publish(*records)
+        held, marker = self._known(), listed_key(self.site, self.name)
+        for record in records:
+            if record.key == marker:
+                continue
+            if record.value is None:
+                held[record.topic.name].pop(record.key, None)
+            else:
+                held[record.topic.name][record.key] = record.value
+
+    def _known(self) -> dict[str, dict[str, bytes]]:
+        assert self._held is not None, "read before the first list"
+        return self._held
+
+
+def tombstone(topic: Topic, key: str) -> Outgoing:
+    """The record that deletes an object; the last part of a key is a VM's or host's moref, which is its uid."""
+    return outgoing_of(topic, key, None, parse_key(key).name)
