@@ -149,7 +149,7 @@ def _database(labels: Mapping[str, str]) -> Owner:
     }
     spec = virtual_machine("16Gi", affinity)
     names = ("mssql2016p948r/257pn", "mssql2016tpj6n/l2fnf", "mssql2016z2qnw/t924b")
-    return Owner(KUBEVIRT, APPLICATION, "mssql2016", labels, spec, 3, "kubevirt.io/v1alpha3", names)
+    return Owner(KUBEVIRT, APPLICATION, "mssql2016", labels, spec, 3, "kubevirt.io/v1", names)
 
 
 def _cache(labels: Mapping[str, str], deployment: str) -> Owner:
@@ -186,7 +186,7 @@ def _appliance(labels: Mapping[str, str]) -> Owner:
     }
     spec = virtual_machine("2Gi", affinity)
     names = ("blackboxtk49x/nw45s", "blackboxxt829/snjth", "blackboxzf9kt/6mh56")
-    return Owner(KUBEVIRT, APPLICATION, "blackbox", labels, spec, 3, "kubevirt.io/v1alpha3", names)
+    return Owner(KUBEVIRT, APPLICATION, "blackbox", labels, spec, 3, "kubevirt.io/v1", names)
 
 
 # ------------------------------------------------------------------------------------------------------------- parts

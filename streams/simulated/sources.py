@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct
 
 from underhost.schemas.keys import object_key
-from underhost.schemas.topics import KUBERNETES_TOPICS, VSPHERE_TOPICS, Topic
+from underhost.schemas.topics import DRS_RULES, HOSTS, KUBERNETES_TOPICS, VMS, Topic
 from underhost.streams.ports import Publisher, TopicReader
 from underhost.streams.reconcile import outgoing_of, plan_listing
 from underhost.streams.simulated.store import Change, Store
@@ -19,7 +19,7 @@ from underhost.streams.simulated.timeline import Timeline
 
 log = structlog.get_logger(__name__)
 
-TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": VSPHERE_TOPICS}
+TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": (HOSTS, VMS, DRS_RULES)}
 
 
 class SimulatedSource:

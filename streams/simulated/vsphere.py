@@ -6,6 +6,7 @@ rules; DRS mends a violated rule only at its next run; of two rules that contrad
 in silence. What it leaves out: load balancing, mandatory rules' refusals, VM-Host groups.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 
 from underhost.schemas.errors import Conflict, Gone, Refused
+from underhost.schemas.kubernetes import encode
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
@@ -43,7 +45,8 @@ class SimulatedVSphere:
         self._drs_interval = drs_interval
         self._in_motion: dict[str, str] = {}
         self._rule_keys = 0
-        self.store.put(ObjectKey("cluster", "", cluster.name), msgspec.structs.replace(cluster, rules=[]))
+        bare = msgspec.structs.replace(cluster, rules=[], uid=cluster.id)
+        self.store.put(ObjectKey("cluster", "", cluster.name), bare)
 
     # ------------------------------------------------------------------------------------------ what a scenario builds
     def add_host(self, host: Host) -> None:
@@ -196,7 +199,7 @@ class SimulatedVSphere:
         raise Gone(f"no rule with key {key} in cluster {self._cluster.name}")
 
     def _rule_object_key(self, rule: DrsRule) -> ObjectKey:
-        return ObjectKey("drs-rule", "", f"{self._cluster.name}/{rule.name}")
+        return ObjectKey("drs-rule", "", f"{self._cluster.name}:{rule.name}")
 
     def _put_rule(self, rule: DrsRule) -> None:
         """Store a rule; if an older enabled one says the opposite of a pair, the server disables it without a word."""
@@ -234,4 +237,7 @@ class SimulatedVSphere:
 
 
 def _stamp(value: Any, version: int) -> Any:
-    return msgspec.structs.replace(value, resource_version=str(version))
+    """The record with a digest of its content as version, as the live watcher does: vSphere has none of its own."""
+    del version
+    bare = msgspec.structs.replace(value, resource_version="")
+    return msgspec.structs.replace(bare, resource_version=hashlib.sha256(encode(bare)).hexdigest()[:16])

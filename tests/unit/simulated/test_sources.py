@@ -1,5 +1,7 @@
 """What the simulated site publishes: lists, markers, changes and tombstones, in the discipline of the live watchers."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from simulation import MemoryTopics, a_site, turns, watched
@@ -41,22 +43,22 @@ async def test_records_decode_as_the_topics_records_and_carry_uid_and_version_as
         if kind != "listed":
             assert record.value is not None
             value = decode(record.value, record.topic.kinds[kind])
-            holder = getattr(value, "metadata", value)
-            assert holder.resource_version
-            assert record.event_id == f"{holder.uid or record.key}/{holder.resource_version}"
+            holder: Any = getattr(value, "metadata", value)
+            assert holder.uid and holder.resource_version
+            assert record.event_id == f"{holder.uid}/{holder.resource_version}"
 
 
 async def test_each_change_follows_in_order_and_a_deletion_is_a_tombstone() -> None:
     site, topics = a_site(), MemoryTopics()
-    name = "customapp/varnish-cache-54489f9fc9-5pbr2"
+    name = "varnish-cache-54489f9fc9-5pbr2"
     async with watched(site, topics):
-        uid, _ = await site.kubernetes.pod_node(*name.split("/"))
-        await site.kubernetes.bind_pod(*name.split("/"), uid, "kni-worker5")
+        uid, _ = await site.kubernetes.pod_node("customapp", name)
+        await site.kubernetes.bind_pod("customapp", name, uid, "kni-worker5")
         site.advance(1)
-        site.delete_pod(*name.split("/"))
+        site.delete_pod("customapp", name)
         site.advance(1)
         await turns()
-    seen = [None if value is None else decode(value, Pod) for value in topics.of("pod", name)]
+    seen = [None if value is None else decode(value, Pod) for value in topics.of("pod", f"customapp/{name}")]
     story = [
         pod and (pod.spec.node_name, pod.status.phase, pod.metadata.deletion_timestamp is not None) for pod in seen
     ]
@@ -103,9 +105,9 @@ async def test_a_new_site_of_the_same_seed_finds_its_topics_as_it_would_leave_th
 async def a_busy_quarter_of_an_hour(seed: int) -> list[object]:
     site, topics = a_site(seed=seed), MemoryTopics()
     async with watched(site, topics):
-        for name, pod in sorted(site.kubernetes.pods().items()):
+        for _, pod in sorted(site.kubernetes.pods().items()):
             if not pod.spec.node_name:
-                await site.kubernetes.bind_pod(*name.split("/"), pod.metadata.uid, "kni-worker3")
+                await site.kubernetes.bind_pod("customapp", pod.metadata.name, pod.metadata.uid, "kni-worker3")
         for minute in range(15):
             site.move_vm("kni-worker6", f"esx-{1 + minute % 2}")
             if minute == 5:
