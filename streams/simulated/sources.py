@@ -5,9 +5,9 @@ tombstones, `listed` markers, then every change, acknowledged before the next. T
 they run. Called by the worker like any other Source; decisions about what a list means are in `streams/reconcile.py`.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
-import structlog
 from msgspec import Struct
 
 from underhost.schemas.keys import object_key
@@ -16,8 +16,7 @@ from underhost.streams.ports import Publisher, TopicReader
 from underhost.streams.reconcile import outgoing_of, plan_listing
 from underhost.streams.simulated.store import Change, Store
 from underhost.streams.simulated.timeline import Timeline
-
-log = structlog.get_logger(__name__)
+from underhost.streams.watch import Pace, publish_for_ever
 
 TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": (HOSTS, VMS, DRS_RULES)}
 
@@ -27,7 +26,11 @@ class SimulatedSource:
 
     Args:
         name: `kubernetes` or `vsphere`.
+
+    Attributes:
         epoch: the start of this run, in milliseconds since 1970.
+        ready: set once everything is listed and published.
+        shrunk: lists that are not believed; always empty here, the live watchers have the same.
     """
 
     def __init__(
@@ -35,11 +38,14 @@ class SimulatedSource:
     ) -> None:
         self.name = name
         self.epoch = int(timeline.clock.now() * 1000)
+        self.ready = asyncio.Event()
+        self.shrunk: list[str] = []
         self._site = site
         self._store = store
         self._timeline = timeline
         self._publisher = publisher
         self._reader = reader
+        self._pace = Pace()
         self._topics = TOPICS_OF[name]
         self._topic_of = {kind: topic for topic in self._topics for kind in topic.kinds}
 
@@ -64,15 +70,15 @@ class SimulatedSource:
         for change in objects:
             topic, key = self._place(change)
             listed[topic.name][key] = change.value
-        plan = plan_listing(self._site, self.name, self._topics, held, listed, self.epoch)
-        for line in plan.shrunk:
-            log.error("list not believed", source=self.name, site=self._site, why=line)
+        # Nothing stands between us and this cluster: what it does not list is gone, however much that is.
+        plan = plan_listing(self._site, self.name, self._topics, held, listed, self.epoch, shrink_limit=1.0)
         await self._publisher.publish(*plan.records)
+        self.ready.set()
 
     async def _publish_changes(self, changes: Sequence[Change]) -> None:
-        records = [outgoing_of(*self._place(change), change.value) for change in changes]
+        records = [outgoing_of(*self._place(change), change.value, change.uid) for change in changes]
         if records:
-            await self._publisher.publish(*records)
+            await publish_for_ever(self._publisher.publish, records, self._pace)
 
     def _place(self, change: Change) -> tuple[Topic, str]:
         kind, namespace, name = change.key

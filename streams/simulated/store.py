@@ -19,11 +19,11 @@ class ObjectKey(NamedTuple):
 
 
 class Change(NamedTuple):
-    """An object as it is now; `value` None: it was deleted. `version` grows with every change of the store."""
+    """An object as it is now; `value` None: it was deleted. `uid` is whose it is or was."""
 
     key: ObjectKey
     value: Any
-    version: int
+    uid: str
 
 
 class Watch:
@@ -79,20 +79,21 @@ class Store:
             return held
         self.version += 1
         self._objects[key] = stored = self._stamp(value, self.version)
-        self._tell(Change(key, stored, self.version))
+        self._tell(Change(key, stored, _uid(stored)))
         return stored
 
     def drop(self, key: ObjectKey) -> None:
         """Delete an object and tell the watchers; nothing happens when it is not there."""
-        if self._objects.pop(key, None) is not None:
+        held = self._objects.pop(key, None)
+        if held is not None:
             self.version += 1
-            self._tell(Change(key, None, self.version))
+            self._tell(Change(key, None, _uid(held)))
 
     def watch(self) -> tuple[list[Change], Watch]:
         """The objects of this moment, sorted by key, and a watch that has every change after it."""
         watch = Watch()
         self._watches.append(watch)
-        objects = [Change(key, value, self.version) for key, value in sorted(self._objects.items(), key=_by_key)]
+        objects = [Change(key, value, _uid(value)) for key, value in sorted(self._objects.items(), key=_by_key)]
         return objects, watch
 
     def unwatch(self, watch: Watch) -> None:
@@ -108,6 +109,11 @@ class Store:
             watch.push(change)
         for listener in self._listeners:
             listener(change)
+
+
+def _uid(value: Any) -> str:
+    """A Kubernetes object has it in its metadata, a vSphere object beside its name."""
+    return str(getattr(value, "metadata", value).uid)
 
 
 def _by_key(item: tuple[ObjectKey, Any]) -> ObjectKey:
