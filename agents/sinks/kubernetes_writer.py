@@ -1,0 +1,113 @@
+"""The writes that sinks make to a Kubernetes cluster, each one request with the object's uid as its precondition.
+
+In: what a sink decided. Out: node labels by server-side apply, bindings. Implements `agents.ports.KubernetesWriter`;
+called by the label and bind sinks. What may be written, and what an error means, is left to them.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from underhost.agents.sinks.labels import FIELD_MANAGER
+from underhost.schemas.errors import Refused
+from underhost.streams.kubernetes.client import KubernetesClient
+
+T = TypeVar("T")
+
+
+class _Managed(Struct, rename="camel"):
+    manager: str = ""
+    fields_v1: dict[str, object] | None = msgspec.field(default=None, name="fieldsV1")
+
+
+class _NodeMeta(Struct, rename="camel"):
+    uid: str
+    labels: dict[str, str] | None = None
+    managed_fields: list[_Managed] | None = None
+
+
+class _Node(Struct):
+    metadata: _NodeMeta
+
+
+class _PodMeta(Struct):
+    uid: str
+
+
+class _PodSpec(Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(Struct):
+    metadata: _PodMeta
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+
+
+class KubernetesApiWriter:
+    """Writes through one client. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
+
+    def __init__(self, client: KubernetesClient) -> None:
+        self._client = client
+
+    async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
+        """The live node: (uid, labels, field manager by label key); a share of another manager counts before ours."""
+        metadata = self._decode(await self._client.call("GET", _node_path(node)), _Node).metadata
+        managers: dict[str, str] = {}
+        for entry in metadata.managed_fields or ():
+            for key in _label_keys(entry.fields_v1 or {}):
+                if managers.get(key, FIELD_MANAGER) == FIELD_MANAGER:
+                    managers[key] = entry.manager
+        return metadata.uid, metadata.labels or {}, managers
+
+    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
+        """Make these the labels that `underhost` owns on the node (None, or leaving one out, gives it up)."""
+        kept = {key: value for key, value in sorted(labels.items()) if value is not None}
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "uid": uid, "labels": kept}}
+        # Forced: the sink has read whose each label is. The uid keeps apply from creating a node that has gone.
+        await self._client.call(
+            "PATCH",
+            _node_path(node),
+            query=[("fieldManager", FIELD_MANAGER), ("force", "true")],
+            body=body,
+            content_type="application/apply-patch+yaml",
+        )
+
+    async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
+        """The live pod: (uid, node name, "" while it is not bound)."""
+        pod = self._decode(await self._client.call("GET", _pod_path(namespace, name)), _Pod)
+        return pod.metadata.uid, pod.spec.node_name
+
+    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind the pod. Conflict: bound already, or another uid."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": namespace, "uid": uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        query = [("fieldManager", FIELD_MANAGER)]
+        await self._client.call("POST", f"{_pod_path(namespace, name)}/binding", query=query, body=body)
+
+    def _decode(self, data: bytes, type_: type[T]) -> T:
+        try:
+            return msgspec.json.decode(data, type=type_)
+        except msgspec.DecodeError as error:
+            raise Refused(f"{self._client.server}: not an answer of the API: {error}") from error
+
+
+def _label_keys(fields: Mapping[str, object]) -> list[str]:
+    """The label keys in a managedFields entry: {"f:metadata": {"f:labels": {"f:KEY": {}}}}."""
+    metadata = fields.get("f:metadata")
+    labels = metadata.get("f:labels") if isinstance(metadata, dict) else None
+    return [key[2:] for key in labels if key.startswith("f:")] if isinstance(labels, dict) else []
+
+
+def _node_path(node: str) -> str:
+    return f"/api/v1/nodes/{quote(node, safe='')}"
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
