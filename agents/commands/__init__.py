@@ -4,4 +4,11 @@ from collections.abc import Callable
 
 import typer
 
-COMMANDS: tuple[Callable[[typer.Typer], None], ...] = ()
+from underhost.agents.commands import config, dead_letters, topics, violations
+
+COMMANDS: tuple[Callable[[typer.Typer], None], ...] = (
+    violations.register,
+    topics.register,
+    dead_letters.register,
+    config.register,
+)

@@ -1,0 +1,48 @@
+"""`underhost config`: the settings that a worker would run with, and the schema of the file.
+
+In: a configuration file and the environment. Out: YAML of every setting with its value, secrets left out; or JSON
+Schema. Nothing is connected to. Exit 0; 2 with every fault when the configuration is wrong.
+"""
+
+from typing import Any
+
+import typer
+
+from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group."""
+    group = typer.Typer(help="Show the configuration and its schema.", no_args_is_help=True, rich_markup_mode=None)
+    app.add_typer(group, name="config")
+
+    @group.command("print")
+    def print_settings(
+        config: ConfigOption = None, bootstrap_servers: ServersOption = None, embedded: EmbeddedOption = None
+    ) -> None:
+        """Print the settings that file, environment and flags make, defaults included."""
+        import yaml
+
+        settings = settings_of(config, bootstrap_servers, embedded)
+        # A password is in it only where the environment gave one, and is never shown; the rest can be fed back.
+        tree = settings.model_dump(mode="json", by_alias=True, exclude={"vsphere": {"password"}})
+        ordered = {"apiVersion": tree.pop("apiVersion"), "kind": tree.pop("kind"), **_without_nothing(tree)}
+        typer.echo(yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True), nl=False)
+
+    @group.command("schema")
+    def schema() -> None:
+        """Print the JSON Schema of the configuration file."""
+        import json
+
+        from underhost.streams.settings import Settings
+
+        typer.echo(json.dumps(Settings.model_json_schema(by_alias=True), indent=2, ensure_ascii=False))
+
+
+def _without_nothing(tree: dict[str, Any]) -> dict[str, Any]:
+    """The settings that have a value: absent means the same as null."""
+    return {
+        key: _without_nothing(value) if isinstance(value, dict) else value
+        for key, value in tree.items()
+        if value is not None
+    }

@@ -1,0 +1,116 @@
+"""`underhost topics`: the topics of the pipeline as they are now, and what each is for.
+
+In: where the topics live. Out: a table or JSON of partitions, records and ends; with a NAME its key, record and
+configuration. Exit 0; 2 for an unknown name; 3 when the topics cannot be reached.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+
+if TYPE_CHECKING:
+    from underhost.schemas.topics import Topic
+    from underhost.streams.admin import TopicDescription
+
+FORMATS = ("table", "json", "yaml", "name")
+HEADER = ("NAME", "CLEANUP", "PARTITIONS", "RECORDS", "PRODUCER", "CONSUMERS")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def topics(
+        name: Annotated[
+            str | None, typer.Argument(help="Describe this topic (`underhost.` may be left out); absent: list all.")
+        ] = None,
+        output: Annotated[str, typer.Option("--output", "-o", help="|".join(FORMATS))] = "table",
+        config: ConfigOption = None,
+        bootstrap_servers: ServersOption = None,
+        embedded: EmbeddedOption = None,
+    ) -> None:
+        """List the topics as they are now, or describe one."""
+        from underhost.agents.commands.plain import one_of
+        from underhost.schemas.topics import TOPICS
+
+        one_of("--output", output, FORMATS)
+        wanted = TOPICS if name is None else (_find(name),)
+        found = _describe(settings_of(config, bootstrap_servers, embedded), wanted)
+        typer.echo(_list(found, output) if name is None else _one(*found[0], output), nl=False)
+
+
+def _list(found: "list[tuple[Topic, TopicDescription]]", output: str) -> str:
+    from underhost.agents.commands.plain import columns, document
+
+    if output == "name":
+        return "".join(f"{topic.name}\n" for topic, _ in found)
+    if output == "table":
+        return columns(HEADER, [_row(topic, now) for topic, now in found])
+    return document("Topics", {"topics": [_fields(topic, now) for topic, now in found]}, output)
+
+
+def _one(topic: "Topic", now: "TopicDescription", output: str) -> str:
+    from underhost.agents.commands.plain import document
+
+    if output == "name":
+        return f"{topic.name}\n"
+    if output == "table":
+        return "".join(f"{label + ':':<14}{value}\n" for label, value in _lines(topic, now))
+    return document("Topic", _fields(topic, now), output)
+
+
+def _describe(settings: Any, topics: "tuple[Topic, ...]") -> "list[tuple[Topic, TopicDescription]]":
+    from underhost.streams.admin import describe_topics
+
+    return list(zip(topics, asyncio.run(describe_topics(settings.kafka, topics)), strict=True))
+
+
+def _find(name: str) -> "Topic":
+    from underhost.schemas.errors import InputError
+    from underhost.schemas.topics import BY_NAME, PREFIX, TOPICS
+
+    topic = BY_NAME.get(name) or BY_NAME.get(PREFIX + name)
+    if topic is None:
+        raise InputError(f"no topic {name}; there are: {', '.join(topic.short for topic in TOPICS)}")
+    return topic
+
+
+def _row(topic: "Topic", now: "TopicDescription") -> tuple[str, ...]:
+    count = str(now.partitions) if now.partitions else "missing"
+    return topic.name, topic.cleanup, count, str(now.records), topic.producer, ", ".join(topic.consumers)
+
+
+def _fields(topic: "Topic", now: "TopicDescription") -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "doc": topic.doc,
+        "cleanup": topic.cleanup,
+        "key": topic.key,
+        "record": topic.record.__name__ if topic.record else None,
+        "eventType": topic.event_type,
+        "producer": topic.producer,
+        "consumers": list(topic.consumers),
+        "config": topic.config,
+        "partitions": now.partitions,
+        "ends": list(now.ends),
+        "records": now.records,
+    }
+
+
+def _lines(topic: "Topic", now: "TopicDescription") -> list[tuple[str, str]]:
+    return [
+        ("Name", topic.name),
+        ("Holds", topic.doc),
+        ("Key", topic.key),
+        ("Record", topic.record.__name__ if topic.record else "raw bytes"),
+        ("Event type", topic.event_type),
+        ("Producer", topic.producer),
+        ("Consumers", ", ".join(topic.consumers)),
+        ("Config", ", ".join(f"{key}={value}" for key, value in topic.config.items())),
+        ("Partitions", str(now.partitions) if now.partitions else "missing"),
+        ("Records", str(now.records)),
+        ("Ends", ", ".join(map(str, now.ends)) or "-"),
+    ]
