@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Protocol
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
@@ -21,7 +21,7 @@ from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams import kafka
 from underhost.streams.cloudevents import cloud_event
 from underhost.streams.partition import partition_of
-from underhost.streams.ports import Outgoing, Record
+from underhost.streams.ports import Outgoing
 
 SITE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ERROR_LENGTH = 1000
@@ -30,7 +30,31 @@ ERROR_LENGTH = 1000
 Send = Callable[[str, bytes, bytes | None, int, list[tuple[str, bytes]]], Awaitable[Awaitable[Any]]]
 
 
-def dead_letter(origin: Record, stage: str, error: BaseException | str) -> Outgoing:
+class Origin(Protocol):
+    """A record that was read: a `Record` or a message of Faust's."""
+
+    @property
+    def topic(self) -> str:
+        """Full name."""
+
+    @property
+    def partition(self) -> int:
+        """Where it was."""
+
+    @property
+    def offset(self) -> int:
+        """Where it was."""
+
+    @property
+    def key(self) -> bytes | None:
+        """As it was."""
+
+    @property
+    def value(self) -> bytes | None:
+        """As it was."""
+
+
+def dead_letter(origin: Origin, stage: str, error: BaseException | str) -> Outgoing:
     """The record for `dead-letters`: the original key and bytes, and in headers where it came from and why.
 
     A key that is no UTF-8 keeps its bytes; a missing key becomes an empty one.

@@ -12,6 +12,7 @@ from typing import Any
 from faust.transport import base
 from faust.types import TP, RecordMetadata
 
+from underhost.schemas.errors import BackendError
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
 
@@ -31,8 +32,10 @@ class Producer(base.Producer):  # type: ignore[misc]
 
     async def on_stop(self) -> None:
         """Write what is still buffered, then let go of the log."""
-        await self.buffer.flush()
-        await registry.release(self.embedded)
+        try:
+            await self.flush()
+        finally:
+            await registry.release(self.embedded)
 
     async def create_topic(
         self,
@@ -99,9 +102,14 @@ class Producer(base.Producer):  # type: ignore[misc]
         return await (await self.send(*args, **options))
 
     async def flush(self) -> None:
-        """Return once everything sent so far is on disk."""
-        await self.buffer.flush()
-        await self.embedded.flush()
+        """Return once everything sent so far is on disk. Raises Refused after a failed write, unless we stop."""
+        try:
+            if self.embedded.failure is None:
+                await self.buffer.flush()
+            await self.embedded.flush()
+        except BackendError:
+            if not self.app.should_stop:
+                raise
 
     def key_partition(self, topic: str, key: bytes | None) -> TP:
         """The partition a key belongs to."""
