@@ -1,0 +1,230 @@
+"""The file source's reader: dumps, manifests and inventories in, typed objects out.
+
+Called by the offline commands and by `files_source.py`. Reads JSON, YAML and KYAML, lists of every kind, several
+documents in a file, gzip, directories and stdin. Whatever cannot be used is refused or noted, never read as if it were
+nothing. Expanding manifests into pods, and joining nodes to hosts, is left to the agents.
+"""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from underhost.schemas.errors import BadObjectError, InputError
+from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
+from underhost.schemas.manifests import Manifest
+from underhost.schemas.vsphere import Inventory
+from underhost.streams import files_text
+from underhost.streams.files_documents import FOREIGN, INVENTORY, read_document
+from underhost.streams.files_inventory import read_inventory
+from underhost.streams.files_objects import Collected
+from underhost.streams.files_text import BadText
+
+SUFFIXES = (".json", ".yaml", ".yml", ".kyaml", ".jsonl", ".ndjson")
+STDIN = "-"
+MOST_FAULTS, MOST_SHOWN = 50, 3
+NO_OBJECT = "not a Kubernetes object (a chart's values, a patch, or another format?)"
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What files hold. The mappings have the keys of the engine's Snapshot; their order is that of the input.
+
+    Attributes:
+        nodes, namespaces: by name. pods, services, budgets: by `namespace/name`.
+        workloads: owners of pods, by `Kind/namespace/name`. others: manifests to expand (the workloads among them), and
+            PriorityClass, PersistentVolumeClaim, CSINode, ...: by `Kind/namespace/name` (`Kind/name`).
+        inventory: the vSphere side, where one is given.
+        notes: one line each about what was read otherwise than it may look; for stderr.
+        origins: the file of every object (`Kind/namespace/name`) that is not of `first_file`.
+    """
+
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    services: Mapping[str, Service] = field(default_factory=dict)
+    workloads: Mapping[str, Workload] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    others: Mapping[str, Manifest] = field(default_factory=dict)
+    inventory: Inventory | None = None
+    notes: Sequence[str] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    first_file: str = ""
+
+    def within(self, error: BadObjectError) -> BadObjectError:
+        """A fault that the engine found in an object, with the object's file named."""
+        return error.within(self.origins.get(error.object, self.first_file))
+
+
+def load_files(
+    paths: Sequence[str | Path], *, inventory: str | Path | None = None, stdin: BinaryIO | None = None
+) -> Objects:
+    """Read files, directories (recursively: names that end in a suffix of JSON or YAML, also with .gz) and stdin (`-`).
+
+    Raises InputError with every fault found: one line each that names file, object and field.
+    """
+    reading = _Reading(stdin)
+    for path in paths:
+        reading.read(path)
+    if inventory is not None:
+        reading.read_inventory_file(inventory)
+    return reading.result()
+
+
+class _Reading:
+    """The state of one `load_files`."""
+
+    def __init__(self, stdin: BinaryIO | None) -> None:
+        self._stdin = stdin
+        self._stdin_read = False
+        self._into = Collected()
+        self._inventory: tuple[Inventory, str] | None = None
+        self._faults: list[str] = []
+        self._notes: list[str] = []
+        self._foreign: list[str] = []
+
+    def read(self, path: str | Path) -> None:
+        """One argument of the command line."""
+        if str(path) == STDIN or not Path(path).is_dir():
+            self._read_file(path, strict=True)
+            return
+        files = list(_files_of(Path(path)))
+        if not files:
+            self._faults.append(f"{path}: no file in it whose name ends in {', '.join(SUFFIXES)}")
+        for file in files:
+            self._read_file(file, strict=False)
+
+    def read_inventory_file(self, path: str | Path) -> None:
+        """The argument of `--inventory`: it counts more than an inventory among the files."""
+        file = _shown(path)
+        data = self._bytes(path)
+        if data is None:
+            return
+        if self._each(data, file, lambda document: self._keep_inventory(bytes(document), file)) == 0:
+            self._faults.append(f"{file}: is empty")
+
+    def result(self) -> Objects:
+        """Everything read. Raises InputError."""
+        if self._faults:
+            more = len(self._faults) - MOST_FAULTS
+            raise InputError(*self._faults[:MOST_FAULTS], *([f"… and {more} more faults"] if more > 0 else []))
+        into = self._into
+        if self._foreign:
+            self._notes.append(f"ignored, {NO_OBJECT}: {', '.join(_some(self._foreign, 'files'))}")
+        return Objects(
+            into.nodes, into.pods, into.namespaces, into.services, into.workloads, into.budgets, into.others,
+            self._inventory[0] if self._inventory else None, tuple(self._notes + _notes_of(into)),
+            into.origins, into.first_file,
+        )  # fmt: skip
+
+    def _read_file(self, path: str | Path, strict: bool) -> None:
+        """Read one file. In a directory (not strict) what is no Kubernetes object is noted, not refused."""
+        file = _shown(path)
+        data = self._bytes(path)
+        if data is None:
+            return
+        self._into.first_file = self._into.first_file or file
+        if self._each(data, file, lambda document: self._read_document(document, file, strict)) == 0:
+            (self._faults if strict else self._notes).append(f"{file}: is empty")
+
+    def _each(self, data: bytes, file: str, handle: Callable[[bytes | memoryview], None]) -> int | None:
+        """Hand on the file's documents as JSON: how many there are, None after a fault that ends the reading."""
+        count = 0
+        try:
+            if files_text.looks_like_json(data):
+                try:
+                    handle(data)
+                    return 1
+                except msgspec.DecodeError as error:
+                    documents = files_text.other_documents(data, error)
+            else:
+                documents = files_text.yaml_documents(data)
+            for document in documents:
+                handle(document)
+                count += 1
+        except (BadText, msgspec.DecodeError, RecursionError) as error:
+            self._faults.append(f"{file}: {_text_of(error, data)}")
+            return None
+        return count
+
+    def _read_document(self, document: bytes | memoryview, file: str, strict: bool) -> None:
+        kind, faults = read_document(document, file, self._into)
+        self._faults.extend(str(fault) for fault in faults)
+        if kind == INVENTORY:
+            self._keep_inventory(bytes(document), file)
+        elif kind == FOREIGN:
+            if strict:
+                self._faults.append(f"{file}: has no kind: {NO_OBJECT}")
+            else:
+                self._foreign.append(file)
+
+    def _keep_inventory(self, document: bytes, file: str) -> None:
+        try:
+            read = read_inventory(document, file)
+        except BadObjectError as error:
+            self._faults.append(str(error))
+            return
+        if self._inventory is not None:
+            self._notes.append(f"two inventories: {self._inventory[1]}, then {file}; the last one counts")
+        self._inventory = read, file
+
+    def _bytes(self, path: str | Path) -> bytes | None:
+        """The file's text, or None and a fault."""
+        file = _shown(path)
+        try:
+            if str(path) != STDIN:
+                return files_text.plain(Path(path).read_bytes())
+            if self._stdin_read:
+                raise BadText("is given twice")
+            self._stdin_read = True
+            return files_text.plain((self._stdin or sys.stdin.buffer).read())
+        except OSError as error:
+            self._faults.append(f"{file}: {error.strerror or error}")
+        except BadText as error:
+            self._faults.append(f"{file}: {error}")
+        return None
+
+
+def _files_of(directory: Path) -> Iterator[Path]:
+    """The files of a directory and those below it, by name; hidden ones are left out."""
+    for folder, folders, names in os.walk(directory):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith(".") and name.removesuffix(".gz").endswith(SUFFIXES):
+                yield Path(folder) / name
+
+
+def _shown(path: str | Path) -> str:
+    return "stdin" if str(path) == STDIN else str(path)
+
+
+def _text_of(error: Exception, data: bytes) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return files_text.describe(error, data) if isinstance(error, msgspec.DecodeError) else str(error)
+
+
+def _notes_of(into: Collected) -> list[str]:
+    notes = [f"{line}: incomplete, not expanded into pods" for line in _some(into.incomplete, "incomplete objects")]
+    if into.repeated:
+        notes.append(f"given twice, the last one counts: {'; '.join(_some(into.repeated, 'objects'))}")
+    if into.generated:
+        named = ", ".join(_some([f"{name}0…" for name in into.generated], "names"))
+        notes.append(f"only a generateName, so named by numbers: {named}")
+    if into.ignored:
+        notes.append(f"ignored, no rule reads them: {_counted(into.ignored)}")
+    return notes
+
+
+def _some(lines: list[str], what: str) -> list[str]:
+    more = len(lines) - MOST_SHOWN
+    return lines[:MOST_SHOWN] + ([f"{more} more {what}"] if more > 0 else [])
+
+
+def _counted(kinds: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind[:60]}" for kind, count in sorted(kinds.items()))

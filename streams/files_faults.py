@@ -1,0 +1,124 @@
+"""Faults of input objects as one line each, and the shapes of the parts that are kept raw.
+
+Called by `files_objects.py`. A shape is what JSON type goes where (labels are an object of strings); what operators,
+selectors and quantities mean is judged by the engine when it parses them.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.errors import BadObjectError
+
+LABEL_VALUE_MAX, LABEL_KEY_MAX = 63, 317
+_AT = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?$", re.DOTALL)
+_TYPE = re.compile(r"`([^`]+)`")
+_WORDS = {"str": "a string", "int": "an integer", "bool": "true or false", "array": "a list", "object": "an object"}
+_WORDS |= {"null": "null", "float": "a number"}
+
+_strings = msgspec.json.Decoder(dict[str, str] | None)
+_quantities = msgspec.json.Decoder(dict[str, str | int | float] | None)
+_objects = msgspec.json.Decoder(list[dict[str, Any]] | None)
+
+
+def fault_of(error: msgspec.ValidationError, prefix: str = "", object_: str = "", file: str = "") -> BadObjectError:
+    """A decoder's complaint as one line that names the field (below `prefix`) in the API's spelling."""
+    match = _AT.match(str(error))
+    what, path = (match["what"], match["path"] or "") if match else (str(error), "")
+    message = _TYPE.sub(lambda found: _words(found[1]), what)
+    field = (prefix + path).lstrip(".").replace("[...]", "[]")
+    return BadObjectError(message[:1].lower() + message[1:], object_=object_, field=field, file=file)
+
+
+def _words(types: str) -> str:
+    names = [name for name in types.split(" | ") if name != "null" or types == "null"]
+    return " or ".join(_WORDS.get(name, f"`{name}`") for name in names)
+
+
+class Shapes:
+    """Checks the raw parts; equal bytes are checked once. Every method raises BadObjectError with the field only."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[object, bytes]] = set()
+
+    def strings(self, raw: Raw, field: str) -> None:
+        """An object of strings that are no longer than label values may be, or null."""
+        if raw is k8s.EMPTY_OBJECT:
+            return
+        data = bytes(raw)
+        if (_strings, data) in self._seen:
+            return
+        for key, value in (_decoded(_strings, raw, field) or {}).items():
+            if len(key) > LABEL_KEY_MAX:
+                _too_long(f"{field}[{key[:40]}…]", "the key has", len(key), LABEL_KEY_MAX)
+            if len(value) > LABEL_VALUE_MAX:
+                _too_long(f"{field}[{key}]", "the value has", len(value), LABEL_VALUE_MAX)
+        self._seen.add((_strings, data))
+
+    def quantities(self, raw: Raw, field: str) -> None:
+        """An object of strings or numbers, or null."""
+        self._once(_quantities, raw, field, k8s.EMPTY_OBJECT)
+
+    def objects(self, raw: Raw, field: str) -> None:
+        """A list of objects, or null."""
+        self._once(_objects, raw, field, k8s.EMPTY_LIST)
+
+    def _once(self, decoder: msgspec.json.Decoder[Any], raw: Raw, field: str, default: Raw) -> None:
+        if raw is default:
+            return
+        key = (decoder, bytes(raw))
+        if key not in self._seen:
+            _decoded(decoder, raw, field)
+            self._seen.add(key)
+
+
+def begins(raw: Raw, first: str, field: str) -> None:
+    """The cheap check of a part with few equal copies: `{` for an object, `[` for a list; null is both.
+
+    Raises BadObjectError with the field only.
+    """
+    found = memoryview(raw)[0]
+    if found != ord(first) and found != ord("n"):
+        wanted = "an object" if first == "{" else "a list"
+        raise BadObjectError(f"expected {wanted}, got {_KINDS.get(chr(found), 'a number')}", field=field)
+
+
+_KINDS = {"{": "an object", "[": "a list", '"': "a string", "t": "true", "f": "false"}
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], raw: Raw, field: str) -> Any:
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise fault_of(error, field) from error
+
+
+def _too_long(field: str, what: str, length: int, most: int) -> None:
+    raise BadObjectError(f"{what} {length} characters, at most {most} are allowed", field=field)
+
+
+def pod_shapes(pod: k8s.Pod, shapes: Shapes) -> None:
+    """Check every raw part of a pod. Raises BadObjectError with the field only."""
+    spec = pod.spec
+    shapes.strings(pod.metadata.labels, "metadata.labels")
+    shapes.strings(spec.node_selector, "spec.nodeSelector")
+    shapes.objects(spec.tolerations, "spec.tolerations")
+    shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
+    shapes.quantities(spec.overhead, "spec.overhead")
+    begins(spec.affinity, "{", "spec.affinity")
+    begins(spec.resources, "{", "spec.resources")
+    begins(spec.volumes, "[", "spec.volumes")
+    for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers or ()):
+            begins(container.resources, "{", f"spec.{name}[{index}].resources")
+
+
+def node_shapes(node: k8s.Node, shapes: Shapes) -> None:
+    """Check every raw part of a node. Raises BadObjectError with the field only."""
+    shapes.strings(node.metadata.labels, "metadata.labels")
+    shapes.objects(node.spec.taints, "spec.taints")
+    shapes.quantities(node.status.allocatable, "status.allocatable")
+    begins(node.status.images, "[", "status.images")
