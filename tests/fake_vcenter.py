@@ -7,6 +7,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
+from underhost.schemas.errors import Gone, Refused
 from underhost.schemas.topics import Topic
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.ports import Outgoing
@@ -212,3 +215,45 @@ def a_vm(name: str, host: str, **properties: Any) -> dict[str, Any]:
         "guest.hostName": name,
         **properties,
     }
+
+
+class FakeDrsWriter:
+    """A `DrsWriter` over one cluster C0 that numbers its rules and logs every write.
+
+    `faults` are raised by the next writes, one each. `conflicting`: rules that are written stay disabled.
+    """
+
+    def __init__(self, *rules: DrsRule, conflicting: bool = False) -> None:
+        self.held = {rule.name: rule for rule in rules}
+        self.writes: list[tuple[str, str]] = []
+        self.faults: list[Exception] = []
+        self.conflicting = conflicting
+        self._next_key = 100
+
+    async def rules(self, cluster: str) -> list[DrsRule]:
+        if cluster != "C0":
+            raise Refused(f"no cluster named {cluster}")
+        return list(self.held.values())
+
+    async def add_rule(self, cluster: str, rule: DrsRule) -> None:
+        self._write("add", rule)
+        self._next_key += 1
+        enabled = rule.enabled and not self.conflicting
+        self.held[rule.name] = replace(rule, key=self._next_key, enabled=enabled)
+
+    async def edit_rule(self, cluster: str, rule: DrsRule) -> None:
+        self._write("edit", rule)
+        if self.held[rule.name].key != rule.key:
+            raise Gone(f"no rule with key {rule.key}")
+        self.held[rule.name] = rule
+
+    async def remove_rule(self, cluster: str, rule: DrsRule) -> None:
+        self._write("remove", rule)
+        if rule.name not in self.held:
+            raise Gone(f"no rule {rule.name}")
+        del self.held[rule.name]
+
+    def _write(self, verb: str, rule: DrsRule) -> None:
+        if self.faults:
+            raise self.faults.pop(0)
+        self.writes.append((verb, rule.name))
