@@ -114,7 +114,6 @@ async def describe_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOP
 
 async def _embedded_bounds(settings: KafkaSettings, topics: Sequence[Topic]) -> dict[str, list[tuple[int, int]]]:
     async with open_view(settings.embedded) as view:
-        await view.refresh()
         return {
             topic.name: [
                 (view.first((topic.name, part)), view.end((topic.name, part)))

@@ -22,7 +22,6 @@ from underhost.streams.ports import Record, TopicReader
 from underhost.streams.settings import KafkaSettings
 
 READ_RECORDS = 500
-WAIT_SECONDS = 1.0
 POLL_MS = 1000
 
 
@@ -56,7 +55,6 @@ class EmbeddedReader:
     async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
         """The live records of a site in a compacted topic, by key, as of now."""
         async with open_view(self._path) as view:
-            await view.refresh()
             count = view.partition_count(topic.name)
             if count is None:
                 return {}
@@ -66,22 +64,21 @@ class EmbeddedReader:
 
     async def history(self, topics: Iterable[Topic]) -> AsyncGenerator[Record, None]:
         """Every record that is there now, in order per partition; then it ends."""
-        async with open_view(self._path) as view:
-            await view.refresh()
-            async with aclosing(self._until_end(view, self._partitions(view, topics))) as records:
-                async for record in records:
-                    yield record
+        async with (
+            open_view(self._path) as view,
+            aclosing(self._until_end(view, self._partitions(view, topics))) as records,
+        ):
+            async for record in records:
+                yield record
 
     async def follow(self, topics: Iterable[Topic], *, from_beginning: bool = False) -> AsyncGenerator[Record, None]:
         """Records of all partitions as they arrive, for ever; first all that are there, if asked."""
         wanted = list(topics)
         async with open_view(self._path) as view:
-            await view.refresh()
             positions = {
                 tp: view.first(tp) if from_beginning else view.end(tp) for tp in self._partitions(view, wanted)
             }
             while True:
-                arrived = getattr(view, "arrived", None)  # before looking, so that nothing slips in between
                 for tp in self._partitions(view, wanted):
                     start = positions.get(tp, 0)  # a topic made meanwhile is read from its beginning
                     while entries := await view.read(tp, start, READ_RECORDS):
@@ -89,11 +86,7 @@ class EmbeddedReader:
                             yield _record(tp, entry)
                         start = entries[-1].offset + 1
                     positions[tp] = start
-                if arrived is None:
-                    await view.wait(WAIT_SECONDS)
-                else:
-                    await arrived.wait()
-                await view.refresh()
+                await view.wait_beyond(positions)
 
     async def close(self) -> None:
         """Nothing is held between calls."""

@@ -21,10 +21,9 @@ from typing import Any, TypeVar
 
 from underhost.schemas.errors import BackendError, InputError, Refused
 from underhost.streams.embedded import compaction, store
+from underhost.streams.embedded.memory import Batch, Partition
 from underhost.streams.embedded.store import Entry, Headers, TopicPartition
 
-TAIL_RECORDS = 4096
-"""Records per partition that are kept in memory, at least (at most twice as many)."""
 MAX_PENDING = 10_000
 """Records that wait for a commit before a sender is held back."""
 REMOVE_AT_ONCE = 2000
@@ -33,39 +32,6 @@ COMPACT_EVERY = 60.0
 
 T = TypeVar("T")
 _offset_of = attrgetter("offset")
-
-
-class Partition:
-    """A partition in memory: its bounds and its newest records."""
-
-    __slots__ = ("end", "first", "next", "number", "progress", "tail")
-
-    def __init__(self, number: int, first: int = 0, end: int = 0) -> None:
-        self.number = number
-        self.first = first
-        self.end = self.next = end  # `end` is on disk; `next` counts those that wait for their commit, too
-        self.tail: list[Entry] = []
-        self.progress = compaction.Progress()
-
-    def extend(self, entries: list[Entry]) -> None:
-        """Committed records become readable."""
-        self.tail += entries
-        if len(self.tail) > 2 * TAIL_RECORDS:
-            del self.tail[:-TAIL_RECORDS]
-        self.end = entries[-1].offset + 1
-
-
-class _Batch:
-    """What the next transaction will hold."""
-
-    def __init__(self) -> None:
-        self.entries: dict[TopicPartition, list[Entry]] = {}
-        self.sends: list[tuple[asyncio.Future[int], int]] = []
-        self.committed: dict[tuple[str, TopicPartition], int] = {}
-        self.waiters: list[asyncio.Future[None]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self.sends or self.committed or self.waiters)
 
 
 class Log:
@@ -85,7 +51,7 @@ class Log:
         self._counts: dict[str, int] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
         self._committed: dict[tuple[str, TopicPartition], int] = {}
-        self._batch = _Batch()
+        self._batch = Batch()
         self._closing = False
 
     # ------------------------------------------------------------------------------------------------ open and close
@@ -116,9 +82,9 @@ class Log:
 
     async def close(self) -> None:
         """Write what is pending, then let go of the file."""
-        with suppress(BackendError):
-            await self.flush()
         self._closing = True
+        with suppress(BackendError):
+            await self._drain()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -143,6 +109,7 @@ class Log:
             self.failure = Refused(f"{self.path}: cannot be {verb}: {error}")
             self.failed.set()
             self._wake.set()
+            self.arrived.set()
             raise self.failure from error
 
     # -------------------------------------------------------------------------------------------------------- topics
@@ -165,9 +132,6 @@ class Log:
         """The number of a topic's partitions; None for an unknown topic."""
         return self._counts.get(topic)
 
-    async def refresh(self) -> None:
-        """Nothing to do for the owner of the file; a read-only view looks at it again here."""
-
     def first(self, tp: TopicPartition) -> int:
         """The oldest offset that is there (`end` when there is none)."""
         return self._partitions[tp].first
@@ -182,7 +146,9 @@ class Log:
     ) -> asyncio.Future[int]:
         """Append a record; the future gives its offset once it is on disk. Raises Refused after a failed write."""
         self._check()
-        partition = self._partitions[tp]
+        partition = self._partitions.get(tp)
+        if partition is None:
+            raise ValueError(f"{self.path}: no partition {tp[1]} of topic {tp[0]}")
         offset = partition.next
         partition.next = offset + 1
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -210,6 +176,11 @@ class Log:
     async def flush(self) -> None:
         """Return once everything appended so far is on disk. Raises Refused after a failed write."""
         self._check()
+        await self._drain()
+
+    async def _drain(self) -> None:
+        if self.failure is not None:
+            raise self.failure
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._batch.waiters.append(waiter)
         self._wake.set()
@@ -227,7 +198,7 @@ class Log:
             self._wake.clear()
             if not self._batch:
                 continue
-            batch, self._batch = self._batch, _Batch()
+            batch, self._batch = self._batch, Batch()
             self._room.set()
             try:
                 await self._write(lambda batch=batch: self._write_batch(batch))  # type: ignore[misc]
@@ -236,7 +207,7 @@ class Log:
                 return
             self._publish(batch)
 
-    def _write_batch(self, batch: _Batch) -> None:
+    def _write_batch(self, batch: Batch) -> None:
         records = [
             (store.rowid(self._partitions[tp].number, entry[0]), entry[1], entry[2], store.pack(entry[4]), entry[3])
             for tp, entries in batch.entries.items()
@@ -246,7 +217,7 @@ class Log:
         if records or committed:
             store.append(self._db, records, committed)
 
-    def _publish(self, batch: _Batch) -> None:
+    def _publish(self, batch: Batch) -> None:
         for tp, entries in batch.entries.items():
             self._partitions[tp].extend(entries)
         self._committed.update(batch.committed)
@@ -260,7 +231,7 @@ class Log:
             arrived, self.arrived = self.arrived, asyncio.Event()
             arrived.set()
 
-    def _fail_batch(self, batch: _Batch, error: BackendError) -> None:
+    def _fail_batch(self, batch: Batch, error: BackendError) -> None:
         """Fail what was in the transaction that failed, and all that waits behind it."""
         for failed in (batch, self._batch):
             futures: list[asyncio.Future[Any]] = [*(future for future, _ in failed.sends), *failed.waiters]
@@ -268,7 +239,7 @@ class Log:
                 if not future.done():
                     future.set_exception(error)
                     future.exception()  # whoever dropped the future is told by the failed worker, not by the collector
-        self._batch = _Batch()
+        self._batch = Batch()
         self._room.set()
 
     # -------------------------------------------------------------------------------------------------------- reading
@@ -284,10 +255,12 @@ class Log:
         number, end = partition.number, partition.end
         return await self._read(lambda: store.read(self._read_db, number, start, end, limit))
 
-    async def wait(self, timeout: float) -> None:
-        """Wait until records arrive, at most `timeout` seconds."""
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self.arrived.wait(), timeout)
+    async def wait_beyond(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Return once there may be records beyond these positions. Raises Refused after a failed write."""
+        arrived = self.arrived  # before looking, so that nothing slips in between
+        self._check()
+        if all(self.end(tp) <= position for tp, position in positions.items()):
+            await arrived.wait()
 
     # ----------------------------------------------------------------------------------------------------- compaction
     async def _compactor(self) -> None:
@@ -319,8 +292,7 @@ class Log:
         for start in range(0, len(gone), REMOVE_AT_ONCE):
             chunk = gone[start : start + REMOVE_AT_ONCE]
             await self._write(lambda chunk=chunk: store.remove(self._db, number, chunk))  # type: ignore[misc]
-            removed = set(chunk)
-            partition.tail = [entry for entry in partition.tail if entry.offset not in removed]
+            partition.drop(set(chunk))
         if gone and gone[0] <= partition.first <= gone[-1]:
             left = await self._read(lambda: store.read(self._read_db, number, gone[0], partition.end, 1))
             partition.first = left[0].offset if left else partition.end

@@ -15,8 +15,9 @@ from underhost.streams.embedded.log import Log
 class _Held:
     log: Log
     loop: asyncio.AbstractEventLoop
-    opened: asyncio.Future[None]
+    lock: asyncio.Lock
     users: int = 0
+    open: bool = False
 
 
 _held: dict[Path, _Held] = {}
@@ -29,42 +30,48 @@ def _key(path: Path) -> Path:
 async def acquire(path: Path, sync: str = "NORMAL") -> Log:
     """The log of `path`, opened if it is not open yet. Raises Refused, Unreachable or InputError; see `Log.open`."""
     key, loop = _key(path), asyncio.get_running_loop()
-    held = _held.get(key)
-    if held is not None and held.loop is not loop:
-        if not held.loop.is_closed():
+    entry = _held.get(key)
+    if entry is not None and entry.loop is not loop:
+        if entry.open and not entry.loop.is_closed():
             raise Refused(f"{path} is in use by another event loop of this process")
-        held = None  # its loop ended without a release; the lock went with the file handle
-    if held is None:
-        held = _held[key] = _Held(Log(key, sync), loop, loop.create_future())
-        held.users = 1
-        try:
-            await held.log.open()
-        except BaseException as error:
-            del _held[key]
-            held.opened.set_exception(error)
-            held.opened.exception()
-            raise
-        held.opened.set_result(None)
-        return held.log
-    held.users += 1
-    await asyncio.shield(held.opened)
-    return held.log
+        entry = None
+    if entry is None:
+        entry = _held[key] = _Held(Log(key, sync), loop, asyncio.Lock())
+    entry.users += 1
+    try:
+        async with entry.lock:  # whoever is opening or closing it comes first
+            if not entry.open:
+                entry.log = Log(key, sync)
+                await entry.log.open()
+                entry.open = True
+    except BaseException:
+        await _leave(key, entry)
+        raise
+    return entry.log
 
 
 async def release(log: Log) -> None:
     """Give a log back that was acquired; the last one closes it."""
-    held = _held.get(log.path)
-    if held is None or held.log is not log:
-        return
-    held.users -= 1
-    if held.users == 0:
-        del _held[log.path]
-        await log.close()
+    entry = _held.get(log.path)
+    if entry is not None and entry.log is log:
+        await _leave(log.path, entry)
+
+
+async def _leave(key: Path, entry: _Held) -> None:
+    entry.users -= 1
+    async with entry.lock:
+        if entry.users:
+            return
+        if entry.open:
+            entry.open = False
+            await entry.log.close()
+    if not entry.users and _held.get(key) is entry:
+        del _held[key]
 
 
 def held(path: Path) -> Log | None:
     """The log of `path`, if this process holds it open on the running event loop."""
     entry = _held.get(_key(path))
-    if entry is None or not entry.opened.done() or entry.loop is not asyncio.get_running_loop():
+    if entry is None or not entry.open or entry.loop is not asyncio.get_running_loop():
         return None
     return entry.log

@@ -22,14 +22,11 @@ T = TypeVar("T")
 
 
 class View(Protocol):
-    """What a reader needs of a log. Offsets are those of the last `refresh`."""
+    """What a reader needs of a log. What it shows is as of its opening, or of the last `wait_beyond`."""
 
     @property
     def topics(self) -> Mapping[str, Mapping[str, str]]:
         """Configuration by name."""
-
-    async def refresh(self) -> None:
-        """Look at the log again."""
 
     def partition_count(self, topic: str) -> int | None:
         """None for an unknown topic."""
@@ -43,8 +40,8 @@ class View(Protocol):
     async def read(self, tp: TopicPartition, start: int, limit: int) -> list[Entry]:
         """At most `limit` records from `start` on, below `end`."""
 
-    async def wait(self, timeout: float) -> None:
-        """Wait until there may be more."""
+    async def wait_beyond(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Return once there may be records beyond these positions."""
 
 
 class FileView:
@@ -61,7 +58,7 @@ class FileView:
     async def open(self) -> None:
         """Raises Unreachable when there is no file, InputError when it is not one of ours."""
         self._db = await self._run(self._connect)
-        await self.refresh()
+        await self._refresh()
 
     def _connect(self) -> sqlite3.Connection:
         if not self.path.exists():
@@ -79,8 +76,8 @@ class FileView:
         except (sqlite3.Error, OSError) as error:
             raise Unreachable(f"{self.path}: cannot be read: {error}") from error
 
-    async def refresh(self) -> None:
-        """Look at topics and bounds again, if another process has written meanwhile."""
+    async def _refresh(self) -> bool:
+        """Look at topics and bounds again, if another process has written meanwhile; whether it has."""
 
         def look() -> tuple[int, dict[str, dict[str, str]], list[PartitionRow]] | None:
             version = int(self._db.execute("PRAGMA data_version").fetchone()[0])
@@ -90,12 +87,13 @@ class FileView:
 
         found = await self._run(look)
         if found is None:
-            return
+            return False
         self._seen, self.topics, rows = found
         self._partitions = {(row.topic, row.partition): row for row in rows}
         self._counts = {}
         for row in rows:
             self._counts[row.topic] = self._counts.get(row.topic, 0) + 1
+        return True
 
     def partition_count(self, topic: str) -> int | None:
         """None for an unknown topic."""
@@ -116,9 +114,10 @@ class FileView:
             return []
         return await self._run(lambda: store.read(self._db, row.number, start, row.end, limit))
 
-    async def wait(self, timeout: float) -> None:
-        """Wait for the next look."""
-        await asyncio.sleep(min(timeout, POLL_SECONDS))
+    async def wait_beyond(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Return once there may be records beyond these positions."""
+        while not await self._refresh():  # noqa: ASYNC110 (another process signals nothing)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 @asynccontextmanager

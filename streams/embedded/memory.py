@@ -1,0 +1,59 @@
+"""What the embedded log keeps in memory: bounds and newest records per partition, and what the next commit will hold.
+
+In: committed records. Out: the newest of them without a look at the disk. Used by `log.py` alone, on its event loop.
+"""
+
+import asyncio
+
+from underhost.streams.embedded.compaction import Progress
+from underhost.streams.embedded.store import Entry, TopicPartition
+
+TAIL_BYTES = 1 << 20
+"""The newest records of a partition are kept in memory; beyond this size the older half is only on disk."""
+
+
+class Partition:
+    """A partition in memory: its bounds and its newest records."""
+
+    __slots__ = ("end", "first", "next", "number", "progress", "size", "tail")
+
+    def __init__(self, number: int, first: int = 0, end: int = 0) -> None:
+        self.number = number
+        self.first = first
+        self.end = self.next = end  # `end` is on disk; `next` counts those that wait for their commit, too
+        self.tail: list[Entry] = []
+        self.size = 0
+        self.progress = Progress()
+
+    def extend(self, entries: list[Entry]) -> None:
+        """Committed records become readable."""
+        self.tail += entries
+        self.size += sum(map(_size, entries))
+        while self.size > TAIL_BYTES and len(self.tail) > 1:
+            half = len(self.tail) // 2
+            self.size -= sum(map(_size, self.tail[:half]))
+            del self.tail[:half]
+        self.end = entries[-1].offset + 1
+
+    def drop(self, removed: set[int]) -> None:
+        """Compaction removed these offsets."""
+        self.tail = [entry for entry in self.tail if entry.offset not in removed]
+        self.size = sum(map(_size, self.tail))
+
+
+def _size(entry: Entry) -> int:
+    """About what a record takes in memory: its bytes and 200 for the objects around them."""
+    return 200 + len(entry.key or b"") + len(entry.value or b"")
+
+
+class Batch:
+    """What the next transaction will hold."""
+
+    def __init__(self) -> None:
+        self.entries: dict[TopicPartition, list[Entry]] = {}
+        self.sends: list[tuple[asyncio.Future[int], int]] = []
+        self.committed: dict[tuple[str, TopicPartition], int] = {}
+        self.waiters: list[asyncio.Future[None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.sends or self.committed or self.waiters)
