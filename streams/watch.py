@@ -25,6 +25,10 @@ from underhost.streams.reconcile import outgoing_of
 
 log = structlog.get_logger("underhost.watch")
 
+STAGE = "watch"
+LARGEST = 900_000
+"""Bytes of a value that Kafka's default limit of 1 MiB a record lets through with room for key and headers."""
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -145,11 +149,27 @@ def fingerprint(value: Struct) -> bytes:
     return hashlib.blake2b(encode(msgspec.structs.replace(value, metadata=metadata)), digest_size=16).digest()
 
 
-def dead_letter(source: str, item: Unreadable) -> Outgoing:
-    """The record in dead-letters of an object that a source could not read."""
-    headers = {"origin": source.encode(), "stage": b"watch", "error": item.error.encode()}
+def dead_letter(topic: Topic, item: Unreadable) -> Outgoing:
+    """The record in dead-letters of an object that would have gone to the topic, had it been readable."""
+    # It was never in a topic, hence no partition and offset; the names are those of all dead letters (publish.py).
+    headers = {
+        "origin_topic": topic.name.encode(),
+        "origin_partition": b"-1",
+        "origin_offset": b"-1",
+        "stage": STAGE.encode(),
+        "error": item.error[:1000].encode("utf-8", "replace"),
+    }
     digest = hashlib.sha256(item.data).hexdigest()[:16]
-    return Outgoing(DEAD_LETTERS, item.key, item.data, f"{item.key}/{digest}", headers)
+    return Outgoing(DEAD_LETTERS, item.key, item.data[:LARGEST], f"{item.key}/{digest}", headers)
+
+
+def deliverable(record: Outgoing) -> Outgoing:
+    """The record, or the dead letter of one that no broker takes: it would hold up everything behind it."""
+    if record.value is None or len(record.value) <= LARGEST:
+        return record
+    error = f"{len(record.value)} bytes are more than a record holds; the value is cut"
+    log.error("object is too large", key=record.key, size=len(record.value))
+    return dead_letter(record.topic, Unreadable(record.key, record.value, error))
 
 
 class Follower:
@@ -233,7 +253,7 @@ class Follower:
             if isinstance(change, Unreadable):
                 self.counters.unreadable += 1
                 log.error("object cannot be read", key=change.key, reason=change.error)
-                records.append(dead_letter(self._feed.name, change))
+                records.append(dead_letter(self._topic, change))
             elif change.value is None:
                 self._held.pop(change.key, None)
                 records.append(outgoing_of(self._topic, change.key, None, change.uid))
@@ -243,7 +263,7 @@ class Follower:
                     self.counters.suppressed += 1
                     continue
                 self._held[change.key] = now
-                records.append(outgoing_of(self._topic, change.key, change.value))
+                records.append(deliverable(outgoing_of(self._topic, change.key, change.value)))
         if records:
             self.counters.published += len(records)
             await self._publish(records)

@@ -88,7 +88,7 @@ class KubernetesClient:
             raise self._failure(error) from error
         try:
             if response.status == 401:
-                await self._renew()
+                await self._renew(api)
             yield response
         except (aiohttp.ClientError, OSError) as error:
             raise self._failure(error) from error
@@ -139,10 +139,10 @@ class KubernetesClient:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return Unreachable(f"{self.server}: {' '.join(why.split())}")
 
-    async def _renew(self) -> None:
+    async def _renew(self, refused: Any) -> None:
         """Read the credentials again; what cannot be read leaves the old ones, and the 401 speaks for itself."""
         async with self._renewing:
-            if time.monotonic() - self._renewed < RENEW_INTERVAL:
+            if self._api is not refused or time.monotonic() - self._renewed < RENEW_INTERVAL:
                 return
             self._renewed = time.monotonic()
             try:

@@ -21,7 +21,7 @@ from underhost.streams.kubernetes.kinds import KINDS, Kind
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.reconcile import ListingPlan, outgoing_of, plan_listing
 from underhost.streams.settings import KubernetesSettings
-from underhost.streams.watch import Follower, Held, Listing, Pace, dead_letter, held_of, publish_for_ever
+from underhost.streams.watch import Follower, Held, Listing, Pace, dead_letter, deliverable, held_of, publish_for_ever
 
 log = structlog.get_logger("underhost.kubernetes")
 
@@ -113,11 +113,11 @@ class KubernetesSource:
             listed[topic].update((key, seen.value) for key, seen in listing.objects.items() if seen.value is not None)
             for item in listing.unreadable:
                 log.error("object cannot be read", key=item.key, reason=item.error)
-                records.append(dead_letter(feed.name, item))
+                records.append(dead_letter(feed.kind.topic, item))
                 held[topic].pop(item.key, None)  # it is there, only unreadable: what is held of it stays
         # Off the event loop: with 100,000 pods this is a second of work.
         plan = await asyncio.to_thread(plan_listing, self._site, self.name, KUBERNETES_TOPICS, held, listed, self.epoch)
-        records += self._believed(plan, held, listed)
+        records += map(deliverable, self._believed(plan, held, listed))
         for begin in range(0, len(records), PUBLISH_AT_ONCE):
             await self._publisher.publish(*records[begin : begin + PUBLISH_AT_ONCE])
         log.info("listed", site=self._site, objects=sum(map(len, listed.values())), shrunk=bool(self.shrunk))
