@@ -1,0 +1,132 @@
+"""The decide cycle of one site: wake on a change, wait for quiet, evaluate off the event loop, publish, remember.
+
+In: pokes (`sites.py` calls one for every change). Out: published decisions. `cycles.py` starts one for each held site
+and cancels it when the site may move. A storm of changes collapses into one evaluation: 20 ms of quiet, at most 200 ms
+after the first change; a change during an evaluation leads to the next one.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from underhost.agents.decisions import Decisions, Evaluation
+from underhost.agents.records import rfc3339
+from underhost.agents.sites import Sites
+from underhost.schemas.errors import BackendError, InputError
+from underhost.schemas.records import Outcome
+from underhost.streams.ports import Publisher
+
+log = logging.getLogger(__name__)
+
+QUIET, LIMIT = 0.020, 0.200
+"""Seconds without a change before an evaluation starts, and the longest that it waits after the first change."""
+TICK = 5.0
+"""Seconds after which the deciders are asked again though nothing changed."""
+RETRY = 1.0
+"""Seconds between attempts to publish."""
+
+
+class SiteCycle:
+    """One site's cycle. `begin` makes the evaluation once the site is ready; `published` is told of each result."""
+
+    def __init__(
+        self,
+        site: str,
+        sites: Sites,
+        begin: Callable[[], Evaluation],
+        publisher: Publisher,
+        pool: Executor,
+        *,
+        has_vsphere: Callable[[str], bool],
+        published: Callable[[str, Decisions, float], None],
+    ) -> None:
+        self._site, self._sites, self._begin, self._publisher, self._pool = site, sites, begin, publisher, pool
+        self._has_vsphere, self._published = has_vsphere, published
+        self._changed = asyncio.Event()
+        self._first = self._last = 0.0
+        self._outcomes: list[Outcome] = []
+        self._evaluation: Evaluation | None = None
+        self._decided: Decisions | None = None
+        self._reason: str | None = None
+
+    def poke(self) -> None:
+        """Something changed."""
+        self._last = time.monotonic()
+        if not self._changed.is_set():
+            self._first = self._last
+            self._changed.set()
+
+    def observe(self, outcome: Outcome) -> None:
+        """A command was answered."""
+        self._outcomes.append(outcome)
+        self.poke()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            changed = await self._wake()
+            reason = self._sites.unready(self._site)
+            self._explain(reason)
+            if reason is None and (changed or self._decided is not None):
+                try:
+                    await self._decide(changed)
+                except InputError as error:
+                    # An object of the cluster breaks the API's rules: said, and tried again at the next change.
+                    log.error("site %s is not evaluated: %s", self._site, error)
+
+    def _explain(self, reason: str | None) -> None:
+        if reason != self._reason:
+            self._reason = reason
+            log.info("site %s: %s", self._site, "ready" if reason is None else f"waiting: {reason}")
+
+    async def _wake(self) -> bool:
+        """Wait for a change and for quiet after it; False when only time has passed."""
+        due, orders_due = (None, None) if self._evaluation is None else self._evaluation.times()
+        now = time.monotonic()
+        timeout = max(0.0, min([TICK, *(at - now for at in (due, orders_due) if at is not None)]))
+        try:
+            async with asyncio.timeout(timeout):
+                await self._changed.wait()
+        except TimeoutError:
+            return due is not None and due <= time.monotonic()
+        await self._quiet()
+        self._changed.clear()
+        return True
+
+    async def _quiet(self) -> None:
+        left = QUIET
+        while left > 0:
+            await asyncio.sleep(left)
+            left = min(self._last + QUIET, self._first + LIMIT) - time.monotonic()
+
+    async def _decide(self, changed: bool) -> None:
+        evaluation = self._evaluation = self._evaluation or self._begin()
+        outcomes, self._outcomes = self._outcomes, []
+        snapshot = self._sites.snapshot(self._site, vsphere=self._has_vsphere(self._site))
+        at = rfc3339(self._sites.state(self._site).as_of or time.time())
+        before = self._decided
+
+        def work() -> Decisions:
+            evaluation.observe(outcomes)
+            if changed or before is None:
+                return evaluation.evaluate(snapshot, at)
+            return evaluation.order(before.snapshot)
+
+        started = time.perf_counter()
+        decided = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        took = time.perf_counter() - started
+        if decided.records:
+            await self._publish(decided)
+        evaluation.commit(decided)
+        self._decided = decided
+        self._published(self._site, decided, took)
+
+    async def _publish(self, decided: Decisions) -> None:
+        while True:
+            try:
+                return await self._publisher.publish(*decided.records)
+            except BackendError as error:
+                log.warning("decisions of site %s are not published yet: %s", self._site, error)
+                await asyncio.sleep(RETRY)

@@ -1,0 +1,130 @@
+"""One evaluation of one site, from the snapshot to the records: topology, findings, placements, actions.
+
+In: a snapshot and the outcomes since the last one. Out: everything that has to be published, in that order. Called by
+`cycle.py` in a thread of its own, one evaluation of a site at a time; nothing here waits or sends. What was decided is
+remembered only once it is published (`commit`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.findings import FindingChange, Findings
+from underhost.agents.orders import Orders
+from underhost.agents.placements import PlacementChange, Placements
+from underhost.agents.ports import Decider
+from underhost.agents.topology import Topology, TopologyChange
+from underhost.schemas.documents import Report
+from underhost.schemas.records import Action, Outcome, Placement
+from underhost.streams.ports import Outgoing
+
+
+class Engine(Protocol):
+    """The evaluator, pure."""
+
+    def check(self, snapshot: Snapshot, options: Options) -> Report:
+        """Every finding of the running pods."""
+
+    def decide(self, snapshot: Snapshot, options: Options, assumed: Mapping[str, str]) -> Sequence[Placement]:
+        """Where the pending pods go, given that the assumed ones (pod to node) are placed already."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What one site's evaluations remember; begun from the tables when the site becomes ready.
+
+    `findings` and `placements` are None in a worker that does not evaluate (a labeller of its own, say).
+    """
+
+    topology: Topology
+    orders: Orders
+    findings: Findings | None
+    placements: Placements | None
+    deciders: Sequence[Decider]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What one evaluation decided. Each part is None where it was not asked for."""
+
+    snapshot: Snapshot
+    topology: TopologyChange | None = None
+    report: Report | None = None
+    findings: FindingChange | None = None
+    placements: PlacementChange | None = None
+    actions: list[Action] = field(default_factory=list)
+    action_records: list[Outgoing] = field(default_factory=list)
+
+    @property
+    def records(self) -> list[Outgoing]:
+        """All records, in the order in which they are published: the mapping first, what follows from it after."""
+        parts = (self.topology, self.findings, self.placements)
+        return [record for part in parts if part is not None for record in part.records] + self.action_records
+
+
+class Evaluation:
+    """Evaluates one site with one memory."""
+
+    def __init__(self, engine: Engine, options: Options, memory: Memory, monotonic: Callable[[], float]) -> None:
+        self._engine, self._options, self._memory, self._monotonic = engine, options, memory, monotonic
+
+    def observe(self, outcomes: Iterable[Outcome]) -> None:
+        """What became of commands since the last evaluation."""
+        now, memory = self._monotonic(), self._memory
+        for outcome in outcomes:
+            memory.orders.observe(outcome)
+            if memory.placements is not None:
+                memory.placements.observe(outcome, now)
+            for decider in memory.deciders:
+                if decider.kind == outcome.kind:
+                    decider.observe(outcome, now)
+
+    def evaluate(self, snapshot: Snapshot, at: str) -> Decisions:
+        """Everything anew for a changed picture; `at` is the time of the picture, RFC 3339."""
+        memory, now = self._memory, self._monotonic()
+        topology = memory.topology.update(snapshot, at)
+        snapshot = replace(snapshot, node_hosts=topology.node_hosts)
+        decisions = Decisions(snapshot)
+        if memory.findings is not None and memory.placements is not None:
+            report = self._engine.check(snapshot, self._options)
+            placed = self._engine.decide(snapshot, self._options, memory.placements.assumed(snapshot))
+            decisions = Decisions(
+                snapshot,
+                topology,
+                report,
+                memory.findings.diff(report.findings, snapshot.offsets, at),
+                memory.placements.diff(placed, now),
+            )
+        return self._with_actions(decisions, now)
+
+    def order(self, snapshot: Snapshot) -> Decisions:
+        """Only the deciders, for the same picture: time alone can make a command due again."""
+        return self._with_actions(Decisions(snapshot), self._monotonic())
+
+    def _with_actions(self, decisions: Decisions, now: float) -> Decisions:
+        memory = self._memory
+        missing = [action for decider in memory.deciders for action in decider.decide(decisions.snapshot, now)]
+        actions = memory.orders.fresh(missing, now)
+        return replace(decisions, actions=actions, action_records=memory.orders.records(actions))
+
+    def commit(self, decisions: Decisions) -> None:
+        """The records of these decisions are published."""
+        memory = self._memory
+        if decisions.topology is not None:
+            memory.topology.commit(decisions.topology)
+        if memory.findings is not None and decisions.findings is not None:
+            memory.findings.commit(decisions.findings)
+        if memory.placements is not None and decisions.placements is not None:
+            memory.placements.commit(decisions.placements)
+        memory.orders.commit(decisions.actions)
+
+    def times(self) -> tuple[float | None, float | None]:
+        """When to evaluate, and when to ask the deciders, though nothing changed, in monotonic seconds.
+
+        A pod whose binding failed is decided again after a while; a decider may hold a command back (`due`).
+        """
+        placements = self._memory.placements
+        asked = [getattr(decider, "due", None) for decider in self._memory.deciders]
+        again = placements.retry_at() if placements is not None else None
+        return again, min((at for at in asked if at is not None), default=None)

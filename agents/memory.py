@@ -1,0 +1,99 @@
+"""What a site's evaluations begin with: its memory, read from the tables at the moment the site becomes ready.
+
+In: the tables of derived topics, settings, roles. Out: an `Evaluation`. Called by `cycles.py`. Everything that was
+published before is in the tables by then: ready means that they have caught up.
+"""
+
+import logging
+import time
+from collections.abc import Collection, Iterator
+from typing import TypeVar
+
+from msgspec import Struct
+
+from underhost.agents import roles as role
+from underhost.agents.decisions import Engine, Evaluation, Memory
+from underhost.agents.engine.snapshot import Options
+from underhost.agents.evaluator import PolarsEngine
+from underhost.agents.findings import Findings
+from underhost.agents.orders import Orders
+from underhost.agents.placements import Placements
+from underhost.agents.ports import Decider
+from underhost.agents.sinks.bindings import action_of
+from underhost.agents.site_state import decode_record
+from underhost.agents.tables import Tables
+from underhost.agents.topology import Topology
+from underhost.schemas import topics
+from underhost.schemas.errors import BadEvent
+from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement
+from underhost.schemas.topics import Topic
+from underhost.streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+OUR_SCHEDULER = "underhost"
+R = TypeVar("R", bound=Struct)
+
+
+def options_of(settings: Settings) -> Options:
+    """How the evaluator judges in the pipeline: only pods of our scheduler are placed."""
+    return Options(
+        host_keys=(settings.host_label.key, *settings.host_label.aliases),
+        physical_host=settings.physical_host,
+        scheduler_names=(OUR_SCHEDULER,),
+    )
+
+
+class Memories:
+    """Makes evaluations for the sites of one pipeline."""
+
+    def __init__(self, settings: Settings, roles: Collection[str], tables: Tables, engine: Engine | None) -> None:
+        self._settings, self._roles, self._tables = settings, frozenset(roles), tables
+        self._options = options_of(settings)
+        self._engine = engine or PolarsEngine()
+
+    def begin(self, site: str) -> Evaluation:
+        """An evaluation that remembers what was published for the site before."""
+        now = time.monotonic()
+        outcomes = list(self._rows(topics.OUTCOMES, site, Outcome))
+        evaluates = role.EVALUATOR in self._roles
+        placements = Placements(site, self._rows(topics.PLACEMENTS, site, Placement), lambda row: order_id(row, site))
+        for outcome in outcomes:
+            placements.observe(outcome, now)
+        memory = Memory(
+            topology=Topology(site, self._rows(topics.NODE_HOSTS, site, NodeHost)),
+            orders=Orders(site, self._rows(topics.ACTIONS, site, Action), outcomes, now),
+            findings=Findings(site, self._rows(topics.VIOLATIONS, site, FindingEvent)) if evaluates else None,
+            placements=placements if evaluates else None,
+            deciders=self._deciders(site),
+        )
+        return Evaluation(self._engine, self._options, memory, time.monotonic)
+
+    def _deciders(self, site: str) -> list[Decider]:
+        # A worker of another site can carry out nothing here: it orders nothing, either.
+        deciders: list[Decider] = []
+        if site == self._settings.site and role.LABELLER in self._roles:
+            from underhost.agents.sinks.labels import LabelDecider
+
+            deciders.append(LabelDecider(self._settings.host_label))
+        if site == self._settings.site and role.DRS in self._roles:
+            from underhost.agents.sinks.drs import DrsDecider
+
+            deciders.append(DrsDecider(site, self._options))
+        return deciders
+
+    def _rows(self, topic: Topic, site: str, record: type[R]) -> Iterator[R]:
+        for key, value in self._tables.rows(topic, site):
+            try:
+                row = decode_record(topic, value)
+            except BadEvent as error:
+                log.warning("row %r of table %s cannot be read: %s", key, topic.short, error)
+                continue
+            if isinstance(row, record):
+                yield row
+
+
+def order_id(placement: Placement, site: str) -> str:
+    """The id of the command that a placement is to the binder; "" while the pod waits."""
+    action = action_of(placement, site)
+    return action.id if action is not None else ""

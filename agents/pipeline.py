@@ -1,0 +1,213 @@
+"""One run of the pipeline: a Faust app with its agents, wired in the order in which data flows.
+
+In: settings, roles, the outside world. Out: a running pipeline, its readiness and its end. Made by `worker.py`, which
+makes a new one where Kafka failed. `Pipeline.__init__` reads as the data flows: sources, tables, cycles, sinks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+from aiokafka.errors import KafkaError
+from faust.exceptions import FaustError
+
+from underhost.agents import recovery, sink_agents, tables
+from underhost.agents import roles as role
+from underhost.agents.cycles import Cycles
+from underhost.agents.decisions import Decisions, Engine
+from underhost.agents.memory import Memories
+from underhost.agents.metrics import Metrics
+from underhost.agents.outside import Outside, sinks_of
+from underhost.agents.publishing import AgentPublisher
+from underhost.agents.sinks.bindings import action_of
+from underhost.agents.site_state import SiteState
+from underhost.agents.sites import Sites
+from underhost.agents.supervise import SourceFactory, Watchers
+from underhost.schemas.errors import Unreachable
+from underhost.schemas.records import Action, Outcome
+from underhost.schemas.topics import OUTCOMES
+from underhost.streams.app import build_app
+from underhost.streams.partition import partition_of
+from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
+from underhost.streams.publish import FaustPublisher
+from underhost.streams.reader import open_reader
+from underhost.streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+DONE = frozenset({"applied", "noop"})
+
+
+class Pipeline:
+    """One run, not started."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        roles: Collection[str],
+        outside: Outside,
+        metrics: Metrics,
+        *,
+        engine: Engine | None,
+        on_event: Callable[[Outgoing], None] | None,
+    ) -> None:
+        self._settings, self._roles, self._metrics = settings, frozenset(roles), metrics
+        self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        self._recovered = False
+        self.app = build_app(settings, app_id=role.app_id(roles, settings.site))
+        self.app.producer_only = not role.consumes(roles)
+        plain = FaustPublisher(self.app)
+        self._publisher = AgentPublisher(plain, metrics, on_event)
+        self._reader = open_reader(settings.kafka)
+        # One thread evaluates: the sites of a worker take turns, so that the event loop keeps a processor.
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
+
+        self.sites = self._make_sites()
+        self.watchers = self._make_watchers(outside, plain)
+        self._tables = tables.attach(
+            self.app, self.sites, self._publisher.dead_letter, derived=role.derived_topics(roles)
+        )
+        self._tables.watchers[OUTCOMES.short] = [self._answered]
+        self._cycles = Cycles(
+            self.sites,
+            Memories(settings, self._roles, self._tables, engine).begin,
+            self._publisher,
+            self._pool,
+            has_vsphere=self._has_vsphere,
+            published=self._decided,
+            failed=self._fail,
+        )
+        self._sinks = self._attach_sinks(outside)
+        recovery.attach(self.app, self.sites, self._tables, on_suspended=self._suspend, on_resumed=self._resume)
+
+    def _make_sites(self) -> Sites:
+        return Sites(
+            role.state_topics(self._roles),
+            role.derived_topics(self._roles),
+            partition_of=lambda site: partition_of(site, self._settings.kafka.partitions),
+            sources=self._sources_of,
+            only=frozenset({self._settings.site}) if role.tied_to_a_site(self._roles) else None,
+        )
+
+    def _make_watchers(self, outside: Outside, publisher: Publisher) -> Watchers:
+        def own(site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
+            return [source for source in outside.sources(site, publisher, reader) if source.name in self._roles]
+
+        make: SourceFactory = own
+        return Watchers(
+            self._settings.site,
+            make,
+            publisher,
+            self._reader,
+            None if self.app.producer_only else self.sites,
+            failed=self._fail,
+            counted=lambda source, records: self._metrics.sources.labels(source).inc(records),
+            restarted=lambda source: self._metrics.restarts.labels(source).inc(),
+        )
+
+    def _attach_sinks(self, outside: Outside) -> sink_agents.SinkRunner:
+        site = self._settings.site
+        runner = sink_agents.SinkRunner(
+            site,
+            sinks_of(self._settings, self._roles, outside, self.watchers.refresh),
+            self._publisher,
+            self._publisher.dead_letter,
+            answered=self._is_answered,
+            failed=self._fail,
+        )
+        binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None
+        sink_agents.attach(self.app, runner, self._publisher.dead_letter, action_of=binds)
+        return runner
+
+    # ------------------------------------------------------------------------------------------------------ its life
+    @property
+    def started(self) -> bool:
+        """Whether it has been up with every source of ours listed: what fails later is tried again."""
+        return self._recovered and not self.watchers.unlisted()
+
+    async def run(self) -> None:
+        """Until cancelled. Raises what it failed of; for Kafka's own errors that is Unreachable."""
+        try:
+            await self.app.start()
+            if self.app.producer_only:
+                await self._resume()
+            crashed = asyncio.ensure_future(self.app.wait())
+            try:
+                await asyncio.wait([crashed, self._failure], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                crashed.cancel()
+        except (KafkaError, FaustError, OSError) as error:
+            raise Unreachable(f"Kafka: {' '.join(str(error).split()) or type(error).__name__}") from error
+        error_ = self._failure.result() if self._failure.done() else self.app.crash_reason
+        if isinstance(error_, KafkaError | FaustError | OSError):
+            raise Unreachable(f"Kafka: {' '.join(str(error_).split()) or type(error_).__name__}") from error_
+        if error_ is not None:
+            raise error_
+
+    async def close(self) -> None:
+        """End everything, in the order in which data flows."""
+        await self._suspend()
+        await self.app.stop()
+        await self._reader.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _suspend(self) -> None:
+        self.sites.suspend()
+        await self.watchers.stop()
+        await self._cycles.suspend()
+        await self._sinks.suspend()
+
+    async def _resume(self) -> None:
+        self._recovered = True
+        if self.app.producer_only or self.sites.holds(self._settings.site):
+            await self.watchers.start()
+        self._cycles.resume()
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._failure.done():
+            self._failure.set_result(error)
+
+    # ------------------------------------------------------------------------------------------------ what it is told
+    def _sources_of(self, state: SiteState) -> frozenset[str]:
+        return frozenset({"kubernetes", "vsphere"} if self._has_vsphere(state.site) else {"kubernetes"})
+
+    def _has_vsphere(self, site: str) -> bool:
+        if site == self._settings.site:
+            return self._settings.vsphere.configured
+        return site in self.sites.states and self.sites.states[site].has_marker("vsphere")
+
+    def _answered(self, site: str, record: msgspec.Struct) -> None:
+        if isinstance(record, Outcome):
+            self._metrics.answered(record)
+            self._cycles.observe(site, record)
+
+    def _is_answered(self, key: str, action: Action) -> bool:
+        row = self._tables.row(OUTCOMES, key)
+        return (
+            row is not None and (last := msgspec.json.decode(row, type=Outcome)).id == action.id and last.result in DONE
+        )
+
+    def _decided(self, site: str, decisions: Decisions, seconds: float) -> None:
+        self._metrics.decided(site, decisions, seconds)
+
+    # --------------------------------------------------------------------------------------------------- what it tells
+    def unready(self) -> dict[str, str]:
+        """Why it is not ready, by what is not; empty when everything is decided for."""
+        if not self._recovered:
+            return {"worker": "the tables are being recovered"}
+        reasons = {f"source {name}": reason for name, reason in self.watchers.unlisted().items()}
+        for site in self.sites.held():
+            reason = self.sites.unready(site)
+            if reason is not None:
+                reasons[f"site {site}"] = reason
+        return reasons
+
+    def measure(self) -> None:
+        """Bring the gauges up to date."""
+        for site in self.sites.held():
+            self._metrics.ready.labels(site).set(self.sites.unready(site) is None)
+            if site in self.sites.states:
+                for short, count in self.sites.states[site].counts().items():
+                    self._metrics.objects.labels(site, short).set(count)

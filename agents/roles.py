@@ -1,0 +1,71 @@
+"""What a worker does: the roles of `--agents`, the topics that each reads, and the name of the group it joins.
+
+In: the names of roles. Out: topics and the Faust app id. Called by `worker.py`. A worker of all roles is the default; a
+subset keeps tables of its own, of just the topics that it reads.
+"""
+
+from collections.abc import Collection
+
+from underhost.schemas import topics
+from underhost.schemas.errors import InputError
+from underhost.schemas.topics import SOURCE_TOPICS, Topic
+
+KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", "evaluator"
+LABELLER, BINDER, DRS, WEB = "labeller", "binder", "drs", "web"
+ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, WEB)
+WATCHERS = frozenset({KUBERNETES, VSPHERE})
+
+_STATE: dict[str, tuple[Topic, ...]] = {
+    EVALUATOR: SOURCE_TOPICS,
+    LABELLER: (topics.NODES, topics.VMS, topics.HOSTS),
+    DRS: SOURCE_TOPICS,
+}
+_DERIVED: dict[str, tuple[Topic, ...]] = {
+    EVALUATOR: (topics.NODE_HOSTS, topics.VIOLATIONS, topics.PLACEMENTS, topics.OUTCOMES),
+    LABELLER: (topics.ACTIONS, topics.OUTCOMES),
+    BINDER: (topics.OUTCOMES,),
+    DRS: (topics.ACTIONS, topics.OUTCOMES),
+}
+
+
+def parse_roles(names: Collection[str] | None) -> frozenset[str]:
+    """The roles, every one if none are named. Raises InputError for an unknown one."""
+    unknown = sorted(set(names or ()) - set(ALL))
+    if unknown:
+        raise InputError(*(f"--agents: no agent {name!r}; there is: {', '.join(ALL)}" for name in unknown))
+    return frozenset(names or ALL)
+
+
+def state_topics(roles: Collection[str]) -> tuple[Topic, ...]:
+    """The change topics that these roles keep tables of, in the order of the table of topics."""
+    wanted = {topic.short for role in roles for topic in _STATE.get(role, ())}
+    return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+
+
+def derived_topics(roles: Collection[str]) -> tuple[Topic, ...]:
+    """The derived topics that these roles keep tables of."""
+    wanted = {topic.short for role in roles for topic in _DERIVED.get(role, ())}
+    return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+
+
+def consumes(roles: Collection[str]) -> bool:
+    """Whether these roles read topics at all; a worker that only watches does not."""
+    return bool(set(roles) - WATCHERS - {WEB})
+
+
+def tied_to_a_site(roles: Collection[str]) -> bool:
+    """Whether these roles reach into one site's clusters: such a worker is of use to that site only."""
+    return bool(set(roles) - {EVALUATOR, WEB})
+
+
+def app_id(roles: Collection[str], site: str) -> str:
+    """The Faust app's id, which is the consumer group and the prefix of the changelog topics.
+
+    Workers of one group share the partitions, so they must be able to do the same work: workers of the same roles, and
+    of the same site where their roles reach into its clusters. A site's name has no underscore.
+    """
+    wanted = set(roles) - {WEB}
+    parts = [] if wanted == set(ALL) - {WEB} else [*sorted(wanted)]
+    if tied_to_a_site(roles):
+        parts.append(site)
+    return "underhost-" + "_".join(parts)

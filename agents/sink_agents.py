@@ -1,0 +1,161 @@
+"""Commands to the sinks: an agent on `actions`, and one on `placements` for the binder; each answer goes to `outcomes`.
+
+In: records of both topics. Out: outcomes, and dead letters (stage `sinks`) for what cannot be read or makes a sink
+raise. Of a backlog only the newest command of each target is carried out. A record is acknowledged once its outcome is
+published, so a killed worker's commands come again: sinks read before they write.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import faust
+
+from underhost.agents.ports import Sink
+from underhost.agents.records import outgoing, target_key
+from underhost.agents.site_state import decode_record
+from underhost.schemas.errors import BackendError, BadEvent
+from underhost.schemas.keys import site_of
+from underhost.schemas.records import Action, Outcome, Placement
+from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, Topic
+from underhost.streams.app import declare
+from underhost.streams.ports import Publisher
+
+log = logging.getLogger(__name__)
+
+STAGE = "sinks"
+AT_ONCE: Mapping[str, int] = {"label": 8, "bind": 8}
+"""Commands of one kind that are carried out side by side; one after another where a kind is not listed."""
+PATIENCE = 60.0
+"""Seconds that a sink may take for one command."""
+RETRY = 1.0
+"""Seconds between attempts to publish an outcome."""
+
+DeadLetter = Callable[[Any, str, BaseException], Awaitable[None]]
+
+
+@dataclass
+class _Waiting:
+    """The newest command of a target, and the events that wait for it."""
+
+    action: Action
+    events: list[Any] = field(default_factory=list)
+
+
+class SinkRunner:
+    """Carries out commands for one site. `answered` tells whether a command's outcome is known already."""
+
+    def __init__(
+        self,
+        site: str,
+        sinks: Iterable[Sink],
+        publisher: Publisher,
+        dead_letter: DeadLetter,
+        *,
+        answered: Callable[[str, Action], bool],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.site = site
+        self.sinks = {sink.kind: sink for sink in sinks}
+        self._publisher, self._dead_letter, self._answered, self._failed = publisher, dead_letter, answered, failed
+        self._slots = {kind: asyncio.Semaphore(AT_ONCE.get(kind, 1)) for kind in self.sinks}
+        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    def take(self, action: Action, event: Any) -> None:
+        """Carry out the action unless a newer one for its target comes before its turn; `event` is acked after it."""
+        place = (action.kind, action.target)
+        waiting = self._waiting.setdefault(place, _Waiting(action))
+        waiting.action = action
+        waiting.events.append(event)
+        if place not in self._tasks:
+            task = asyncio.get_running_loop().create_task(self._work(place), name=f"sink {action.kind} {action.target}")
+            self._tasks[place] = task
+            task.add_done_callback(self._ended)
+
+    async def suspend(self) -> None:
+        """The partition may move: what is not done is left to its next owner."""
+        self._waiting.clear()
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _work(self, place: tuple[str, str]) -> None:
+        async with self._slots[place[0]]:
+            while place in self._waiting:
+                waiting = self._waiting.pop(place)
+                await self._carry_out(waiting.action, waiting.events)
+            # Here and not when the task ends: a command that comes in between would wait for nobody.
+            self._tasks.pop(place, None)
+
+    async def _carry_out(self, action: Action, events: list[Any]) -> None:
+        key = target_key(self.site, action.target)
+        if not self._answered(key, action):
+            answer = asyncio.wait_for(self.sinks[action.kind].apply(action), PATIENCE)
+            # A sink answers with an outcome; whatever it raises is a bug of it, and must not stop the others' commands.
+            [result] = await asyncio.gather(answer, return_exceptions=True)
+            if isinstance(result, BaseException):
+                log.error("sink %s raised for %s", action.kind, action.target, exc_info=result)
+                await self._dead_letter(events[-1].message, STAGE, result)
+                reason = f"{type(result).__name__}: {result}"
+                result = Outcome(action.id, action.kind, action.target, "failed", reason)
+            await self._publish(key, result)
+        for event in events:
+            event.ack()
+
+    async def _publish(self, key: str, result: Outcome) -> None:
+        while True:
+            try:
+                return await self._publisher.publish(outgoing(OUTCOMES, key, result))
+            except BackendError as error:
+                log.warning("outcome of %s %s is not published yet: %s", result.kind, result.target, error)
+                await asyncio.sleep(RETRY)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._failed(error)
+
+
+def attach(
+    app: faust.App,
+    runner: SinkRunner,
+    dead_letter: DeadLetter,
+    *,
+    action_of: Callable[[Placement], Action | None] | None = None,
+) -> None:
+    """An agent on `actions`; where `action_of` is given, the orders in `placements` are carried out, too."""
+    if set(runner.sinks) - {"bind"}:
+        app.agent(declare(app, ACTIONS), name="sinks-actions")(_agent(runner, dead_letter, ACTIONS, _as_it_is))
+    if action_of is not None:
+        agent = _agent(runner, dead_letter, PLACEMENTS, action_of)
+        app.agent(declare(app, PLACEMENTS), name="sinks-placements")(agent)
+
+
+def _as_it_is(record: Any) -> Action | None:
+    return record if isinstance(record, Action) else None
+
+
+def _agent(
+    runner: SinkRunner, dead_letter: DeadLetter, topic: Topic, action_of: Callable[[Any], Action | None]
+) -> Callable[[Any], Awaitable[None]]:
+    async def carry_out(stream: Any) -> None:
+        async for event in stream.noack().events():
+            message = event.message
+            action: Action | None = None
+            try:
+                record = decode_record(topic, message.value)
+                action = action_of(record) if record is not None else None
+            except BadEvent as error:
+                await dead_letter(message, STAGE, error)
+            mine = site_of((message.key or b"").decode("utf-8", "replace")) == runner.site
+            if action is not None and mine and action.kind in runner.sinks:
+                runner.take(action, event)
+            else:
+                event.ack()
+
+    return carry_out

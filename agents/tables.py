@@ -1,0 +1,137 @@
+"""Change topics into Faust tables: one agent and one table a topic, raw bytes, durable through the changelog.
+
+In: records of the topics. Out: table rows, the decoded objects in `sites.py`, and what cannot be read in dead-letters
+(stage `tables`); the stream goes on. A row is state, set again as often as the record comes again, never a counter:
+that is what makes at-least-once delivery enough. Rows are kept under the record's key in the record's partition.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import faust
+from msgspec import Struct
+
+from underhost.agents.site_state import decode_record, read_key, read_record
+from underhost.agents.sites import Sites
+from underhost.schemas import topics
+from underhost.schemas.errors import BadEvent
+from underhost.schemas.keys import Key, site_of
+from underhost.schemas.topics import Topic
+from underhost.streams.app import declare
+
+STAGE = "tables"
+
+DeadLetter = Callable[[Any, str, BadEvent], Awaitable[None]]
+"""Takes (Faust message, stage, error): publishes the original bytes with the origin in headers."""
+
+Watcher = Callable[[str, Struct], None]
+"""Is told of (site, record) for every live record of a derived topic."""
+
+
+class Tables:
+    """The tables of this worker by the short name of their topic.
+
+    Attributes:
+        sites: the decoded side of the state topics.
+        watchers: told of every live record of a derived topic, by its short name.
+    """
+
+    def __init__(self, app: faust.App, sites: Sites) -> None:
+        self.sites = sites
+        self.watchers: dict[str, list[Watcher]] = {}
+        self._app = app
+        self._tables: dict[str, Any] = {}
+
+    def add(self, topic: Topic, keep: Callable[[Any], Awaitable[None]]) -> None:
+        """Keep a table of this topic, fed by the agent `keep`."""
+        self._tables[topic.short] = self._app.Table(
+            topic.short, key_type=bytes, value_type=bytes, partitions=self._app.conf.topic_partitions
+        )
+        self._app.agent(declare(self._app, topic), name=f"tables-{topic.short}")(keep)
+
+    def rows(self, topic: Topic, site: str | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """The rows of the topic's table, of one site if asked; nothing where this worker does not keep that table."""
+        table = self._tables.get(topic.short)
+        prefix = b"" if site is None else site.encode() + b"/"
+        for key, value in list(_stored(table).items()) if table is not None else ():
+            if key.startswith(prefix) and value is not None:
+                yield key, value
+
+    def row(self, topic: Topic, key: str) -> bytes | None:
+        """One row of the topic's table, None where there is none."""
+        table = self._tables.get(topic.short)
+        return None if table is None else _stored(table).get(key.encode())
+
+    def purge(self) -> None:
+        """Drop the rows of sites that are not held: Faust's memory store forgets only rows that it recovered itself."""
+        for table in self._tables.values():
+            stored = _stored(table)
+            for key in [key for key in stored if not self.sites.holds(site_of(key.decode()))]:
+                del stored[key]
+
+    def forget(self, key: bytes, *of: Topic) -> None:
+        """Delete the row with this key from these topics' tables; only while a record of that key is handled."""
+        for topic in of:
+            table = self._tables.get(topic.short)
+            if table is not None and key in table:
+                del table[key]
+
+    async def keep(self, topic: Topic, message: Any) -> Struct | None:
+        """Bring one record into its table; the record, or None for a tombstone or a foreign site's. Raises BadEvent."""
+        key, record = _read(topic, message)
+        if self.sites.partition_of(key.site) != message.partition:
+            raise BadEvent(f"a record of site {key.site!r} in partition {message.partition}")
+        if not self.sites.wants(key.site):
+            return None
+        table = self._tables[topic.short]
+        if record is None:
+            self.forget(message.key, topic)
+        elif table.get(message.key) != message.value:
+            table[message.key] = message.value
+        if topic in self.sites.read:
+            self.sites.apply(topic, key, record, message.timestamp)
+            if record is None and topic == topics.PODS:
+                # Nothing more is ordered of a pod that is gone; without this the tables would grow for ever.
+                self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
+        elif record is not None:
+            for watcher in self.watchers.get(topic.short, ()):
+                watcher(key.site, record)
+        return record
+
+
+def attach(app: faust.App, sites: Sites, dead_letter: DeadLetter, derived: Sequence[Topic] = ()) -> Tables:
+    """An agent and a table for each state topic that the sites read, and for each of the `derived` topics."""
+    tables = Tables(app, sites)
+    for topic in (*sites.read, *derived):
+        tables.add(topic, _agent(tables, topic, dead_letter))
+    return tables
+
+
+def _agent(tables: Tables, topic: Topic, dead_letter: DeadLetter) -> Callable[[Any], Awaitable[None]]:
+    async def keep(stream: Any) -> None:
+        async for event in stream.events():
+            message = event.message
+            try:
+                await tables.keep(topic, message)
+            except BadEvent as error:
+                await dead_letter(message, STAGE, error)
+            tables.sites.advance(topic, message.partition, message.offset)
+
+    return keep
+
+
+def _read(topic: Topic, message: Any) -> tuple[Key, Struct | None]:
+    if topic.source is not None:
+        key = read_key(message.key)
+        return key, read_record(topic, key, message.value)
+    if message.key is None:
+        raise BadEvent("the record has no key")
+    site, slash, rest = message.key.decode("utf-8", "replace").partition("/")
+    if not (site and slash and rest):
+        raise BadEvent(f"bad key: {message.key!r}")
+    return Key(site, topic.short, "", rest), decode_record(topic, message.value)
+
+
+def _stored(table: Any) -> dict[bytes, bytes]:
+    stored: dict[bytes, bytes] = table.data.data
+    return stored

@@ -1,0 +1,146 @@
+"""The worker: settings in, a running pipeline out, until it is told to stop.
+
+In: settings, the roles, and what stands for the outside world (by default what the settings say). Out: agents attached
+in the order in which data flows: sources, tables, cycles (topology, evaluator, deciders), sinks. Called by `underhost
+run` and the demo. Faust runs inside our own event loop: a signal ends the watchers, then the cycles, then Faust.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
+
+from underhost.agents import roles as role
+from underhost.agents.decisions import Engine
+from underhost.agents.metrics import Metrics
+from underhost.agents.outside import Outside, connect
+from underhost.agents.pipeline import Pipeline
+from underhost.agents.web import start_web
+from underhost.schemas.errors import BackendError
+from underhost.streams.admin import ensure_topics
+from underhost.streams.ports import Outgoing
+from underhost.streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+STOP_WITHIN = 8.0
+"""Seconds for a clean stop; what has not ended by then is left to the next start, which reads it again."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a pipeline that has run is started again after a fault of Kafka; doubled at each one."""
+
+OnEvent = Callable[[Outgoing], None]
+
+
+async def run_worker(
+    settings: Settings,
+    *,
+    roles: Collection[str] | None = None,
+    outside: Outside | None = None,
+    engine: Engine | None = None,
+    on_event: OnEvent | None = None,
+    stop: asyncio.Event | None = None,
+    web: bool = True,
+) -> None:
+    """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
+
+    `outside` replaces what the settings name (sources and writers); `engine` the evaluator; `on_event` is told of every
+    derived record once it is published; `stop` also tells tests' and the demo's end.
+
+    Raises InputError for a bad configuration, BackendError where a backend is unreachable or refuses before its first
+    success; after it, everything is tried again for ever.
+    """
+    wanted = role.parse_roles(roles)
+    stopping = stop or asyncio.Event()
+    metrics = Metrics()
+    with _signals(stopping):
+        await ensure_topics(settings.kafka)
+        made = outside or await connect(settings, wanted)
+        current: list[Pipeline] = []
+        server = None
+        try:
+            if web and role.WEB in wanted:
+                server = await start_web(
+                    settings.web.listen,
+                    unready=lambda: current[-1].unready() if current else {"worker": "starting"},
+                    registry=metrics.registry,
+                    refresh=lambda: current[-1].measure() if current else None,
+                )
+
+            def new() -> Pipeline:
+                current[:] = [Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event)]
+                return current[0]
+
+            await _keep_running(new, stopping)
+        finally:
+            if server is not None:
+                await server.close()
+            await made.close()
+
+
+async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event) -> None:
+    """Run pipelines, one after another, until told to stop. Raises what the first one fails of before it was ready."""
+    pause, succeeded = FIRST_PAUSE, False
+    while True:
+        pipeline = new()
+        error = await _run_one(pipeline, stopping)
+        succeeded = succeeded or pipeline.started
+        if error is None:
+            return
+        if not succeeded or not isinstance(error, BackendError):
+            raise error
+        log.error("the pipeline is started again in %.0f s: %s", pause, error)
+        if await _waited(stopping, pause):
+            return
+        pause = min(LONGEST_PAUSE, pause * 2)
+
+
+async def _run_one(pipeline: Pipeline, stopping: asyncio.Event) -> BaseException | None:
+    """One pipeline from its start to its end; what it failed of, None where it was told to stop."""
+    ended = asyncio.ensure_future(stopping.wait())
+    running = asyncio.ensure_future(pipeline.run())
+    try:
+        await asyncio.wait([ended, running], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended.cancel()
+        running.cancel()
+        [result] = await asyncio.gather(running, return_exceptions=True)
+        await _within(STOP_WITHIN, pipeline.close())
+    if stopping.is_set() or isinstance(result, asyncio.CancelledError):
+        return None
+    return result if isinstance(result, BaseException) else None
+
+
+async def _within(seconds: float, ending: Awaitable[None]) -> None:
+    try:
+        await asyncio.wait_for(ending, seconds)
+    except TimeoutError:
+        log.warning("not everything has ended within %.0f s", seconds)
+
+
+async def _waited(stopping: asyncio.Event, seconds: float) -> bool:
+    """Whether it was told to stop within these seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stopping.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+@contextmanager
+def _signals(stopping: asyncio.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT set the event; a worker in another thread is left alone."""
+    loop = asyncio.get_running_loop()
+    taken = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stopping.set)
+        except (ValueError, RuntimeError, NotImplementedError):
+            continue
+        taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            loop.remove_signal_handler(number)

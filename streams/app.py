@@ -1,0 +1,75 @@
+"""The Faust application: in come settings, out comes an app with every topic declared and nothing started.
+
+Called by `agents/worker.py`, which attaches the agents and runs the app in its own event loop: signals, logging and the
+web are not Faust's here. Topics are raw bytes on both sides; records are decoded by whoever reads them, so that one bad
+record is a value to report and never an agent that crashes again and again.
+"""
+
+from typing import Any
+
+import faust
+
+from underhost.schemas.topics import TOPICS, Topic
+from underhost.streams.embedded.transport import embedded_url, register
+from underhost.streams.settings import KafkaSettings, Settings
+
+COMMIT_INTERVAL = 1.0
+"""Seconds between commits of offsets: what is read again after a kill. Agents are idempotent, so it is only work."""
+
+
+class UnderhostApp(faust.App):  # type: ignore[misc]
+    """Faust's app without its surprises: it makes no folders, and never configures logging or signals by itself."""
+
+    def _create_directories(self) -> None:
+        """Nothing is kept in files: tables live in memory and in their changelog topics."""
+
+
+def broker_url(kafka: KafkaSettings) -> str:
+    """Faust's URL of the broker: Apache Kafka where bootstrap servers are given, else the embedded log's file."""
+    if kafka.bootstrap_servers:
+        servers = [server.strip() for server in kafka.bootstrap_servers.split(",") if server.strip()]
+        return ";".join(server if "://" in server else f"kafka://{server}" for server in servers)
+    register()
+    return embedded_url(kafka.embedded)
+
+
+def build_app(settings: Settings, *, app_id: str) -> faust.App:
+    """The app, not started. `app_id` names the consumer group and prefixes the changelog topics."""
+    kafka = settings.kafka
+    return UnderhostApp(
+        app_id,
+        broker=broker_url(kafka),
+        store="memory://",
+        autodiscover=False,
+        topic_partitions=kafka.partitions,
+        topic_replication_factor=kafka.replication_factor,
+        # A standby copy of a table in memory costs as much as the table, and recovery of a site takes a second.
+        table_standby_replicas=0,
+        processing_guarantee="at_least_once",
+        consumer_auto_offset_reset="earliest",
+        broker_commit_interval=COMMIT_INTERVAL,
+        broker_session_timeout=kafka.session_timeout,
+        broker_heartbeat_interval=min(3.0, kafka.session_timeout / 4),
+        stream_wait_empty=False,
+        web_enabled=False,
+        reply_create_topic=False,
+    )
+
+
+def declare_topics(app: faust.App) -> dict[Topic, Any]:
+    """A Faust topic for each of ours, by table entry. The program creates them itself (`admin.py`), not Faust."""
+    return {topic: declare(app, topic) for topic in TOPICS}
+
+
+def declare(app: faust.App, topic: Topic) -> Any:
+    """One topic of ours as Faust's: raw keys and values, tombstones as None."""
+    return app.topic(
+        topic.name,
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        partitions=app.conf.topic_partitions,
+        allow_empty=True,
+        internal=False,
+    )
