@@ -57,18 +57,24 @@ class Objects:
     first_file: str = ""
 
     def within(self, error: BadObjectError) -> BadObjectError:
-        """A fault that the engine found in an object, with the object's file named."""
-        return error.within(self.origins.get(error.object, self.first_file))
+        """A fault that the engine found in an object (`Kind/namespace/name` or `Kind namespace/name`) with its file."""
+        return error.within(self.origins.get(error.object.replace(" ", "/", 1), self.first_file))
 
 
 def load_files(
-    paths: Sequence[str | Path], *, inventory: str | Path | None = None, stdin: BinaryIO | None = None
+    paths: Sequence[str | Path],
+    *,
+    inventory: str | Path | None = None,
+    stdin: BinaryIO | None = None,
+    compact: bool = False,
 ) -> Objects:
     """Read files, directories (recursively: names that end in a suffix of JSON or YAML, also with .gz) and stdin (`-`).
 
+    `compact` takes the blanks out of the parts that stay raw JSON, for records that travel.
+
     Raises InputError with every fault found: one line each that names file, object and field.
     """
-    reading = _Reading(stdin)
+    reading = _Reading(stdin, compact)
     for path in paths:
         reading.read(path)
     if inventory is not None:
@@ -79,8 +85,8 @@ def load_files(
 class _Reading:
     """The state of one `load_files`."""
 
-    def __init__(self, stdin: BinaryIO | None) -> None:
-        self._stdin = stdin
+    def __init__(self, stdin: BinaryIO | None, compact: bool) -> None:
+        self._stdin, self._compact = stdin, compact
         self._stdin_read = False
         self._into = Collected()
         self._inventory: tuple[Inventory, str] | None = None
@@ -153,6 +159,8 @@ class _Reading:
         return count
 
     def _read_document(self, document: bytes | memoryview, file: str, strict: bool) -> None:
+        if self._compact:
+            document = msgspec.json.format(bytes(document), indent=-1)
         kind, faults = read_document(document, file, self._into)
         self._faults.extend(str(fault) for fault in faults)
         if kind == INVENTORY:

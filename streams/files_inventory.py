@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.vsphere import Inventory
@@ -37,7 +38,7 @@ def read_inventory(data: bytes, file: str) -> Inventory:
     except msgspec.ValidationError as error:
         raise fault_of(error, file=file) from error
     _check(value, inventory, file)
-    return inventory
+    return _canonical(inventory, file)
 
 
 def _repair(value: dict[str, Any]) -> None:
@@ -72,12 +73,35 @@ def _check(value: dict[str, Any], inventory: Inventory, file: str) -> None:
         for number, rule in enumerate(cluster.rules):
             _one_of(rule.type, RULE_TYPES, f"clusters[{index}].rules[{number}].type", file)
     _distinct([host.ref for host in inventory.hosts], "hosts", file)
-    _distinct([vm.id for vm in inventory.vms if vm.id], "vms", file)
-    known = {host.id for host in inventory.hosts} | {host.name for host in inventory.hosts}
+    _distinct([vm.ref for vm in inventory.vms], "vms", file)
+
+
+def _canonical(inventory: Inventory, file: str) -> Inventory:
+    """The same inventory with hosts and VMs named by their ids only (names where they have none), as vCenter would."""
+    hosts = [host.name for host in inventory.hosts]
+    ref_of_host = {host.name: host.ref for host in inventory.hosts} | {host.ref: host.ref for host in inventory.hosts}
+    ref_of_vm = {vm.name: vm.ref for vm in inventory.vms} | {vm.ref: vm.ref for vm in inventory.vms}
+    vms = []
     for index, vm in enumerate(inventory.vms):
-        if vm.host and vm.host not in known:
+        if vm.host and vm.host not in ref_of_host:
             what = f"{vm.host[:60]!r} is the id or name of no host of the inventory"
-            raise BadObjectError(what, object_=f"vm {vm.name}", field=f"vms[{index}].host", file=file)
+        elif hosts.count(vm.host) > 1:
+            what = f"{vm.host[:60]!r} is the name of several hosts: give the id"
+        else:
+            vms.append(replace(vm, host=ref_of_host.get(vm.host, "")))
+            continue
+        raise BadObjectError(what, object_=f"vm {vm.name}", field=f"vms[{index}].host", file=file)
+    clusters = [
+        replace(
+            cluster,
+            rules=[
+                replace(rule, cluster=cluster.name, vms=sorted(ref_of_vm.get(name, name) for name in rule.vms))
+                for rule in cluster.rules
+            ],
+        )
+        for cluster in inventory.clusters
+    ]
+    return replace(inventory, vms=vms, clusters=clusters)
 
 
 def _one_of(given: str, allowed: tuple[str, ...], field: str, file: str) -> None:

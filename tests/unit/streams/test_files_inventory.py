@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from underhost.schemas.errors import InputError
-from underhost.schemas.vsphere import Host, Inventory, Vm
+from underhost.schemas.vsphere import DrsRule, Host, Inventory, Vm
 from underhost.streams.files import load_files
 
 
@@ -33,7 +33,18 @@ def test_a_host_is_named_by_its_id_or_its_name_or_not_at_all(tmp_path: Path) -> 
     text = "hosts: [{name: e1, id: host-1}]\nvms: [{name: a, host: e1}, {name: b, host: host-1}, {name: c, host: ''}]"
     inventory = read(tmp_path, text)
     assert inventory is not None
-    assert [vm.host for vm in inventory.vms] == ["e1", "host-1", ""]
+    assert [vm.host for vm in inventory.vms] == ["host-1", "host-1", ""]
+
+
+def test_rules_name_their_vms_by_id_and_know_their_cluster(tmp_path: Path) -> None:
+    text = """
+vms: [{name: b, id: vm-2, host: ""}, {name: a, id: vm-1, host: ""}]
+clusters: [{name: C0, rules: [{name: r, type: anti-affinity, vms: [b, vm-1, gone]}]}]
+"""
+    inventory = read(tmp_path, text)
+    assert inventory is not None
+    rule = DrsRule(name="r", type="anti-affinity", vms=["gone", "vm-1", "vm-2"], cluster="C0")
+    assert inventory.clusters[0].rules == [rule]
 
 
 def test_an_inventory_among_the_files_counts_too(tmp_path: Path) -> None:
@@ -57,6 +68,11 @@ def test_an_inventory_among_the_files_counts_too(tmp_path: Path) -> None:
             "hosts: [{name: e1}]\nvms: [{name: v, host: e2}]",
             "vm v: vms[0].host: 'e2' is the id or name of no host of the inventory",
             id="an unknown host",
+        ),
+        pytest.param(
+            "hosts: [{name: e, id: 'a'}, {name: e, id: 'b'}]\nvms: [{name: v, host: e}]",
+            "vm v: vms[0].host: 'e' is the name of several hosts: give the id",
+            id="a host's name that two hosts share",
         ),
         pytest.param(
             "hosts: [{name: e1, state: off}]", "hosts[0].state: expected a string, got true or false", id="a bare off"
