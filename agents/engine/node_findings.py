@@ -1,0 +1,144 @@
+"""Findings about nodes: absent ones that pods name, unknown hosts, nodes that would not take their pods now.
+
+In: a snapshot and its model. Out: `unknown-node`, `unknown-host` and `drift` findings. Called by `check.py`. What a
+NoExecute taint means for a running pod is left to `violations.py`.
+"""
+
+from collections import defaultdict
+
+from underhost.agents.engine import findings as f
+from underhost.agents.engine import terms
+from underhost.agents.engine.model import Model
+from underhost.agents.engine.owners import pinned
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.rules import node_name, node_unschedulable, taint_toleration
+from underhost.schemas.records import Domain, Finding
+
+REASON_ABSENT = "the node is not in the input"
+REASON_NO_VM = "no VM is known for the node"
+REASON_NO_HOST = "the ESXi host of the node's VM is unknown"
+PHYSICAL_HOST = "PhysicalHost"
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+
+
+def unknown_nodes(snapshot: Snapshot, model: Model) -> list[Finding]:
+    """Pods bound to a node that the input lacks: no rule can be judged for them."""
+    found = []
+    for one in model.unbound:
+        pod = snapshot.pods[one.key]
+        node = pod.spec.node_name
+        found.append(
+            Finding(
+                id=f.finding_id(snapshot.site, f.UNKNOWN_NODE, node_name.NAME, "", node, f.uid_of(one.key, pod)),
+                severity=f.UNKNOWN_NODE,
+                rule=node_name.NAME,
+                reason=REASON_ABSENT,
+                message=f"Pod {one.key} is bound to node {node}, which is not in the input.",
+                pod=one.key,
+                node=node,
+            )
+        )
+    return f.in_order(found)
+
+
+def unknown_hosts(snapshot: Snapshot) -> list[Finding]:
+    """Nodes whose ESXi host is unknown, where the site has a vSphere side: an unknown host is never a domain."""
+    if not snapshot.vsphere:
+        return []
+    found = []
+    for name, node in sorted(snapshot.nodes.items()):
+        joined = snapshot.node_hosts.get(name)
+        if joined is not None and joined.host:
+            continue
+        if joined is None:
+            reason = REASON_NO_VM
+            message = (
+                f"Node {name} is joined to no VM: neither providerID, systemUUID, name nor hostname names exactly one. "
+                "Its pods are judged by labels only."
+            )
+        else:
+            reason = REASON_NO_HOST
+            message = f"Node {name} is VM {joined.vm}, whose ESXi host is unknown. Its pods are judged by labels only."
+        found.append(
+            Finding(
+                id=f.finding_id(snapshot.site, f.UNKNOWN_HOST, PHYSICAL_HOST, "node", name, node.metadata.uid),
+                severity=f.UNKNOWN_HOST,
+                rule=PHYSICAL_HOST,
+                reason=reason,
+                message=message,
+                node=name,
+            )
+        )
+    return found
+
+
+def node_drift(snapshot: Snapshot, model: Model) -> list[Finding]:
+    """Nodes that are cordoned, or carry a NoSchedule taint, while pods that would be refused run there.
+
+    One finding for each node; pods that belong to their node (DaemonSets', mirror pods) never count.
+    """
+    cordoned, tainted = _refused(snapshot, model)
+    found = []
+    for node in sorted(cordoned.keys() | tainted.keys()):
+        name = model.nodes.names[node]
+        pods = sorted({*cordoned[node], *tainted[node]})
+        if cordoned[node]:
+            rule, reason, why = node_unschedulable.NAME, node_unschedulable.REASON_UNSCHEDULABLE, "is cordoned"
+        else:
+            taints = [
+                f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+                for taint in model.nodes.taints[int(model.nodes.taint_list[node])]
+                if taint.effect == terms.NO_SCHEDULE
+            ]
+            rule, reason = taint_toleration.NAME, taint_toleration.REASON_UNTOLERATED
+            why = f"has taint {f.listing(taints)}"
+        count = (
+            "1 pod that it would not take now runs" if len(pods) == 1 else f"{len(pods)} pods it would not take now run"
+        )
+        found.append(
+            Finding(
+                id=f.finding_id(snapshot.site, f.DRIFT, rule, "node", name, snapshot.nodes[name].metadata.uid),
+                severity=f.DRIFT,
+                rule=rule,
+                reason=reason,
+                message=f"Node {name} {why}, and {count} there: {f.listing(pods)}.",
+                node=name,
+                domain=Domain(key="node", value=name),
+                pods=len(pods),
+            )
+        )
+    return f.in_order(found)
+
+
+def _refused(snapshot: Snapshot, model: Model) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+    """The pods that a cordon, and those that a NoSchedule taint of their node would refuse, by node."""
+    nodes, running = model.nodes, model.running
+    cordoned: defaultdict[int, list[str]] = defaultdict(list)
+    tainted: defaultdict[int, list[str]] = defaultdict(list)
+    hard = [any(taint.effect == terms.NO_SCHEDULE for taint in taints) for taints in nodes.taints]
+    suspect = {
+        node
+        for node, (closed, taints) in enumerate(
+            zip(nodes.unschedulable.tolist(), nodes.taint_list.tolist(), strict=True)
+        )
+        if closed or hard[taints]
+    }
+    if not suspect:
+        return cordoned, tainted
+    memo: dict[tuple[bytes, int], bool] = {}
+    for key, cls_id, node in zip(running.keys, running.classes.tolist(), running.nodes.tolist(), strict=True):
+        if node not in suspect or pinned(snapshot.pods[key]):
+            continue
+        cls = model.classes[cls_id]
+        if nodes.unschedulable[node] and not terms.tolerates(cls.tolerations, CORDON_TAINT, "", terms.NO_SCHEDULE):
+            cordoned[node].append(key)
+        at = (cls.tolerations_key, int(nodes.taint_list[node]))
+        if at not in memo:
+            memo[at] = any(
+                taint.effect == terms.NO_SCHEDULE
+                and not terms.tolerates(cls.tolerations, taint.key, taint.value or "", taint.effect)
+                for taint in nodes.taints[at[1]]
+            )
+        if memo[at]:
+            tainted[node].append(key)
+    return cordoned, tainted

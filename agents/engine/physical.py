@@ -1,0 +1,65 @@
+"""Separations that a shared ESXi host undoes: `physical` findings.
+
+In: a snapshot and its model. Out: one finding for each source rule, host and connected group of pods. Called by
+`check.py`. Terms on the host key are not judged here: for those the live host is the topology itself, so they are
+violations of their own rule.
+"""
+
+from collections import defaultdict
+
+from underhost.agents.engine import findings as f
+from underhost.agents.engine.model import Model
+from underhost.agents.engine.separations import INTER_POD_AFFINITY, Separation, separations
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.engine.sweep import Group, together
+from underhost.schemas.records import Domain, Finding
+
+RULE = "PhysicalHost"
+REASON = "pods that a rule keeps apart share an ESXi host"
+HOST = "host"
+
+
+def physical_findings(snapshot: Snapshot, model: Model) -> list[Finding]:
+    """Pods on one host that a required anti-affinity or a DoNotSchedule spread keeps apart by label."""
+    hosts = model.topology.hosts
+    if hosts is None:
+        return []
+    by_rule: defaultdict[str, list[Separation]] = defaultdict(list)
+    for one in separations(model.classes):
+        if not model.topology.is_host_key(one.key):
+            by_rule[one.rule].append(one)
+    found = []
+    for source, apart in sorted(by_rule.items()):
+        for group in together(model, hosts, apart):
+            found.append(_finding(snapshot, model, source, group, hosts.values[group.domain]))
+    return f.in_order(found)
+
+
+def _finding(snapshot: Snapshot, model: Model, source: str, group: Group, host_name: str) -> Finding:
+    pods = [model.running.keys[at] for at in group.pods]
+    first = snapshot.pods[pods[0]]
+    node = first.spec.node_name
+    host = snapshot.node_hosts[node].host
+    return Finding(
+        id=f.finding_id(snapshot.site, f.PHYSICAL, RULE, source, host, f.uid_of(pods[0], first)),
+        severity=f.PHYSICAL,
+        rule=RULE,
+        reason=REASON,
+        message=_message(snapshot, source, group, pods, host_name),
+        pod=pods[0],
+        node=node,
+        peers=pods[1:],
+        domain=Domain(key=HOST, value=host_name),
+        source=source,
+    )
+
+
+def _message(snapshot: Snapshot, source: str, group: Group, pods: list[str], host_name: str) -> str:
+    keys = sorted({one.key for one in group.separations})
+    term = "required anti-affinity" if source == INTER_POD_AFFINITY else "DoNotSchedule spread"
+    placed = [f"{pod} (node {snapshot.pods[pod].spec.node_name})" for pod in pods]
+    every = "both" if len(pods) == 2 else "all"
+    return (
+        f"{f.listing(placed)} {every} run on ESXi host {host_name}, though a {term} by {f.listing(keys, len(keys))} "
+        "keeps them apart: one host failure takes them together."
+    )
