@@ -1,0 +1,217 @@
+"""The whole story on real parts: kube-apiserver with KWOK, vcsim, and Kafka or the embedded default in the middle.
+
+Label, bind, rule, a vMotion that ignores rules, a finding, the way back. One process of `underhost run`, judged only by
+what the real parts and an independent consumer say.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from kafka_process import KafkaProcess, free_ports
+from listener import Listener
+from world import CLUSTER, FOREIGN_RULE, NODES, World, eventually, world
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+SITE = "prod-a"
+REPLICAS = tuple(f"db-{number}" for number in range(8))
+REASON = "node(s) didn't match pod anti-affinity rules"
+
+
+@pytest.fixture(params=["kafka", "embedded"])
+def transport(request: pytest.FixtureRequest, tmp_path: Path, parts: Path) -> Iterator[Mapping[str, str]]:
+    """The `kafka` section of the configuration."""
+    if request.param == "embedded":
+        yield {"embedded": str(tmp_path / "underhost.db")}
+        return
+    broker = KafkaProcess(tmp_path / "kafka", parts)
+    broker.start()
+    yield {"bootstrapServers": broker.address}
+    broker.kill()
+
+
+@pytest.fixture
+def here(tmp_path: Path, parts: Path) -> Iterator[World]:
+    with world(tmp_path, parts) as made:
+        yield made
+
+
+class Pipeline:
+    """`underhost run --config`, a process of its own."""
+
+    def __init__(self, config: Path, log: Path) -> None:
+        self._config, self._log = config, log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as out:
+            self._process = self._spawn(out)
+
+    def _spawn(self, out: IO[bytes]) -> "subprocess.Popen[bytes]":
+        command = [str(Path(sys.executable).parent / "underhost"), "run", "--config", str(self._config)]
+        return subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "NO_COLOR": "1"})
+
+    def end(self, number: signal.Signals) -> int:
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        return self._process.wait(30)
+
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+
+@contextmanager
+def running(config: Path, log: Path) -> Iterator[Pipeline]:
+    pipeline = Pipeline(config, log)
+    pipeline.start()
+    try:
+        yield pipeline
+    except BaseException:
+        print(pipeline.log()[-6000:])
+        raise
+    finally:
+        pipeline.end(signal.SIGKILL)
+
+
+def own_rules(here: World) -> dict[str, list[str]]:
+    return {name: vms for name, (_, vms) in here.vcenter.rules().items() if name != FOREIGN_RULE}
+
+
+def applied(listener: Listener, kind: str) -> list[str]:
+    """The targets of the applied commands of a kind, in order."""
+    return [
+        record.value["target"]
+        for record in listener.records("underhost.outcomes")
+        if record.value["kind"] == kind and record.value["result"] == "applied"
+    ]
+
+
+def the_label_follows_the_host(here: World) -> None:
+    hosts = {node: here.vcenter.host_of(vm) for node, vm in here.vm_of.items()}
+    eventually("the host label is on every Node", lambda: here.api.node_labels() == hosts)
+
+
+def seven_are_bound_and_the_eighth_waits(here: World, listener: Listener) -> str:
+    """The name of the waiting replica."""
+    eventually("seven of eight replicas are bound", lambda: len(here.api.bound()) == 7)
+    bound = here.api.bound()
+    assert sorted(bound.values()) == sorted(NODES)
+    [waiting] = set(REPLICAS) - set(bound)
+
+    def reason() -> Any:
+        placements = [r.value for r in listener.records("underhost.placements")]
+        newest = [value for value in placements if value["pod"] == f"default/{waiting}"][-1:]
+        return newest and newest[0]["node"] is None and newest[0]["failed"] == {REASON: 7}
+
+    eventually("the eighth waits with its reason", reason)
+    return waiting
+
+
+def the_finding(listener: Listener, pods: set[str]) -> Any:
+    """The open violation of the shared host, once it is there."""
+
+    def look() -> Any:
+        return [
+            finding
+            for finding in listener.open_findings().values()
+            if finding["severity"] == "violation" and {finding["pod"], *finding["peers"]} == pods
+        ]
+
+    return eventually(f"a violation of {sorted(pods)} is open", look)[0]
+
+
+def test_the_whole_story(here: World, transport: Mapping[str, str], tmp_path: Path) -> None:
+    listener = Listener(transport)
+    config = here.config(transport, free_ports(1)[0])
+    with running(config, tmp_path / "underhost.log") as pipeline:
+        the_label_follows_the_host(here)
+        for name in REPLICAS:
+            here.api.add_replica(name)
+        seven_are_bound_and_the_eighth_waits(here, listener)
+        every_vm = sorted(here.vm_of.values())
+        eventually("one DRS rule keeps all seven VMs apart", lambda: list(own_rules(here).values()) == [every_vm])
+        assert here.vcenter.rules()[FOREIGN_RULE] == (False, every_vm[:2])
+
+        # An operator moves the second VM to the first one's host: vCenter obeys, rules or not.
+        at = here.api.bound()
+        first, second = NODES[0], NODES[1]
+        here.vcenter.move(here.vm_of[second], here.vcenter.host_of(here.vm_of[first]))
+        shared = here.vcenter.host_of(here.vm_of[first])
+        eventually("the label follows", lambda: here.api.node_labels()[second] == shared)
+        pods = {f"default/{name}" for name, node in at.items() if node in (first, second)}
+        found = the_finding(listener, pods)
+        assert (found["state"], found["rule"], found["site"]) == ("opened", "InterPodAffinity", SITE)
+        assert found["domain"]["value"] == shared
+        for word in (*pods, first, second, shared):
+            assert word in found["message"]
+        record = next(r for r in listener.records("underhost.violations") if r.value and r.value["id"] == found["id"])
+        assert record.key == f"{SITE}/{found['id']}"
+        assert record.headers["ce_specversion"] == "1.0"
+        assert record.headers["ce_type"] == "underhost.violations.v1"
+        assert record.headers["ce_source"] == f"/sites/{SITE}"
+        assert record.headers["content-type"] == "application/json"
+        assert record.headers["ce_id"]
+        assert record.headers["ce_time"]
+
+        # The way back resolves it.
+        free = next(host for host in here.vcenter.hosts if host not in here.api.node_labels().values())
+        here.vcenter.move(here.vm_of[second], free)
+        eventually("the finding resolves", lambda: found["id"] not in listener.open_findings())
+        the_label_follows_the_host(here)
+        assert own_rules(here) and here.vcenter.rules()[FOREIGN_RULE] == (False, every_vm[:2])
+        assert sorted(applied(listener, "bind")) == sorted(f"pod/default/{name}" for name in at)
+        assert applied(listener, "label").count(f"node/{second}") == 3
+        assert pipeline.end(signal.SIGTERM) == 0
+    assert CLUSTER in str(listener.records("underhost.drs-rules")[0])
+
+
+def test_kill_9_in_the_middle_ends_in_the_same_state_with_no_duplicate_action(
+    here: World, transport: Mapping[str, str], tmp_path: Path
+) -> None:
+    listener = Listener(transport)
+    config = here.config(transport, free_ports(1)[0])
+    with running(config, tmp_path / "underhost.log") as pipeline:
+        the_label_follows_the_host(here)
+        for name in REPLICAS:
+            here.api.add_replica(name)
+        eventually("the first replicas are bound", lambda: len(here.api.bound()) >= 2)
+        pipeline.end(signal.SIGKILL)
+
+        # While nobody watches, a VM moves and a bound replica goes.
+        moved = NODES[2]
+        shared = here.vcenter.host_of(here.vm_of[NODES[0]])
+        here.vcenter.move(here.vm_of[moved], shared)
+        versions = {name: node_version(here, name) for name in NODES}
+
+        pipeline.start()
+        the_label_follows_the_host(here)
+        eventually("a host's worth of replicas is bound", lambda: len(here.api.bound()) >= 6)
+        every_bound = here.api.bound()
+        binds = applied(listener, "bind")
+        eventually("every binding has its outcome", lambda: set(binds_of(listener)) == set(every_bound))
+        assert len(binds) == len(set(binds)), "a pod was bound twice"
+        unmoved = [name for name in NODES if name != moved]
+        assert {n: own_writes(here, n) for n in unmoved} == dict.fromkeys(unmoved, 1), versions
+        pipeline.end(signal.SIGTERM)
+
+
+def binds_of(listener: Listener) -> list[str]:
+    return [target.rpartition("/")[2] for target in applied(listener, "bind")]
+
+
+def node_version(here: World, name: str) -> str:
+    return str(here.api.ask("GET", f"/api/v1/nodes/{name}")["metadata"]["resourceVersion"])
+
+
+def own_writes(here: World, name: str) -> int:
+    """How many writes our field manager has on the Node (one entry of managedFields)."""
+    managed = here.api.ask("GET", f"/api/v1/nodes/{name}")["metadata"]["managedFields"]
+    return sum(entry["manager"] == "underhost" for entry in managed)

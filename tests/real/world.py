@@ -1,0 +1,254 @@
+"""A world of real parts for one story: Kubernetes (etcd, kube-apiserver, KWOK) and vCenter (vcsim), on loopback.
+
+Seven nodes whose providerIDs are VMs of the vCenter, one VM a host at first. Everything is asked and done through the
+real APIs, by means that share no code with the product.
+"""
+
+import json
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyVim.connect
+import pyVim.task
+from kube_process import ADMIN_TOKEN, Kube, start_kube
+from pyVmomi import vim, vmodl
+from vcsim_process import PASSWORD, USERNAME, Vcsim, start_vcsim
+
+HOST_LABEL = "node.cluster.x-k8s.io/esxi-host"
+NODES = tuple(f"node-{number}" for number in range(1, 8))
+CLUSTER = "DC0_C0"
+FOREIGN_RULE = "licences-keep-apart"
+STAGES = (
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat/node-heartbeat.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-complete.yaml",
+    "pod/fast/pod-delete.yaml",
+)
+T = TypeVar("T")
+
+
+def eventually(what: str, ask: Callable[[], T | None], within: float = 60.0) -> T:
+    """What `ask` answers as soon as it is neither None nor False; fails with `what` when the time is over."""
+    deadline = time.monotonic() + within
+    while True:
+        answer = ask()
+        if answer is not None and answer is not False:
+            return answer
+        assert time.monotonic() < deadline, f"after {within:.0f} s still not: {what}"
+        time.sleep(0.02)  # real parts announce nothing to a test, so it has to look again
+
+
+class KubeApi:
+    """The cluster as an administrator sees it, by plain HTTP."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._server, self._tls = kube.server, ssl.create_default_context(cafile=str(kube.ca))
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The decoded answer; raises urllib.error.HTTPError for a refusal."""
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "Content-Type": kind}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._server + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=20, context=self._tls) as answer:
+            return json.load(answer)
+
+    def node_labels(self) -> dict[str, str]:
+        """The host label of each node that carries one."""
+        nodes = self.ask("GET", "/api/v1/nodes")["items"]
+        return {
+            node["metadata"]["name"]: node["metadata"]["labels"][HOST_LABEL]
+            for node in nodes
+            if HOST_LABEL in node["metadata"].get("labels", {})
+        }
+
+    def bound(self, namespace: str = "default") -> dict[str, str]:
+        """The node of each bound pod."""
+        pods = self.ask("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
+        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+
+    def add_node(self, name: str, uuid: str) -> None:
+        """A node on the VM with this uuid, kept alive by KWOK."""
+        resources = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+        metadata = {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"kubernetes.io/hostname": name, "type": "kwok"},
+        }
+        status = {"allocatable": resources, "capacity": resources}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": metadata,
+            "spec": {"providerID": f"vsphere://{uuid}"},
+            "status": status,
+        }
+        self.ask("POST", "/api/v1/nodes", body)
+
+    def add_replica(self, name: str) -> None:
+        """A pod of `db` for our scheduler; no two of them may share a physical host."""
+        term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOST_LABEL}
+        spec = {
+            "schedulerName": "underhost",
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+            "containers": [{"name": "db", "image": "db", "resources": {"requests": {"cpu": "100m"}}}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        metadata = {"name": name, "labels": {"app": "db"}}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        self.ask("POST", "/api/v1/namespaces/default/pods", body)
+
+
+class VCenter:
+    """The vCenter as an operator sees it, by pyVmomi."""
+
+    def __init__(self, vcsim: Vcsim) -> None:
+        context = ssl.create_default_context(cadata=vcsim.certificate)
+        self._service = pyVim.connect.SmartConnect(
+            host="127.0.0.1", port=vcsim.port, user=USERNAME, pwd=PASSWORD, sslContext=context
+        )
+        content = self._service.RetrieveContent()
+        self._collector = content.propertyCollector
+        self.cluster = next(iter(self._all(content, vim.ClusterComputeResource)))
+        self.hosts = {host.name: host for host in self._all(content, vim.HostSystem)}
+        self.vms = {vm.name: vm for vm in sorted(self._all(content, vim.VirtualMachine), key=lambda vm: vm.name)}
+
+    @staticmethod
+    def _all(content: Any, kind: type) -> list[Any]:
+        view = content.viewManager.CreateContainerView(content.rootFolder, [kind], True)
+        try:
+            return list(view.view)
+        finally:
+            view.Destroy()
+
+    def move(self, vm: str, host: str) -> None:
+        """A real relocation to this very host, which asks no rule."""
+        spec = vim.vm.RelocateSpec(host=self.hosts[host], pool=self.cluster.resourcePool)
+        pyVim.task.WaitForTask(self.vms[vm].RelocateVM_Task(spec))
+
+    def host_of(self, vm: str) -> str:
+        """The name of the host that the VM runs on."""
+        return str(self._read(self.vms[vm], "runtime.host").name)
+
+    def uuid_of(self, vm: str) -> str:
+        """The BIOS uuid of the VM."""
+        return str(self._read(self.vms[vm], "config.uuid"))
+
+    def _read(self, managed: Any, path: str) -> Any:
+        """One narrow property: pyVmomi cannot read a whole `runtime` of the simulator."""
+        collect = vmodl.query.PropertyCollector
+        wanted = collect.FilterSpec(
+            objectSet=[collect.ObjectSpec(obj=managed)],
+            propSet=[collect.PropertySpec(type=type(managed), pathSet=[path])],
+        )
+        return self._collector.RetrieveContents([wanted])[0].propSet[0].val
+
+    def add_foreign_rule(self) -> None:
+        """A rule of somebody else's, over two of our VMs."""
+        rule = vim.cluster.AntiAffinityRuleSpec(
+            name=FOREIGN_RULE, enabled=False, userCreated=True, vm=list(self.vms.values())[:2]
+        )
+        change = vim.cluster.RuleSpec(operation="add", info=rule)
+        task = self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True)
+        pyVim.task.WaitForTask(task)
+
+    def rules(self) -> dict[str, tuple[bool, list[str]]]:
+        """(enabled, sorted names of its VMs) of each rule."""
+        return {
+            rule.name: (rule.enabled, sorted(vm.name for vm in rule.vm))
+            for rule in self.cluster.configurationEx.rule or []
+        }
+
+    def close(self) -> None:
+        pyVim.connect.Disconnect(self._service)
+
+
+@dataclass(frozen=True)
+class World:
+    """The parts of a story; node-1 runs on the first VM by name, and so on."""
+
+    folder: Path
+    kube: Kube
+    api: KubeApi
+    vcsim: Vcsim
+    vcenter: VCenter
+
+    @property
+    def vm_of(self) -> dict[str, str]:
+        """The VM of each node, by name."""
+        return dict(zip(NODES, self.vcenter.vms, strict=True))
+
+    def config(self, kafka: Mapping[str, str], web: int) -> Path:
+        """A configuration of every sink but evictions, over these parts; the `kafka` section is given."""
+        password, ca = self.folder / "password", self.folder / "vcenter.pem"
+        password.write_text(PASSWORD)
+        ca.write_text(self.vcsim.certificate)
+        tree = {
+            "apiVersion": "underhost/v1",
+            "kind": "Config",
+            "site": "prod-a",
+            "kafka": dict(kafka),
+            "kubernetes": {"kubeconfig": str(self.kube.kubeconfig)},
+            "vsphere": {
+                "url": self.vcsim.url,
+                "username": USERNAME,
+                "passwordFile": str(password),
+                "caFile": str(ca),
+            },
+            "sinks": {"labels": True, "bindings": True, "drsRules": True},
+            "web": {"listen": f"127.0.0.1:{web}"},
+        }
+        path = self.folder / "underhost.yaml"
+        path.write_text(json.dumps(tree))
+        return path
+
+
+@contextmanager
+def kwok(parts: Path, kube: Kube) -> Iterator[None]:
+    """KWOK: nodes and pods become Ready with no kubelet."""
+    configs = [f"--config={parts / 'kwok-stages' / stage}" for stage in STAGES]
+    command = [str(parts / "kwok"), f"--kubeconfig={kube.kubeconfig}", "--manage-all-nodes=true", *configs]
+    with (kube.folder / "kwok.log").open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, cwd=kube.folder)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def world(folder: Path, parts: Path) -> Iterator[World]:
+    """Seven nodes on seven VMs, one VM a host, and a foreign DRS rule."""
+    vcsim = start_vcsim(parts, 7, 7)
+    try:
+        vcenter = VCenter(vcsim)
+        for vm, host in zip(vcenter.vms, sorted(vcenter.hosts), strict=True):
+            vcenter.move(vm, host)
+        vcenter.add_foreign_rule()
+        with start_kube(folder / "kube", parts) as kube, kwok(parts, kube):
+            api = KubeApi(kube)
+            for name, vm in zip(NODES, vcenter.vms, strict=True):
+                api.add_node(name, vcenter.uuid_of(vm))
+            eventually("the default namespace is there", lambda: _there(api, "/api/v1/namespaces/default"))
+            yield World(folder, kube, api, vcsim, vcenter)
+        vcenter.close()
+    finally:
+        vcsim.stop()
+
+
+def _there(api: KubeApi, path: str) -> bool:
+    try:
+        api.ask("GET", path)
+    except urllib.error.HTTPError:
+        return False
+    return True
