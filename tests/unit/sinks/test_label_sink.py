@@ -1,0 +1,153 @@
+"""Labels on a live node: read first, written once, or not at all with the reason."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from fake_kube import FakeKube, Fault, a_node, managed_by
+
+from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
+from underhost.agents.sinks.labels import LabelSink
+from underhost.agents.sinks.orders import order
+from underhost.schemas.records import Action
+from underhost.streams.kubernetes.client import connect
+from underhost.streams.settings import HostLabelSettings
+
+KEY = "node.cluster.x-k8s.io/esxi-host"
+
+
+@pytest.fixture
+async def kube() -> AsyncIterator[FakeKube]:
+    async with FakeKube().serving() as server:
+        yield server
+
+
+@pytest.fixture
+async def writer(kube: FakeKube, tmp_path: Path) -> AsyncIterator[KubernetesApiWriter]:
+    async with await connect(kube.settings(tmp_path)) as client:
+        yield KubernetesApiWriter(client)
+
+
+def sink(writer: KubernetesApiWriter, mode: str = "auto", *, enabled: bool = True) -> LabelSink:
+    return LabelSink(writer, HostLabelSettings.model_validate({"mode": mode}), enabled=enabled)
+
+
+def label(uid: str = "uid-n1", **labels: str | None) -> Action:
+    return order("label", "node/n1", {"uid": uid, "labels": labels or {KEY: "esx-1"}}, "", {})
+
+
+def seeded(kube: FakeKube, manager: str | None = None, **labels: str) -> None:
+    node = a_node("n1", **labels)
+    if manager is not None:
+        node["metadata"]["managedFields"] = [managed_by(manager, *labels)]
+    kube.seed("nodes", node)
+
+
+async def test_a_missing_label_is_written(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube, zone="a")
+    outcome = await sink(writer).apply(label())
+    assert (outcome.kind, outcome.target, outcome.result) == ("label", "node/n1", "applied")
+    assert outcome.reason == f"set {KEY}=esx-1"
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {"zone": "a", KEY: "esx-1"}
+
+
+async def test_a_command_delivered_five_times_is_one_write(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube)
+    results = [(await sink(writer).apply(label())).result for _ in range(5)]
+    assert results == ["applied", "noop", "noop", "noop", "noop"]
+    assert kube.count("patch") == 1
+
+
+async def test_a_dry_run_reads_and_writes_nothing(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube)
+    outcome = await sink(writer, enabled=False).apply(label())
+    assert (outcome.result, outcome.reason) == ("dry-run", f"would set {KEY}=esx-1")
+    assert kube.count("patch") == 0
+
+
+async def test_what_another_controller_owns_is_refused_with_its_name(
+    kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    seeded(kube, "capi-machine", **{KEY: "esx-9"})
+    outcome = await sink(writer).apply(label())
+    assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} belongs to capi-machine")
+    assert kube.count("patch") == 0
+
+
+async def test_in_mode_own_it_is_taken_over(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube, "capi-machine", **{KEY: "esx-9"})
+    assert (await sink(writer, "own").apply(label())).result == "applied"
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {KEY: "esx-1"}
+
+
+async def test_in_mode_observe_the_host_label_is_never_written(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube)
+    outcome = await sink(writer, "observe").apply(label())
+    assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} is only observed")
+
+
+@pytest.mark.parametrize("manager", ["kubectl-label", "kubectl-edit", "k9s", "python-requests", "before-first-apply"])
+async def test_a_label_set_by_hand_is_repaired(manager: str, kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube, manager, **{KEY: "mine"})
+    assert (await sink(writer).apply(label())).result == "applied"
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {KEY: "esx-1"}
+
+
+async def test_what_is_ours_is_written_beside_what_is_not(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube, "capi-machine", **{KEY: "esx-9"})
+    outcome = await sink(writer).apply(label(**{KEY: "esx-1", "rack": "r17"}))
+    assert (outcome.result, outcome.reason) == ("applied", f"set rack=r17; label {KEY} belongs to capi-machine")
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {KEY: "esx-9", "rack": "r17"}
+
+
+async def test_a_second_write_keeps_the_labels_that_the_first_one_set(
+    kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    seeded(kube)
+    await sink(writer).apply(label(**{KEY: "esx-1", "rack": "r17"}))
+    await sink(writer).apply(label(**{KEY: "esx-2"}))
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {KEY: "esx-2", "rack": "r17"}
+
+
+async def test_a_label_is_removed_when_that_is_the_order(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube)
+    await sink(writer).apply(label(**{KEY: "esx-1", "rack": "r17"}))
+    outcome = await sink(writer).apply(label(**{KEY: "esx-1", "rack": None}))
+    assert (outcome.result, outcome.reason) == ("applied", "set rack-")
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {KEY: "esx-1"}
+
+
+async def test_a_node_that_was_made_anew_is_refused(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube)
+    outcome = await sink(writer).apply(label("uid-of-old"))
+    assert (outcome.result, outcome.reason) == ("refused", "node n1 is another one now (uid uid-n1)")
+
+
+async def test_a_node_that_is_gone_is_refused(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    outcome = await sink(writer).apply(label())
+    assert (outcome.result, outcome.reason) == ("refused", f"{kube.url}: nodes not found (404)")
+
+
+@pytest.mark.parametrize(
+    ("fault", "result"),
+    [
+        pytest.param(Fault("get", status=503), "failed", id="the server is away at the read"),
+        pytest.param(Fault("patch", status=500), "failed", id="the server fails at the write"),
+        pytest.param(Fault("patch", status=429, headers={"Retry-After": "1"}), "failed", id="throttled"),
+        pytest.param(Fault("patch", status=403), "refused", id="no right to patch"),
+        pytest.param(Fault("patch", status=409), "refused", id="another uid since the read"),
+    ],
+)
+async def test_what_the_server_answers_is_an_outcome(
+    fault: Fault, result: str, kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    seeded(kube)
+    kube.faults = [fault]
+    outcome = await sink(writer).apply(label())
+    assert (outcome.result, outcome.reason) == (result, f"{kube.url}: a fault was asked for ({fault.status})")
+
+
+async def test_a_command_of_the_wrong_shape_is_refused(writer: KubernetesApiWriter) -> None:
+    outcome = await sink(writer).apply(order("label", "node/n1", {"labels": 3}, "", {}))
+    assert outcome.result == "refused"
+    assert outcome.reason.startswith("not a label command: ")
