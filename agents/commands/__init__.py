@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import typer
 
-from underhost.agents.commands import config, dead_letters, topics, violations
+from underhost.agents.commands import config, dead_letters, demo, topics, violations
 
 COMMANDS: tuple[Callable[[typer.Typer], None], ...] = (
+    demo.register,
     violations.register,
     topics.register,
     dead_letters.register,

@@ -1,0 +1,182 @@
+"""`underhost demo`: the whole pipeline over a simulated site, and its story in the terminal as it happens.
+
+In: the name of a scenario, and where the topics live (a temporary embedded log unless given). Out: sentences, each
+printed only once the pipeline's own topics show it. The demo is the operator of the simulated vCenter and nothing else.
+Exit 0 at Ctrl-C, and after the story with `--once`; 1 where a step does not come in time.
+"""
+
+import asyncio
+import contextlib
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from underhost.agents.commands.connection import EmbeddedOption, ServersOption, settings_of
+
+if TYPE_CHECKING:
+    from underhost.agents.commands.telling import Teller
+    from underhost.agents.story import Story
+    from underhost.streams.settings import Settings
+    from underhost.streams.simulated.site import SimulatedSite
+
+SITE = "demo"
+STEP_SECONDS = 60.0
+"""How long a step is waited for."""
+STATUS_SECONDS = 60.0
+"""Between two lines that say how things are, after the story."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def demo(
+        scenario: Annotated[str, typer.Argument(help="The simulated site.")] = "kubevirt",
+        once: Annotated[bool, typer.Option("--once", help="End after the story instead of running on.")] = False,
+        embedded: EmbeddedOption = None,
+        bootstrap_servers: ServersOption = None,
+        web: Annotated[
+            str | None, typer.Option(metavar="HOST:PORT", help="Serve health and metrics here; absent: nowhere.")
+        ] = None,
+        seed: Annotated[int | None, typer.Option(help="Decides the generated names; absent: others each time.")] = None,
+        step_timeout: Annotated[float, typer.Option(help="Seconds that a step of the story may take.")] = STEP_SECONDS,
+    ) -> None:
+        """Run the pipeline over a simulated site and tell its story."""
+        from underhost.agents.commands.telling import Teller
+        from underhost.streams.simulated.site import SimulatedSite
+
+        site = SimulatedSite(scenario, seed=time.time_ns() if seed is None else seed)
+        with _a_log(embedded, bootstrap_servers) as file:
+            settings = settings_of(None, bootstrap_servers, file, **_groups(scenario, web))
+            _keep_quiet()
+            demonstration = _Demonstration(settings, site, Teller(), web=web is not None, patience=step_timeout)
+            missed = asyncio.run(demonstration.run(once=once))
+        if missed is not None:
+            typer.echo(f"error: {missed}", err=True)
+            raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _a_log(embedded: Path | None, bootstrap_servers: str | None) -> Iterator[Path | None]:
+    """The file of the embedded log: the given one, or one that is gone afterwards; None on Kafka."""
+    if embedded is not None or bootstrap_servers is not None:
+        yield embedded
+        return
+    with tempfile.TemporaryDirectory(prefix="underhost-demo-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "underhost.db"
+
+
+def _groups(scenario: str, web: str | None) -> dict[str, Any]:
+    """The settings of a demo: its site is simulated, so its sinks may write."""
+    groups: dict[str, Any] = {
+        "site": SITE,
+        "kubernetes": {"simulated": scenario},
+        "vsphere": {"simulated": scenario},
+        "sinks": {"labels": True, "bindings": True, "drs_rules": True},
+    }
+    return groups | ({"web": {"listen": web}} if web is not None else {})
+
+
+def _keep_quiet() -> None:
+    """Only what went wrong is logged, on standard error: the terminal is the story's."""
+    import logging
+    import sys
+
+    import structlog
+
+    logging.basicConfig(
+        level=logging.ERROR, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", force=True
+    )
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+class _Demonstration:
+    """One run of the demo."""
+
+    def __init__(
+        self, settings: "Settings", site: "SimulatedSite", teller: "Teller", *, web: bool, patience: float
+    ) -> None:
+        self._settings, self._site, self._teller = settings, site, teller
+        self._web, self._patience = web, patience
+        self._since = time.monotonic()
+
+    async def run(self, *, once: bool) -> str | None:
+        """Until told to stop, or the end of the story. What was missed, in one line; None where nothing was."""
+        from underhost.agents.outside import Outside
+        from underhost.agents.picture import Picture
+        from underhost.agents.story import Story, move_and_mend
+        from underhost.agents.worker import run_worker
+        from underhost.streams.admin import ensure_topics
+
+        title = self._site.scenario.title
+        self._teller.say([f"A simulated site: {title}."])
+        picture = Picture(SITE, begin=int(time.time() * 1000))
+        story = Story(move_and_mend(*self._site.scenario.operator_move), picture)
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await ensure_topics(self._settings.kafka)
+        outside = Outside(self._site.sources, self._site.kubernetes, self._site.vsphere)
+        worker = asyncio.ensure_future(run_worker(self._settings, outside=outside, stop=stop, web=self._web))
+        telling = asyncio.ensure_future(self._tell(story, once))
+        watching = asyncio.ensure_future(self._watch(story))
+        try:
+            await asyncio.wait([worker, telling, watching], return_when=asyncio.FIRST_COMPLETED)
+            return watching.result() if watching.done() else telling.result() if telling.done() else None
+        finally:
+            telling.cancel()
+            watching.cancel()
+            stop.set()
+            await asyncio.gather(telling, watching, return_exceptions=True)
+            await worker
+
+    async def _tell(self, story: "Story", once: bool) -> None:
+        """Print the steps as the topics show them, then, unless `once`, what else becomes of findings."""
+        from underhost.agents.picture import TOPICS
+        from underhost.agents.story import happened
+        from underhost.streams.reader import open_reader
+
+        told = 0
+        async for record in open_reader(self._settings.kafka).follow(TOPICS, from_beginning=True):
+            if story.next is None:
+                story.picture.apply(record)
+                for line in happened(story.picture, told):
+                    self._teller.say([line])
+            for step, lines in story.feed(record) if story.next is not None else ():
+                self._since = time.monotonic()
+                self._teller.say(lines, step.tone)
+                if step.move is not None:
+                    self._site.move_vm(*step.move)
+                if story.next is None and once:
+                    return
+                if story.next is None:
+                    self._teller.say(["That is the story. The pipeline goes on until Ctrl-C.", *self._hints()])
+            told = len(story.picture.events)
+
+    async def _watch(self, story: "Story") -> str:
+        """Wait for a step that is late, and return what it waited for; after the story say now and then how it is."""
+        from underhost.agents.story import status
+
+        while (step := story.next) is not None:
+            left = self._since + self._patience - time.monotonic()
+            if left <= 0:
+                return f"{step.waits_for} did not come within {self._patience:.0f} s"
+            await asyncio.sleep(left)
+        while True:
+            await asyncio.sleep(STATUS_SECONDS)
+            self._teller.say([status(story.picture)], "quiet")
+
+    def _hints(self) -> list[str]:
+        kafka = self._settings.kafka
+        where = f"--bootstrap-servers {kafka.bootstrap_servers}"
+        if not kafka.bootstrap_servers:
+            where = f"--embedded {kafka.embedded}"
+        return [f"To look from another terminal: underhost topics {where}"]
