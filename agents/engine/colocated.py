@@ -1,16 +1,17 @@
 """Replicas of one application that share one ESXi host, or one node, although nothing asks for it.
 
-In: a snapshot and its model. Out: `co-located` findings. Called by `check.py`. Applications that a rule keeps apart are
-left to `physical.py` and `violations.py`; those that a required affinity gathers are where they were told to be.
+In: a snapshot, its model and what is found already. Out: `co-located` findings. Called by `check.py`. Replicas that a
+rule keeps apart are in a violation or a physical finding; those that a required affinity gathers are where they were
+told to be.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.model import Model
 from underhost.agents.engine.owners import Application, application_of, pinned, ready
-from underhost.agents.engine.separations import separations
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.records import Domain, Finding
 
@@ -27,15 +28,24 @@ class _Place(NamedTuple):
     name: str
 
 
-def colocated_findings(snapshot: Snapshot, model: Model) -> list[Finding]:
-    """Two or more ready replicas of one owner, all in one place, where no required rule speaks of it."""
-    told = _told(model)
+def colocated_findings(snapshot: Snapshot, model: Model, known: Iterable[Finding] = ()) -> list[Finding]:
+    """Two or more ready replicas of one owner, all in one place, where no rule says so.
+
+    `known` are findings of broken or undone rules: replicas that share one of these are not found again.
+    """
+    told = _gathered(model)
+    grouped = [{finding.pod, *finding.peers} for finding in known if finding.peers]
+    of_pod: defaultdict[str | None, list[int]] = defaultdict(list)
+    for at, pods in enumerate(grouped):
+        for pod in pods:
+            of_pod[pod].append(at)
     found = []
     for application, members in sorted(_replicas(snapshot, model).items()):
         if len(members) < 2 or any(cls in told for _, cls, _ in members):
             continue
         places = {place for _, _, place in members}
-        if len(places) == 1:
+        shared = [at for key, _, _ in members for at in of_pod.get(key, ())]
+        if len(places) == 1 and len(shared) == len(set(shared)):
             found.append(_finding(snapshot, application, sorted(key for key, _, _ in members), places.pop()))
     return f.in_order(found)
 
@@ -75,15 +85,13 @@ def _place(snapshot: Snapshot, node: str) -> _Place:
     return _Place(NODE, node, node)
 
 
-def _told(model: Model) -> set[int]:
-    """Classes that a required rule keeps apart from their own, or gathers with their own."""
-    told = set()
-    for one in separations(model.classes):
-        told |= set(one.owners).intersection(one.matched)
-    for cls in model.classes:
-        if any(term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity):
-            told.add(cls.id)
-    return told
+def _gathered(model: Model) -> set[int]:
+    """Classes that a required affinity gathers with their own."""
+    return {
+        cls.id
+        for cls in model.classes
+        if any(term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity)
+    }
 
 
 def _finding(snapshot: Snapshot, application: Application, pods: list[str], place: _Place) -> Finding:

@@ -45,7 +45,7 @@ def desired_rules(
     rules: list[DrsRule] = []
     apart, near = separations(model.classes), gatherings(model.classes, options.host_keys)
     for cluster in _clusters(snapshot, model):
-        graph = _Graph(snapshot, cluster, apart)
+        graph = _Graph(snapshot, model, cluster, apart)
         rules += graph.anti_affinity(found)
         rules += graph.affinity(near, found)
     return sorted(rules, key=lambda rule: (rule.cluster, rule.name)), f.in_order(found)
@@ -73,13 +73,14 @@ class _Cluster:
     """The running pods of one vSphere cluster, on VMs in the order of their references.
 
     The position of a VM in `vms` is its bit. `on` gives, for each class, the VMs that its pods run on as a bit set, and
-    `pods` the names of the pods by (class, VM). `usable` counts hosts.
+    `pods` the names of the pods by (class, VM). `usable` counts hosts; `nodes` are the VMs' nodes, as positions.
     """
 
     name: str
     usable: int
     vms: list[str]
     host_of: list[str]
+    nodes: list[int]
     on: dict[int, int] = field(default_factory=dict)
     pods: dict[tuple[int, int], list[str]] = field(default_factory=lambda: defaultdict(list))
 
@@ -93,18 +94,18 @@ class _Cluster:
 
 def _clusters(snapshot: Snapshot, model: Model) -> list[_Cluster]:
     """Every vSphere cluster that runs pods. A VM whose host or cluster is unknown is in none: no rule can name it."""
-    members: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    members: defaultdict[str, dict[str, tuple[str, int]]] = defaultdict(dict)
     place: dict[str, tuple[str, str]] = {}
-    for node, joined in snapshot.node_hosts.items():
+    for node, joined in sorted(snapshot.node_hosts.items()):
         host = snapshot.hosts.get(joined.host)
-        if host is not None and host.cluster:
-            members[host.cluster][joined.vm] = joined.host
+        if host is not None and host.cluster and node in model.nodes.index:
+            members[host.cluster][joined.vm] = (joined.host, model.nodes.index[node])
             place[node] = (host.cluster, joined.vm)
     found, bit = {}, {}
     for name, vms in sorted(members.items()):
         ordered = sorted(vms)
         usable = sum(1 for host in snapshot.hosts.values() if host.cluster == name and host.state == "connected")
-        found[name] = _Cluster(name, usable, ordered, [vms[vm] for vm in ordered])
+        found[name] = _Cluster(name, usable, ordered, [vms[vm][0] for vm in ordered], [vms[vm][1] for vm in ordered])
         bit.update({(name, vm): at for at, vm in enumerate(ordered)})
     running = model.running
     for pod, class_id, node in zip(running.keys, running.classes.tolist(), running.nodes.tolist(), strict=True):
@@ -129,8 +130,9 @@ class _Edge:
 class _Graph:
     """The VMs of one cluster and the pairs of them that must be apart."""
 
-    def __init__(self, snapshot: Snapshot, cluster: _Cluster, apart: Sequence[Separation]) -> None:
-        self.snapshot, self.cluster = snapshot, cluster
+    def __init__(self, snapshot: Snapshot, model: Model, cluster: _Cluster, apart: Sequence[Separation]) -> None:
+        self.snapshot, self.model, self.cluster = snapshot, model, cluster
+        self._same_value: dict[str, list[int]] = {}
         self.edges: list[_Edge] = []
         for one in apart:
             owners, matched = cluster.mask(one.owners), cluster.mask(one.matched)
@@ -179,13 +181,32 @@ class _Graph:
         return min(allowed, key=lambda other: (self.cluster.host_of[other] != host, other))
 
     def _adjacency(self, edges: Iterable[_Edge]) -> list[int]:
+        """The pairs that must be apart: VMs whose nodes differ in the key, and every two VMs where it is the host."""
         rows = [0] * len(self.cluster.vms)
         for edge in edges:
+            same = self._same(edge.separation.key)
             for at in bits(edge.owners):
-                rows[at] |= edge.matched & ~(1 << at)
+                rows[at] |= edge.matched & ~same[at]
             for at in bits(edge.matched):
-                rows[at] |= edge.owners & ~(1 << at)
+                rows[at] |= edge.owners & ~same[at]
         return rows
+
+    def _same(self, key: str) -> list[int]:
+        """For each VM, the VMs that a term on this key does not keep from it: of the same value, or without one."""
+        found = self._same_value.get(key)
+        if found is None:
+            size = len(self.cluster.vms)
+            if self.model.topology.is_host_key(key):
+                found = [1 << at for at in range(size)]
+            else:
+                codes = [self.model.topology.of(key).code_list[node] for node in self.cluster.nodes]
+                masks: defaultdict[int, int] = defaultdict(int)
+                for at, code in enumerate(codes):
+                    masks[code] |= 1 << at
+                absent, everything = masks.get(-1, 0), (1 << size) - 1
+                found = [everything if code < 0 else masks[code] | absent for code in codes]
+            self._same_value[key] = found
+        return found
 
     def _label(self, classes: Iterable[int]) -> str:
         """What the pods of these classes are called: the smallest of their applications, `NAMESPACE.NAME`."""

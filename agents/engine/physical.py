@@ -2,7 +2,7 @@
 
 In: a snapshot and its model. Out: one finding for each source rule, host and connected group of pods. Called by
 `check.py`. Terms on the host key are not judged here: for those the live host is the topology itself, so they are
-violations of their own rule.
+violations of their own rule. Which two pods conflict is the rule's definition (`rules/physical_host.py`).
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from underhost.agents.engine import findings as f
 from underhost.agents.engine.model import Model
 from underhost.agents.engine.separations import INTER_POD_AFFINITY, Separation, separations
 from underhost.agents.engine.snapshot import Snapshot
-from underhost.agents.engine.sweep import Group, together
+from underhost.agents.engine.sweep import Group, Meeting, merge, undone
 from underhost.schemas.records import Domain, Finding
 
 RULE = "PhysicalHost"
@@ -24,13 +24,16 @@ def physical_findings(snapshot: Snapshot, model: Model) -> list[Finding]:
     hosts = model.topology.hosts
     if hosts is None:
         return []
-    by_rule: defaultdict[str, list[Separation]] = defaultdict(list)
+    by_key: defaultdict[tuple[str, str], list[Separation]] = defaultdict(list)
     for one in separations(model.classes):
         if not model.topology.is_host_key(one.key):
-            by_rule[one.rule].append(one)
+            by_key[(one.rule, one.key)].append(one)
+    meetings: defaultdict[str, list[Meeting]] = defaultdict(list)
+    for (source, key), apart in by_key.items():
+        meetings[source] += undone(model, hosts, model.topology.of(key), apart)
     found = []
-    for source, apart in sorted(by_rule.items()):
-        for group in together(model, hosts, apart):
+    for source, met in sorted(meetings.items()):
+        for group in merge(model, met):
             found.append(_finding(snapshot, model, source, group, hosts.values[group.domain]))
     return f.in_order(found)
 

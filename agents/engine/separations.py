@@ -1,8 +1,9 @@
 """Which pods must be apart, by label: the relation that PhysicalHost, the checks and the DRS rules share.
 
 In: classes of equal pods. Out: `Separation`s, each "pods of these classes carry a term that selects pods of those". A
-separation does not say where the pods are; `physical.py` asks that of hosts, `drs_cover.py` of virtual machines.
-Required anti-affinity and DoNotSchedule spread count, of any topologyKey; preferences never do.
+separation does not say where the pods are; `physical.py` asks that of hosts, `drs_cover.py` of virtual machines. Two
+pods are kept apart where their nodes have different values of the key (see the rule `physical_host.py`). Required
+anti-affinity and DoNotSchedule spread count, of any topologyKey; preferences never do.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,28 +35,17 @@ class Gathering(NamedTuple):
 
 
 def separations(classes: Sequence[PodClass]) -> list[Separation]:
-    """The required separations of the classes, one for each distinct (rule, key, selector), sorted.
-
-    A spread constraint separates only pods that it counts: those that its own selector matches and that are not being
-    deleted. Terminating pods still count for anti-affinity.
-    """
+    """The required separations of the classes, one for each distinct (rule, key, selector), sorted."""
     owners: dict[tuple[str, str, int], set[int]] = {}
     matched: dict[tuple[str, str, int], tuple[int, ...]] = {}
     for one in classes:
-        for term in one.required_anti:
-            if term.selector is not None and term.selector.classes:
-                at = (INTER_POD_AFFINITY, term.key, term.selector.id)
-                owners.setdefault(at, set()).add(one.id)
-                matched[at] = term.selector.classes
-        if not one.live:
-            continue
-        for constraint in one.hard:
-            if constraint.selector is not None and constraint.self_match:
-                at = (POD_TOPOLOGY_SPREAD, constraint.key, constraint.selector.id)
-                owners.setdefault(at, set()).add(one.id)
-                matched[at] = tuple(id_ for id_ in constraint.selector.classes if classes[id_].live)
-    found = {Separation(at[0], at[1], tuple(sorted(own)), matched[at]) for at, own in owners.items()}
-    return sorted(found)
+        for rule, terms in ((INTER_POD_AFFINITY, one.required_anti), (POD_TOPOLOGY_SPREAD, one.hard)):
+            for term in terms:
+                if term.selector is not None and term.selector.classes:
+                    at = (rule, term.key, term.selector.id)
+                    owners.setdefault(at, set()).add(one.id)
+                    matched[at] = term.selector.classes
+    return sorted({Separation(at[0], at[1], tuple(sorted(own)), matched[at]) for at, own in owners.items()})
 
 
 def gatherings(classes: Sequence[PodClass], keys: Iterable[str]) -> list[Gathering]:

@@ -25,7 +25,8 @@ FOUR_HOSTS = [Host(id=f"h{n}", name=f"esx-{n}", cluster="C0") for n in range(1, 
 
 
 def nodes(count):
-    return [a_node(f"n{at}") for at in range(1, count + 1)]
+    """Two to a rack, none in a zone."""
+    return [a_node(f"n{at}", labels={"rack": f"r{(at + 1) // 2}"}) for at in range(1, count + 1)]
 
 
 def one_a_host(count):
@@ -55,10 +56,11 @@ def db(at, node, **more):
             id="a term on the host key asks for the same",
         ),
         pytest.param(
-            [db(0, "n1", key=ZONE), db(1, "n2", key=ZONE)],
-            [("anti-affinity", ["vm-n1", "vm-n2"])],
-            id="a term on a zone asks for the same, whether or not nodes carry one",
+            [db(0, "n1", key="rack"), db(1, "n2", key="rack"), db(2, "n3", key="rack")],
+            [("anti-affinity", ["vm-n1", "vm-n3"]), ("anti-affinity", ["vm-n2", "vm-n3"])],
+            id="a term on a rack keeps the racks apart, not the machines of one rack",
         ),
+        pytest.param([db(0, "n1", key=ZONE), db(1, "n2", key=ZONE)], [], id="a key that no node carries asks nothing"),
         pytest.param([db(0, "n1")], [], id="one replica needs no rule"),
         pytest.param([db(0, "n1"), db(1, "n1")], [], id="two replicas on one node are no matter of virtual machines"),
         pytest.param([db(0, "n1"), db(1, "")], [], id="a pending replica has no virtual machine"),
@@ -98,14 +100,6 @@ def db(at, node, **more):
             ],
             [],
             id="a ScheduleAnyway spread is a preference",
-        ),
-        pytest.param(
-            [
-                a_pod("db-0", "n1", labels=DB, spec=spread(DB)),
-                a_pod("db-1", "n2", labels=DB, spec=spread(DB), deleted=True),
-            ],
-            [],
-            id="a terminating pod does not count for a spread",
         ),
         pytest.param(
             [db(0, "n1"), a_pod("db-1", "n2", labels=DB, spec=apart(DB), deleted=True)],

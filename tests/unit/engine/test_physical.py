@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from check_builders import a_node, a_pod, a_site, a_workload, apart, spread, together
 from hypothesis import given, settings
@@ -12,6 +13,8 @@ from underhost.agents.engine.model import compile
 from underhost.agents.engine.node_findings import REASON_NO_HOST, REASON_NO_VM, node_drift, unknown_hosts, unknown_nodes
 from underhost.agents.engine.physical import physical_findings
 from underhost.agents.engine.snapshot import Options
+from underhost.agents.engine.state import State
+from underhost.agents.rules import physical_host
 
 HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
 ZONE = "topology.kubernetes.io/zone"
@@ -19,11 +22,16 @@ DB, WEB = {"app": "db"}, {"app": "web"}
 
 
 def nodes(count):
-    return [a_node(f"n{at}") for at in range(1, count + 1)]
+    """Each in a rack of its own, all in one room, none in a zone."""
+    return [a_node(f"n{at}", labels={"rack": f"r{at}", "room": "cellar"}) for at in range(1, count + 1)]
 
 
 def found(finder, site):
     return [(finding.pod, finding.peers, finding.domain.value) for finding in finder(site, compile(site, Options()))]
+
+
+def db(at, node, key):
+    return a_pod(f"db-{at}", node, labels=DB, spec=apart(DB, key))
 
 
 TWO_ON_H1 = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}
@@ -52,12 +60,24 @@ TWO_ON_H1 = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}
             id="a DoNotSchedule spread is undone as well",
         ),
         pytest.param(
-            [
-                a_pod("db-0", "n1", labels=DB, spec=apart(DB, ZONE)),
-                a_pod("db-1", "n2", labels=DB, spec=apart(DB, ZONE)),
-            ],
+            [db(0, "n1", "topology.kubernetes.io/zone"), db(1, "n2", "topology.kubernetes.io/zone")],
+            [],
+            id="a key that no node carries keeps nothing apart",
+        ),
+        pytest.param(
+            [db(0, "n1", "rack"), db(1, "n2", "rack")],
             [("shop/db-0", ["shop/db-1"], "esx-h1")],
-            id="a term on any label key counts, even where no node carries the label",
+            id="a term on any label key counts",
+        ),
+        pytest.param(
+            [db(0, "n1", "room"), db(1, "n2", "room")],
+            [],
+            id="two pods in one domain of the key are a violation, not undone",
+        ),
+        pytest.param(
+            [db(0, "n1", "kubernetes.io/hostname"), db(1, "n1", "kubernetes.io/hostname")],
+            [],
+            id="two pods on one node are a violation, not undone",
         ),
         pytest.param(
             [
@@ -98,11 +118,13 @@ TWO_ON_H1 = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=spread(DB)),
-                a_pod("db-1", "n2", labels=DB, spec=spread(DB), deleted=True),
+                a_pod("web-0", "n1", labels=WEB, spec=apart(DB)),
+                a_pod("web-1", "n2", labels=WEB, spec=apart(DB)),
+                a_pod("db-0", "n1", labels=DB),
+                a_pod("db-1", "n2", labels=DB),
             ],
-            [],
-            id="a spread does not count a pod that is being deleted",
+            [("shop/db-0", ["shop/web-1"], "esx-h1"), ("shop/db-1", ["shop/web-0"], "esx-h1")],
+            id="pods that refuse one another crosswise are two groups",
         ),
     ],
 )
@@ -143,6 +165,12 @@ def test_without_hosts_there_is_nothing_physical():
 
 
 APPS = ("a", "b", "c")
+KEYS = {
+    "kubernetes.io/hostname": {"n1": "n1", "n2": "n2", "n3": "n3", "n4": "n4"},
+    "half": {"n1": "x", "n2": "x", "n3": "y", "n4": "y"},
+    "some": {"n1": "x", "n2": "y"},
+}
+LABELLED = [a_node(n, labels={key: of[n] for key, of in KEYS.items() if n in of}) for n in ("n1", "n2", "n3", "n4")]
 
 
 @st.composite
@@ -152,9 +180,10 @@ def clusters(draw):
     specs = {}
     for app in APPS:
         against = draw(st.sets(st.sampled_from(APPS), max_size=2))
-        terms = [{"topologyKey": "k", "labelSelector": {"matchLabels": {"app": other}}} for other in sorted(against)]
+        key = draw(st.sampled_from(sorted(KEYS)))
+        terms = [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": other}}} for other in sorted(against)]
         required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-        specs[app] = ({"affinity": required} if terms else {}, against)
+        specs[app] = ({"affinity": required} if terms else {}, against, KEYS[key])
     pods = draw(st.lists(st.tuples(st.sampled_from(APPS), st.sampled_from(sorted(on))), max_size=8))
     return on, specs, pods
 
@@ -165,14 +194,20 @@ def test_the_sweep_finds_what_a_walk_over_all_pairs_finds(cluster, rng):
     on, specs, placed = cluster
     named = {f"shop/p{at}": (app, node) for at, (app, node) in enumerate(placed)}
     pods = [a_pod(f"p{at}", node, labels={"app": app}, spec=specs[app][0]) for at, (app, node) in enumerate(placed)]
-    objects = [*nodes(4), *pods]
+    objects = [*LABELLED, *pods]
     rng.shuffle(objects)
+
+    def refuses(one, other):
+        _, against, values = specs[named[one][0]]
+        here, there = values.get(named[one][1]), values.get(named[other][1])
+        return named[other][0] in against and None not in (here, there) and here != there
+
     pairs = {
         (one, other)
         for one, other in itertools.permutations(named, 2)
         if on[named[one][1]]
         and on[named[one][1]] == on[named[other][1]]
-        and (named[other][0] in specs[named[one][0]][1] or named[one][0] in specs[named[other][0]][1])
+        and (refuses(one, other) or refuses(other, one))
     }
     expected = []
     rest = {pod for pair in pairs for pod in pair}
@@ -183,7 +218,21 @@ def test_the_sweep_finds_what_a_walk_over_all_pairs_finds(cluster, rng):
         rest -= group
         first, *peers = sorted(group)
         expected.append((first, peers, f"esx-{on[named[first][1]]}"))
-    assert found(physical_findings, a_site(*objects, on=on)) == sorted(expected)
+    site = a_site(*objects, on=on)
+    assert found(physical_findings, site) == sorted(expected)
+    assert conflicts_by_rule(site) == {pod: sum(one == pod for one, _ in pairs) for pod in named}
+
+
+def conflicts_by_rule(site):
+    """What the rule PhysicalHost counts against each running pod on its own node."""
+    model = compile(site, Options())
+    state = State(model)
+    counts = {}
+    for key, cls, node in zip(model.running.keys, model.running.classes, model.running.nodes, strict=True):
+        prepared = physical_host.prepare(state, model.classes[cls])
+        counted = prepared.conflicts(np.array([node]), out=True) if prepared is not None else None
+        counts[key] = 0 if counted is None else int(counted[0])
+    return counts
 
 
 # ------------------------------------------------------------------------------------------------------- co-located
@@ -208,9 +257,9 @@ def web(at, node, **more):
         ),
         pytest.param([web(0, "n1"), web(1, "n2"), web(2, "gone")], [], id="one is on a node that nobody knows"),
         pytest.param(
-            [web(0, "n1", spec=apart(WEB)), web(1, "n2", spec=apart(WEB))],
-            [],
-            id="a rule that keeps them apart says more",
+            [web(0, "n1", spec=apart(WEB, ZONE)), web(1, "n2", spec=apart(WEB, ZONE))],
+            [("shop/web-0", ["shop/web-1"], "esx-h1")],
+            id="a rule on a key that no node carries says nothing",
         ),
         pytest.param(
             [web(0, "n1", spec=together(WEB, HOST_KEY)), web(1, "n2", spec=together(WEB, HOST_KEY))],
@@ -242,6 +291,12 @@ def web(at, node, **more):
 )
 def test_replicas_that_share_one_host_without_a_rule_are_found(objects, expected):
     assert found(colocated_findings, a_site(*nodes(4), *objects, on=TWO_ON_H1)) == expected
+
+
+def test_replicas_of_a_physical_finding_are_not_found_again():
+    site = a_site(*nodes(4), web(0, "n1", spec=apart(WEB)), web(1, "n2", spec=apart(WEB)), on=TWO_ON_H1)
+    model = compile(site, Options())
+    assert colocated_findings(site, model, physical_findings(site, model)) == []
 
 
 def test_where_hosts_are_unknown_the_node_is_the_place():
