@@ -1,1 +1,44 @@
-"""The scheduling rules, one file each, named by the upstream plugin."""
+"""The scheduling rules, one file each, named by the upstream plugin.
+
+REGISTRY is the only list of them, in upstream's filter order; ours, PhysicalHost, comes last. A pod's refusal on a node
+is counted for the first rule that refuses. What a rule implements is in `agents/engine/rule.py`.
+"""
+
+from underhost.agents.engine.rule import Rule, as_rule
+from underhost.agents.rules import (
+    image_locality,
+    inter_pod_affinity,
+    node_affinity,
+    node_name,
+    node_ports,
+    node_resources_balanced_allocation,
+    node_resources_fit,
+    node_unschedulable,
+    physical_host,
+    pod_topology_spread,
+    scheduling_gates,
+    taint_toleration,
+    volume_restrictions,
+)
+
+REGISTRY: dict[str, Rule] = {
+    rule.NAME: rule
+    for rule in map(
+        as_rule,
+        (
+            scheduling_gates,
+            node_unschedulable,
+            node_name,
+            taint_toleration,
+            node_affinity,
+            node_ports,
+            node_resources_fit,
+            volume_restrictions,
+            pod_topology_spread,
+            inter_pod_affinity,
+            node_resources_balanced_allocation,
+            image_locality,
+            physical_host,
+        ),
+    )
+}

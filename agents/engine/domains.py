@@ -1,0 +1,113 @@
+"""Topology domains: which value of a topology key each node has.
+
+In: the nodes' labels and, for the host keys, the live ESXi hosts. Out: `Domains` per key, made on first use. Called by
+the rules; whether a key is judged by label or by live host is decided here, once, for all of them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+IndexArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+Where = IndexArray | slice  # some nodes: their positions, or slice(None) for all
+
+
+class Domains:
+    """The nodes' values of one key.
+
+    Attributes:
+        codes: intp[N], the domain of each node, -1 where the key is missing.
+        size: number of codes (D); every code is in [0, size).
+        missing: whether some node lacks the key. present: bool[N], the nodes that have it.
+        unique: no two nodes share a domain; then the code of a node is its own index.
+        values: the key's value by code ("" is a value like any other); for a host key the host's name.
+        code_of: code by value (the node's label, or the host's id).
+        code_list: `codes` as a list, for one node at a time.
+    """
+
+    __slots__ = ("code_list", "code_of", "codes", "key", "missing", "present", "size", "unique", "values")
+
+    def __init__(self, key: str, node_values: Sequence[str | None], names: Mapping[str, str] | None = None) -> None:
+        known: dict[str, int] = {}
+        codes = [-1 if value is None else known.setdefault(value, len(known)) for value in node_values]
+        self.key = key
+        values = list(known)
+        self.unique = len(known) == len(codes) - codes.count(-1)
+        if self.unique:
+            codes = [-1 if code < 0 else node for node, code in enumerate(codes)]
+            values = [value or "" for value in node_values]
+            known = {value: node for node, value in enumerate(node_values) if value is not None}
+        self.codes: IndexArray = np.array(codes, np.intp)
+        self.code_list = codes
+        self.code_of = known
+        self.size = len(values)
+        self.present: BoolArray = self.codes >= 0
+        self.missing = not bool(self.present.all())
+        self.values = values if names is None else [names.get(value, value) for value in values]
+
+    def nodes_in(self, code: int) -> IndexArray:
+        """The nodes of one domain, ascending."""
+        found: IndexArray = np.flatnonzero(self.codes == code)
+        return found
+
+
+class Topology:
+    """Domains by topology key, made on first use.
+
+    `hosts` gives each node's ESXi host (None: unknown), or is None where the site has no hosts: then a host key is a
+    label like any other. `host_names` gives a host's name for people. `each_node` has every node as a domain by itself.
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[Mapping[str, str]],
+        host_keys: Sequence[str] = (),
+        hosts: Sequence[str | None] | None = None,
+        host_names: Mapping[str, str] | None = None,
+    ) -> None:
+        self._labels, self._host_keys = labels, frozenset(host_keys)
+        self._by_key: dict[str, Domains] = {}
+        self._by_label: dict[str, Domains] = {}
+        self._filled: dict[str, Domains] = {}
+        self._within_host: dict[str, Domains] = {}
+        self.hosts: Domains | None = None if hosts is None else Domains("host", hosts, host_names)
+        self.each_node = Domains("", [str(node) for node in range(len(labels))])
+
+    def is_host_key(self, key: str) -> bool:
+        """Whether terms on this key are judged by the live host."""
+        return self.hosts is not None and key in self._host_keys
+
+    def of(self, key: str) -> Domains:
+        """The domains that a term with this topologyKey means."""
+        domains = self._by_key.get(key)
+        if domains is None:
+            domains = self.hosts if self.hosts is not None and key in self._host_keys else self.labels(key)
+            self._by_key[key] = domains
+        return domains
+
+    def labels(self, key: str) -> Domains:
+        """The nodes' labels under this key, whatever the live host is (node affinity reads these)."""
+        domains = self._by_label.get(key)
+        if domains is None:
+            domains = self._by_label[key] = Domains(key, [labels.get(key) for labels in self._labels])
+        return domains
+
+    def filled(self, key: str) -> Domains:
+        """As `labels`, but a node without the key is in the domain of the empty value."""
+        domains = self._filled.get(key)
+        if domains is None:
+            domains = self._filled[key] = Domains(key, [labels.get(key, "") for labels in self._labels])
+        return domains
+
+    def within_host(self, key: str) -> Domains:
+        """Domains of the key inside each live host: nodes of one host with one value. Only where hosts are known."""
+        domains = self._within_host.get(key)
+        if domains is None:
+            of_key, hosts = self.of(key), self.hosts
+            assert hosts is not None
+            pairs = zip(hosts.code_list, of_key.code_list, strict=True)
+            values = [f"{host}/{code}" if host >= 0 and code >= 0 else None for host, code in pairs]
+            domains = self._within_host[key] = Domains(key, values)
+        return domains

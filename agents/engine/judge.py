@@ -1,0 +1,110 @@
+"""May this running pod, taken out, be on its own node? The same rules as for placement, asked of the pods that run.
+
+In: a model. Out: per running pod, the rules that refuse it and why; on request, the pods it is refused with. Called by
+`check` and by the evaluator agent. Which refusal is a violation, a drift or nothing is left to them: here every rule
+speaks (an untolerated NoSchedule taint is TaintToleration's refusal as well).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from underhost.agents.engine import terms
+from underhost.agents.engine.domains import IndexArray
+from underhost.agents.engine.matching import untolerated_mask
+from underhost.agents.engine.model import Model
+from underhost.agents.engine.nodes import IntArray
+from underhost.agents.engine.plan import Plans
+from underhost.agents.engine.rule import Peers, Refusal
+from underhost.agents.engine.state import State
+
+NOTHING: Mapping[str, Refusal] = {}
+
+
+class Judge:
+    """Judges the running pods of one model. Counters are built on first use and kept."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.state = State(model)
+        self._plans = Plans(self.state)
+
+    def refusals(self, pods: Iterable[int] | None = None) -> list[Mapping[str, Refusal]]:
+        """For each of these running pods (positions in `model.running`; None: all), refusals by rule."""
+        running = self.model.running
+        chosen: IndexArray = np.arange(len(running.keys)) if pods is None else np.array(list(pods), np.intp)
+        found: list[dict[str, Refusal]] = [{} for _ in chosen]
+        for places in _grouped(running.classes[chosen]):
+            self._judge_class(chosen, places, found)
+        return [one or NOTHING for one in found]
+
+    def _judge_class(self, chosen: IndexArray, places: IndexArray, found: list[dict[str, Refusal]]) -> None:
+        """`places` are the positions in `chosen` of pods of one class."""
+        running, requests = self.model.running, self.model.requests
+        plan = self._plans.of(int(running.classes[chosen[places[0]]]))
+        for named in plan.rules:
+            groups = [places]
+            if named.prepared.node_local:
+                groups = [places[group] for group in _grouped(running.requests[chosen[places]])]
+            for group in groups:
+                request = requests[running.requests[chosen[group[0]]]]
+                nodes = running.nodes[chosen[group]]
+                codes = named.prepared.refuse(request, nodes, True)
+                if codes is None:
+                    continue
+                for at in np.flatnonzero(codes).tolist():
+                    refusal = named.prepared.explain(int(codes[at]), request, int(nodes[at]), True)
+                    found[group[at]][named.name] = refusal
+
+    def conflicts(self) -> IntArray:
+        """int64[P]: for every running pod, the pods kept apart from it that share its ESXi host."""
+        running = self.model.running
+        total: IntArray = np.zeros(len(running.keys), np.int64)
+        if self.model.has_hosts:
+            for pods in _grouped(running.classes):
+                counted = self._plans.of(int(running.classes[pods[0]])).conflicts(running.nodes[pods])
+                if counted is not None:
+                    total[pods] = counted
+        return total
+
+    def peers(self, pod: int, rule: str) -> list[Peers]:
+        """The groups of running pods that the rule holds against a pod on its node, the pod itself left out.
+
+        For PodTopologySpread these are the pods counted in the domain; for PhysicalHost `Peers.rule` tells the rule
+        that the separation stems from, and the value is the host's name.
+        """
+        running = self.model.running
+        plan = self._plans.of(int(running.classes[pod]))
+        found = []
+        for named in plan.rules:
+            if named.name == rule:
+                for group in named.prepared.peers(int(running.nodes[pod])):
+                    others = group.pods[group.pods != pod]
+                    if len(others):
+                        found.append(group._replace(pods=others))
+        return found
+
+    def evicted(self) -> IntArray:
+        """The running pods on nodes with a NoExecute taint that no toleration of theirs covers, even for a time."""
+        running = self.model.running
+        found = []
+        for pods in _grouped(running.classes):
+            cls = self.model.classes[int(running.classes[pods[0]])]
+            mask = untolerated_mask(self.state, cls, (terms.NO_EXECUTE,))
+            if mask is not None:
+                found.append(pods[mask[running.nodes[pods]]])
+        evicted: IndexArray = np.sort(np.concatenate(found)) if found else np.zeros(0, np.intp)
+        return evicted
+
+
+def judge(model: Model, pods: Iterable[int] | None = None) -> list[Mapping[str, Refusal]]:
+    """For each running pod (positions in `model.running`; None: all), the rules that refuse it on its own node."""
+    return Judge(model).refusals(pods)
+
+
+def _grouped(values: IndexArray) -> list[IndexArray]:
+    """The positions of equal values, one array per value."""
+    order: IndexArray = np.argsort(values, kind="stable")
+    if not len(order):
+        return []
+    return np.split(order, np.flatnonzero(np.diff(values[order])) + 1)

@@ -1,0 +1,127 @@
+"""What changes while pods are placed: what each node holds, and the counters of the rules.
+
+In: a `Model`. Out: a `State` that starts with the running pods and follows every `add` and `remove`. Called by the
+loop, explain and judge. The model itself is never changed, so that many states can start from one.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from underhost.agents.engine.counters import Counter, Weights
+from underhost.agents.engine.domains import BoolArray, Domains, IndexArray
+from underhost.agents.engine.model import Model
+from underhost.agents.engine.nodes import IntArray
+
+_FEW = 24  # classes up to which a counter is filled class by class rather than in one pass over all pods
+
+
+class State:
+    """The load of the nodes and the counters.
+
+    Attributes:
+        used: int64[R, N], requested resources. nonzero: int64[2, N], cpu and memory in the scores' eyes.
+        pods: int64[N], number of pods.
+        log: the nodes whose load changed, in order: what is derived from the load is replayed from here.
+        memo: what rules derive from the model alone, by a key that starts with the rule's name.
+        nominating: (class, node) of nominated pods that are counted for the moment.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        running, size = model.running, len(model.nodes)
+        self.pods: IntArray = np.bincount(running.nodes, minlength=size).astype(np.int64)
+        self.used: IntArray = np.zeros((len(model.nodes.resources), size), np.int64)
+        self.nonzero: IntArray = np.zeros((2, size), np.int64)
+        self.log: list[int] = []
+        self._counters: dict[object, Counter] = {}
+        self._touched: defaultdict[int, list[Counter]] = defaultdict(list)
+        self._changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self.memo: dict[object, Any] = {}
+        self.nominating: list[tuple[int, int]] = []
+        self._fill()
+
+    def _fill(self) -> None:
+        """The running pods' load."""
+        model, running = self.model, self.model.running
+        if not len(running.keys):
+            return
+        held = np.zeros((len(model.nodes.resources), len(model.requests)), np.int64)
+        nonzero = np.zeros((2, len(model.requests)), np.int64)
+        for request in model.requests:
+            for name, amount in request.held.items():
+                row = model.nodes.row(name)
+                if row >= 0:
+                    held[row, request.id] = amount
+            nonzero[:, request.id] = request.held_nonzero
+        for source, target in ((held, self.used), (nonzero, self.nonzero)):
+            for row in range(len(source)):
+                if source[row].any():
+                    np.add.at(target[row], running.nodes, source[row][running.requests])
+
+    def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
+        """A pod comes to a node; with sign -1 it goes."""
+        model = self.model
+        wanted = model.requests[request]
+        for name, amount in wanted.held.items():
+            row = model.nodes.row(name)
+            if row >= 0:
+                self.used[row, node] += sign * amount
+        cpu, memory = wanted.held_nonzero
+        self.nonzero[0, node] += sign * cpu
+        self.nonzero[1, node] += sign * memory
+        self.pods[node] += sign
+        self.log.append(node)
+        self._changes[cls].append((node, sign))
+        for counter in self._touched[cls]:
+            counter.add(cls, node, sign)
+
+    def counter(
+        self, domains: Domains, weights: Weights, mask: BoolArray | None = None, mask_key: object = None
+    ) -> Counter:
+        """The counter of these classes per domain, shared with whoever asks for the same.
+
+        `mask_key` must tell apart masks that differ.
+        """
+        key = (id(domains), weights, mask_key)
+        found = self._counters.get(key)
+        if found is None:
+            found = self._counters[key] = Counter(domains, weights, mask)
+            self._count_running(found, weights)
+            for cls, _ in weights:
+                self._touched[cls].append(found)
+                for node, sign in self._changes.get(cls, ()):
+                    found.add(cls, node, sign)
+        return found
+
+    def _count_running(self, counter: Counter, weights: Weights) -> None:
+        model = self.model
+        if len(weights) <= _FEW:
+            for cls, weight in weights:
+                pods = model.pods_of(cls)
+                if len(pods):
+                    counter.fill(model.running.nodes[pods], weight)
+            return
+        by_class = np.zeros(len(model.classes), np.int64)
+        ids, values = zip(*weights, strict=True)
+        by_class[list(ids)] = values
+        each = by_class[model.running.classes]
+        chosen: IndexArray = np.flatnonzero(each)
+        counter.fill(model.running.nodes[chosen], each[chosen])
+
+    def running_in(self, counter: Counter, node: int) -> IndexArray:
+        """The running pods that the counter counts in a node's domain, ascending; none where the node lacks the key.
+
+        From the model as compiled: pods added since are not among them.
+        """
+        code = counter.domains.code_list[node]
+        if code < 0:
+            return np.zeros(0, np.intp)
+        pods = [self.model.pods_of(cls) for cls in counter.weight]
+        every: IndexArray = np.concatenate(pods) if pods else np.zeros(0, np.intp)
+        at = self.model.running.nodes[every]
+        inside = counter.domains.codes[at] == code
+        if counter.mask is not None:
+            inside &= counter.mask[at]
+        return np.sort(every[inside])

@@ -1,0 +1,92 @@
+"""NodeAffinity: nodeSelector and required node affinity select nodes; preferred terms score them.
+
+Terms are ORed, expressions and fields inside a term ANDed, an empty term matches nothing. A required term that upstream
+cannot parse (a Gt value that is no integer) matches nothing; a preferred one makes scoring fail.
+"""
+
+import numpy as np
+
+from underhost.agents.engine import terms
+from underhost.agents.engine.classes import PodClass
+from underhost.agents.engine.domains import IndexArray, Where
+from underhost.agents.engine.matching import affinity_mask, term_mask
+from underhost.agents.engine.nodes import IntArray
+from underhost.agents.engine.requests import Request
+from underhost.agents.engine.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal, ScoringError
+from underhost.agents.engine.selectors import IN
+from underhost.agents.engine.state import State
+
+NAME = "NodeAffinity"
+WEIGHT = 2
+REASON_NOT_MATCHED = "node(s) didn't match Pod's node affinity/selector"
+REASON_CONFLICT = "pod affinity terms conflict"
+_NOT_MATCHED, _CONFLICT = 1, 2
+
+
+class _NodeAffinity(Prepared):
+    static = True
+    refusals = (Refusal(UNRESOLVABLE, (REASON_NOT_MATCHED,)), Refusal(UNRESOLVABLE, (REASON_CONFLICT,)))
+
+    def __init__(self, codes: CodeArray | None, whole: bool, weights: IntArray | None, fault: str) -> None:
+        self._codes, self.whole, self._weights, self._fault = codes, whole, weights, fault
+
+    def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
+        return None if self._codes is None else self._codes[nodes]
+
+    def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
+        """100 · the weights of the matching preferred terms / the largest such sum."""
+        if self._fault:
+            raise ScoringError(f'running PreScore plugin "{NAME}": {self._fault}')
+        if self._weights is None:
+            return None
+        weights = self._weights[nodes]
+        most = int(weights.max())
+        return 0 if most == 0 else MAX_SCORE * weights // most
+
+
+def prepare(state: State, cls: PodClass) -> Prepared | None:
+    """None for pods without nodeSelector and node affinity."""
+    if not cls.node_selector and cls.node_terms is None and cls.preferred_node is None:
+        return None
+    key = (NAME, cls.node_key)
+    found: Prepared | None = state.memo.get(key)
+    if found is None:
+        mask = affinity_mask(state, cls)
+        conflict = cls.node_terms is not None and _names_conflict(cls.node_terms)
+        codes: CodeArray | None = None
+        if conflict:
+            codes = np.full(len(state.model.nodes), _CONFLICT, np.int8)
+        elif mask is not None:
+            codes = (~mask).astype(np.int8)
+        found = state.memo[key] = _NodeAffinity(codes, conflict, *_preferred(state, cls))
+    return found
+
+
+def _names_conflict(node_terms: tuple[terms.NodeSelectorTerm, ...]) -> bool:
+    """Every term demands node names, and none can be met."""
+    if not node_terms:
+        return False
+    for term in node_terms:
+        names: set[str] | None = None
+        for field in term.match_fields or ():
+            if field.key == terms.NODE_NAME_FIELD and field.operator == IN:
+                values = set(field.values or ())
+                names = values if names is None else names & values
+        if names is None or names:
+            return False
+    return True
+
+
+def _preferred(state: State, cls: PodClass) -> tuple[IntArray | None, str]:
+    """int64[N], the sum of the matching terms' weights, and what upstream cannot parse."""
+    if cls.preferred_node is None:
+        return None, ""
+    weights = np.zeros(len(state.model.nodes), np.int64)
+    for at, preferred in enumerate(cls.preferred_node):
+        if preferred.weight == 0 or preferred.preference.empty:
+            continue
+        mask = term_mask(state, preferred.preference)
+        if mask is None:
+            return None, f"[{at}].{terms.node_requirements(preferred.preference)}"
+        weights += preferred.weight * mask
+    return weights, ""

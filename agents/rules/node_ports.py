@@ -1,0 +1,62 @@
+"""NodePorts: a host port is taken once per node, protocol and host IP; 0.0.0.0 stands for every IP."""
+
+from collections import defaultdict
+
+import numpy as np
+
+from underhost.agents.engine.classes import PodClass, Port
+from underhost.agents.engine.counters import Counter
+from underhost.agents.engine.domains import Where
+from underhost.agents.engine.requests import Request
+from underhost.agents.engine.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.engine.state import State
+
+NAME = "NodePorts"
+WEIGHT = 0
+REASON_PORTS_TAKEN = "node(s) didn't have free ports for the requested pod ports"
+_ANY_IP = "0.0.0.0"
+
+
+class _NodePorts(Prepared):
+    refusals = (Refusal(UNSCHEDULABLE, (REASON_PORTS_TAKEN,)),)
+
+    def __init__(self, state: State, cls: PodClass, counter: Counter) -> None:
+        self._state, self._cls, self._counter = state, cls.id, counter
+
+    def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
+        if not self._counter.any():
+            return None
+        counts = self._counter.at(nodes)
+        if out:
+            counts = counts - self._counter.share(self._cls, nodes)
+        return (counts > 0).astype(np.int8)
+
+    def peers(self, node: int) -> list[Peers]:
+        return [Peers("", "", self._state.running_in(self._counter, node), NAME)]
+
+
+def prepare(state: State, cls: PodClass) -> Prepared | None:
+    """None for pods without host ports."""
+    if not cls.ports:
+        return None
+    by_port = state.memo.get(NAME)
+    if by_port is None:
+        by_port = state.memo[NAME] = _classes_by_port(state)
+    rivals = {
+        rival
+        for ip, protocol, port in cls.ports
+        for rival, rival_ip in by_port[(protocol, port)]
+        if _ANY_IP in (ip, rival_ip) or ip == rival_ip
+    }
+    weights = tuple((rival, 1) for rival in sorted(rivals))
+    return _NodePorts(state, cls, state.counter(state.model.topology.each_node, weights))
+
+
+def _classes_by_port(state: State) -> "defaultdict[tuple[str, int], list[tuple[int, str]]]":
+    found: defaultdict[tuple[str, int], list[tuple[int, str]]] = defaultdict(list)
+    for cls in state.model.classes:
+        one: Port
+        for one in cls.ports:
+            ip, protocol, port = one
+            found[(protocol, port)].append((cls.id, ip))
+    return found

@@ -1,0 +1,56 @@
+"""NodeResourcesBalancedAllocation: prefers the node on which the pod evens out cpu and memory.
+
+Source: noderesources/balanced_allocation.go of 1.36, which scores the change and no longer the outcome.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from underhost.agents.engine.classes import PodClass
+from underhost.agents.engine.domains import IndexArray, Where
+from underhost.agents.engine.nodes import IntArray
+from underhost.agents.engine.requests import Request
+from underhost.agents.engine.rule import MAX_SCORE, Prepared
+from underhost.agents.engine.state import State
+
+NAME = "NodeResourcesBalancedAllocation"
+WEIGHT = 1
+_HALF = MAX_SCORE // 2
+
+
+class _Balanced(Prepared):
+    node_local = True
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
+        """None for pods that request neither cpu nor memory."""
+        return balance(self._state, request, nodes) if any(request.balanced) else None
+
+
+def balance(state: State, request: Request, nodes: Where) -> IntArray:
+    """int64[k]: 50 + (50 + balance with the pod − balance without it) / 2, each balance in [50, 100]."""
+    change = _balance(state, request.balanced, nodes) - _balance(state, (0, 0), nodes)
+    return _HALF + (_HALF + change) // 2
+
+
+def _balance(state: State, more: tuple[int, int], nodes: Where) -> IntArray:
+    """int64[k]: (1 − |cpu fraction − memory fraction| / 2) · 100, truncated; 100 where a node lacks cpu or memory."""
+    fractions: list[npt.NDArray[np.float64]] = []
+    some = np.ones(len(state.pods), bool)[nodes]
+    for row, amount in enumerate(more):
+        capacity = state.model.nodes.allocatable[row][nodes]
+        some &= capacity > 0
+        fractions.append(np.minimum((state.used[row][nodes] + amount) / np.maximum(capacity, 1), 1.0))
+    deviation = np.where(some, np.abs((fractions[0] - fractions[1]) / 2), 0.0)
+    balanced: IntArray = ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
+    return balanced
+
+
+def prepare(state: State, cls: PodClass) -> Prepared:
+    """Never None; pods without requests are left unscored by `score`."""
+    found: Prepared | None = state.memo.get(NAME)
+    if found is None:
+        found = state.memo[NAME] = _Balanced(state)
+    return found

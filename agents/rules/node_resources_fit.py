@@ -1,0 +1,103 @@
+"""NodeResourcesFit: the node has room for one more pod and for what it requests; the emptier node scores higher.
+
+All missing resources are reasons at once. A request that exceeds the node's allocatable can never fit: unresolvable.
+"""
+
+import numpy as np
+
+from underhost.agents.engine.classes import PodClass
+from underhost.agents.engine.domains import IndexArray, Where
+from underhost.agents.engine.nodes import IntArray
+from underhost.agents.engine.requests import BASE_RESOURCES, Request
+from underhost.agents.engine.rule import (
+    MAX_SCORE,
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    CodeArray,
+    Prepared,
+    Refusal,
+)
+from underhost.agents.engine.state import State
+
+NAME = "NodeResourcesFit"
+WEIGHT = 1
+REASON_TOO_MANY_PODS = "Too many pods"
+REASON_INSUFFICIENT = "Insufficient {}"
+
+
+class _NodeResourcesFit(Prepared):
+    node_local = True
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
+        state = self._state
+        refused = state.pods[nodes] + (0 if out else 1) > state.model.nodes.pods_allowed[nodes]
+        for name, amount in request.fit.items():
+            refused |= amount > self._free(name, request, nodes, out)
+        return refused.astype(np.int8) if refused.any() else None
+
+    def _free(self, name: str, request: Request, nodes: Where, out: bool) -> IntArray:
+        """allocatable − requested by the pods that are there"""
+        row = self._state.model.nodes.row(name)
+        if row < 0:
+            return np.zeros(len(self._state.pods), np.int64)[nodes]
+        free: IntArray = self._state.model.nodes.allocatable[row][nodes] - self._state.used[row][nodes]
+        return free + request.held.get(name, 0) if out else free
+
+    def explain(self, code: int, request: Request, node: int, out: bool = False) -> Refusal:
+        at = np.array([node], np.intp)
+        model_nodes = self._state.model.nodes
+        reasons, unresolvable = [], False
+        if self._state.pods[node] + (0 if out else 1) > model_nodes.pods_allowed[node]:
+            reasons.append(REASON_TOO_MANY_PODS)
+        for name, amount in _in_order(request):
+            if amount > int(self._free(name, request, at, out)[0]):
+                reasons.append(REASON_INSUFFICIENT.format(name))
+                row = model_nodes.row(name)
+                unresolvable |= row < 0 or amount > int(model_nodes.allocatable[row, node])
+        return Refusal(UNRESOLVABLE if unresolvable else UNSCHEDULABLE, tuple(reasons))
+
+    def tally(self, codes: CodeArray, request: Request, nodes: IndexArray) -> dict[str, int]:
+        state = self._state
+        found = {REASON_TOO_MANY_PODS: int((state.pods[nodes] + 1 > state.model.nodes.pods_allowed[nodes]).sum())}
+        for name, amount in _in_order(request):
+            short = amount > self._free(name, request, nodes, False)
+            found[REASON_INSUFFICIENT.format(name)] = int(short.sum())
+        return {reason: count for reason, count in found.items() if count}
+
+    def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
+        return least_allocated(self._state, request, nodes)
+
+
+def _in_order(request: Request) -> list[tuple[str, int]]:
+    """cpu, memory, ephemeral storage, then the others by name (upstream: in the order of a Go map)."""
+    fit = request.fit
+    base = [(name, fit[name]) for name in BASE_RESOURCES if name in fit]
+    return base + sorted((name, amount) for name, amount in fit.items() if name not in BASE_RESOURCES)
+
+
+def least_allocated(state: State, request: Request, nodes: Where) -> IntArray:
+    """int64[k]: (cpu(free·100/allocatable) + memory(…)) / 2, integers throughout.
+
+    A resource without capacity is left out. Requested amounts have defaults for containers that request nothing.
+    """
+    total: IntArray = np.zeros(len(state.pods), np.int64)[nodes]
+    weight: IntArray = np.zeros_like(total)
+    for row, amount in enumerate(request.least):
+        capacity = state.model.nodes.allocatable[row][nodes]
+        free = capacity - state.nonzero[row][nodes] - amount
+        some = capacity > 0
+        total += np.where(some & (free >= 0), free * MAX_SCORE // np.maximum(capacity, 1), 0)
+        weight += some
+    scores: IntArray = total // np.maximum(weight, 1)
+    return scores
+
+
+def prepare(state: State, cls: PodClass) -> Prepared:
+    """Never None: every pod takes room."""
+    found: Prepared | None = state.memo.get(NAME)
+    if found is None:
+        found = state.memo[NAME] = _NodeResourcesFit(state)
+    return found

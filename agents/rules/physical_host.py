@@ -1,0 +1,136 @@
+"""PhysicalHost, ours: a required separation that holds by label is undone where both pods end up on one ESXi host.
+
+A separation is a required anti-affinity (own, or of the pod that is there) or a DoNotSchedule spread, of any key but
+the host keys: those are judged by the live host itself, in the rules they belong to. Two pods conflict when their nodes are
+on one known host and have different values of the key. Nodes with fewer conflicting pods are preferred before any
+score; with `physical_host="required"` a conflict refuses. Without hosts the rule has nothing to do.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from underhost.agents.engine.classes import PodClass
+from underhost.agents.engine.domains import Domains, Where
+from underhost.agents.engine.nodes import IntArray
+from underhost.agents.engine.requests import Request
+from underhost.agents.engine.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.engine.state import State
+
+NAME = "PhysicalHost"
+WEIGHT = 0
+REASON_SHARED_HOST = "node(s) were on a physical host that runs a pod to be kept apart"
+REQUIRED = "required"
+_ANTI_AFFINITY, _SPREAD = "InterPodAffinity", "PodTopologySpread"
+
+
+class _Group(NamedTuple):
+    """Classes kept apart from this one by the same keys."""
+
+    keys: tuple[str, ...]
+    classes: tuple[int, ...]
+
+
+class _PhysicalHost(Prepared):
+    refusals = (Refusal(UNSCHEDULABLE, (REASON_SHARED_HOST,)),)
+
+    def __init__(self, state: State, hosts: Domains, separations: dict[tuple[str, str], set[int]]) -> None:
+        self._state, self._hosts, self._separations = state, hosts, separations
+        keys_of: defaultdict[int, set[str]] = defaultdict(set)
+        for (_, key), classes in separations.items():
+            for cls in classes:
+                keys_of[cls].add(key)
+        grouped: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        for cls, keys in sorted(keys_of.items()):
+            grouped[tuple(sorted(keys))].append(cls)
+        self._groups = [_Group(keys, tuple(classes)) for keys, classes in grouped.items()]
+
+    def conflicts(self, nodes: Where, out: bool = False) -> IntArray:
+        """A pod never conflicts with itself, so `out` makes no difference."""
+        total: IntArray = np.zeros(len(self._state.pods), np.int64)[nodes]
+        for group in self._groups:
+            total += self._by_key(group, nodes) if len(group.keys) == 1 else self._by_keys(group, nodes)
+        return total
+
+    def _by_key(self, group: _Group, nodes: Where) -> IntArray:
+        """Pods on the node's host whose node has the key, without those in the node's own domain of it."""
+        key = group.keys[0]
+        topology, weights = self._state.model.topology, tuple((cls, 1) for cls in group.classes)
+        present = topology.of(key).present
+        on_host = self._state.counter(self._hosts, weights, present, (NAME, key))
+        inside = self._state.counter(topology.within_host(key), weights)
+        return (on_host.at(nodes) - inside.at(nodes)) * present[nodes]
+
+    def _by_keys(self, group: _Group, nodes: Where) -> IntArray:
+        """Each pod once, though several keys keep it apart."""
+        topology = self._state.model.topology
+        counter = self._state.counter(topology.each_node, tuple((cls, 1) for cls in group.classes))
+        there = np.flatnonzero(counter.values())
+        hosts = self._hosts.codes[nodes][:, None]
+        shared = (hosts == self._hosts.codes[there]) & (hosts >= 0)
+        apart = np.zeros_like(shared)
+        for key in group.keys:
+            codes = topology.of(key).codes
+            here = codes[nodes][:, None]
+            apart |= (here != codes[there]) & (here >= 0) & (codes[there] >= 0)
+        conflicts: IntArray = (shared & apart) @ counter.values()[there]
+        return conflicts
+
+    def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
+        if self._state.model.options.physical_host != REQUIRED:
+            return None
+        return (self.conflicts(nodes) > 0).astype(np.int8)
+
+    def peers(self, node: int) -> list[Peers]:
+        """For each rule and key, the running pods on the node's host and in other domains of the key."""
+        model, found = self._state.model, []
+        host = self._hosts.code_list[node]
+        for (rule, key), classes in sorted(self._separations.items()):
+            codes = model.topology.of(key).codes
+            if host < 0 or codes[node] < 0:
+                continue
+            pods = np.sort(np.concatenate([model.pods_of(cls) for cls in sorted(classes)]))
+            at = model.running.nodes[pods]
+            chosen = (self._hosts.codes[at] == host) & (codes[at] >= 0) & (codes[at] != codes[node])
+            if chosen.any():
+                found.append(Peers(key, self._hosts.values[host], pods[chosen], rule))
+        return found
+
+
+def prepare(state: State, cls: PodClass) -> Prepared | None:
+    """None where no host is known, or nothing keeps these pods apart from any other."""
+    hosts = state.model.topology.hosts
+    if hosts is None:
+        return None
+    separations = _separations(state, cls)
+    return _PhysicalHost(state, hosts, separations) if separations else None
+
+
+def _separations(state: State, cls: PodClass) -> dict[tuple[str, str], set[int]]:
+    """The classes kept apart from this one, by (rule, key), in either direction."""
+    owners: dict[int, list[tuple[str, str, int]]] | None = state.memo.get(NAME)
+    if owners is None:
+        owners = state.memo[NAME] = _owners(state)
+    topology = state.model.topology
+    found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for rule, terms in ((_ANTI_AFFINITY, cls.required_anti), (_SPREAD, cls.hard)):
+        for term in terms:
+            if term.selector is not None and term.selector.classes and not topology.is_host_key(term.key):
+                found[(rule, term.key)].update(term.selector.classes)
+    for selector in cls.selectors:
+        for rule, key, owner in owners.get(selector.id, ()):
+            found[(rule, key)].add(owner)
+    return dict(found)
+
+
+def _owners(state: State) -> dict[int, list[tuple[str, str, int]]]:
+    """(rule, key, class) of every required separation, by selector."""
+    topology = state.model.topology
+    found: dict[int, list[tuple[str, str, int]]] = {}
+    for cls in state.model.classes:
+        for rule, terms in ((_ANTI_AFFINITY, cls.required_anti), (_SPREAD, cls.hard)):
+            for term in terms:
+                if term.selector is not None and not topology.is_host_key(term.key):
+                    found.setdefault(term.selector.id, []).append((rule, term.key, cls.id))
+    return found

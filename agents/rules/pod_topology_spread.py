@@ -1,0 +1,212 @@
+"""PodTopologySpread: matching pods are spread over the domains of a key, strictly (refuses) or loosely (scores).
+
+Only pods of the same namespace that are not being deleted count. Nodes that lack any of the pod's keys, or that its
+inclusion policies leave out, count for nothing. Pods without constraints get the scheduler's own, from Services and
+owners.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from underhost.agents.engine import golog
+from underhost.agents.engine.classes import HOSTNAME_KEY, Constraint, PodClass
+from underhost.agents.engine.counters import Counter, Weights
+from underhost.agents.engine.domains import BoolArray, Domains, IndexArray, Where
+from underhost.agents.engine.matching import affinity_mask, untolerated_mask
+from underhost.agents.engine.nodes import IntArray
+from underhost.agents.engine.requests import Request
+from underhost.agents.engine.rule import (
+    MAX_SCORE,
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    CodeArray,
+    Peers,
+    Prepared,
+    Refusal,
+)
+from underhost.agents.engine.state import State
+
+NAME = "PodTopologySpread"
+WEIGHT = 2
+REASON_NOT_SPREAD = "node(s) didn't match pod topology spread constraints"
+REASON_MISSING_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
+_MISSING, _NOT_SPREAD = 1, 2
+
+
+class _Hard(NamedTuple):
+    constraint: Constraint
+    domains: Domains
+    counter: Counter | None
+    eligible: IndexArray  # the domains with a node that counts
+    mask: BoolArray | None
+
+
+class _Soft(NamedTuple):
+    constraint: Constraint
+    domains: Domains
+    counter: Counter | None
+    present: BoolArray
+    per_node: bool
+
+
+class _PodTopologySpread(Prepared):
+    refusals = (Refusal(UNRESOLVABLE, (REASON_MISSING_LABEL,)), Refusal(UNSCHEDULABLE, (REASON_NOT_SPREAD,)))
+
+    def __init__(self, state: State, cls: PodClass) -> None:
+        self._state, self._cls = state, cls
+        self._hard = [_hard(state, cls, one) for one in cls.hard]
+        self._soft = [_soft(state, cls, one) for one in cls.soft]
+        required = [] if cls.system_default else [one.present for one in self._soft]
+        everywhere = np.logical_and.reduce(required) if required else None
+        self._ignored: BoolArray | None = None if everywhere is None or everywhere.all() else ~everywhere
+
+    def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
+        """matching pods in the domain + 1 if the pod matches itself − the least of all domains ≤ maxSkew"""
+        if not self._hard:
+            return None
+        codes: CodeArray | None = None
+        for hard in self._hard:
+            one = self._judge(hard, nodes, out)
+            if one is not None:
+                codes = one if codes is None else np.where(codes == 0, one, codes).astype(np.int8)
+        return codes
+
+    def _judge(self, hard: _Hard, nodes: Where, out: bool) -> CodeArray | None:
+        constraint, domains = hard.constraint, hard.domains
+        counts: IntArray = np.zeros(domains.size, np.int64) if hard.counter is None else hard.counter.values()
+        if self._state.nominating:
+            counts = self._with_nominated(hard, counts)
+        enough = len(hard.eligible) >= constraint.min_domains
+        least: IntArray | int = int(counts[hard.eligible].min()) if enough and len(hard.eligible) else 0
+        here: IntArray = counts[domains.codes[nodes]]
+        if out and hard.counter is not None and self._cls.live:
+            share = hard.counter.share(self._cls.id, nodes)
+            here = here - share
+            if enough:
+                least = np.where(share > 0, np.minimum(least, here), least)
+        codes: CodeArray = (here + int(constraint.self_match) - least > constraint.max_skew).astype(np.int8)
+        codes *= _NOT_SPREAD
+        if domains.missing:
+            codes[domains.codes[nodes] < 0] = _MISSING
+        return codes if codes.any() else None
+
+    def _with_nominated(self, hard: _Hard, counts: IntArray) -> IntArray:
+        """Upstream adds nominated pods without its two exceptions: deleted pods, and the selector that is empty."""
+        counts = counts.copy()
+        classes, constraint = self._state.model.classes, hard.constraint
+        for cls, node in self._state.nominating:
+            other = classes[cls]
+            code = hard.domains.code_list[node]
+            if other.namespace != self._cls.namespace or code < 0 or (hard.mask is not None and not hard.mask[node]):
+                continue
+            if constraint.selector is None:
+                counts[code] += constraint.self_match
+            elif not other.live and cls in constraint.selector.classes:
+                counts[code] += 1
+        return counts
+
+    def peers(self, node: int) -> list[Peers]:
+        found = []
+        for hard in self._hard:
+            code = hard.domains.code_list[node]
+            if code >= 0 and hard.counter is not None:
+                pods = self._state.running_in(hard.counter, node)
+                found.append(Peers(hard.constraint.key, hard.domains.values[code], pods, NAME))
+        return found
+
+    def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
+        """Σ matching pods · ln(domains + 2) + maxSkew − 1, rounded; then 100 · (max + min − it) / max."""
+        if not self._soft:
+            return None
+        ignored = None if self._ignored is None else self._ignored[nodes]
+        if ignored is not None and not ignored.any():
+            ignored = None
+        raw = np.zeros(len(nodes), np.float64)
+        for soft in self._soft:
+            raw = raw + self._raw(soft, nodes, ignored)
+        whole = np.floor(raw)
+        scores: IntArray = (whole + (raw - whole >= 0.5)).astype(np.int64)  # half away from zero, as math.Round
+        counted = scores if ignored is None else scores[~ignored]
+        if not len(counted):
+            return 0
+        most, least = int(counted.max()), int(counted.min())
+        scores = MAX_SCORE * (most + least - scores) // most if most else np.full(len(nodes), MAX_SCORE, np.int64)
+        if ignored is not None:
+            scores[ignored] = 0
+        return scores
+
+    def _raw(
+        self, soft: _Soft, nodes: IndexArray, ignored: BoolArray | None
+    ) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        codes = soft.domains.codes[nodes]
+        if soft.per_node:
+            size = len(nodes) if ignored is None else len(nodes) - int(ignored.sum())
+        else:
+            met = np.zeros(soft.domains.size, bool)
+            met[codes if ignored is None else codes[~ignored]] = True
+            size = int(met.sum())
+        counts: IntArray | int = 0 if soft.counter is None else soft.counter.values()[codes]
+        weighed = counts * golog.log(size + 2.0) + float(soft.constraint.max_skew - 1)
+        return np.where(soft.present[nodes], weighed, 0.0)
+
+
+def _mask(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -> tuple[BoolArray | None, object]:
+    """The nodes that count for a constraint, None for all; and what tells masks apart."""
+    key = (
+        NAME,
+        keys,
+        cls.node_key if one.honor_affinity and (cls.node_selector or cls.node_terms is not None) else None,
+        cls.tolerations_key if one.honor_taints else None,
+    )
+    if key not in state.memo:
+        mask = np.ones(len(state.model.nodes), bool)
+        for name in keys:
+            mask &= state.model.topology.of(name).present
+        if one.honor_affinity and (allowed := affinity_mask(state, cls)) is not None:
+            mask &= allowed
+        if one.honor_taints and (untolerated := untolerated_mask(state, cls)) is not None:
+            mask &= ~untolerated
+        state.memo[key] = None if mask.all() else mask
+    mask_or_none: BoolArray | None = state.memo[key]
+    return mask_or_none, None if mask_or_none is None else key
+
+
+def _weights(state: State, one: Constraint) -> Weights:
+    """Pods that are being deleted do not count."""
+    selected = one.selector.classes if one.selector is not None else ()
+    return tuple((cls, 1) for cls in selected if state.model.classes[cls].live)
+
+
+def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
+    mask, mask_key = _mask(state, cls, tuple(sorted({other.key for other in cls.hard})), one)
+    domains = state.model.topology.of(one.key)
+    codes = domains.codes if mask is None else domains.codes[mask]
+    eligible: IndexArray = np.unique(codes[codes >= 0])
+    counter = None
+    if one.selector is not None:
+        counter = state.counter(domains, _weights(state, one), mask, mask_key)
+    return _Hard(one, domains, counter, eligible, mask)
+
+
+def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
+    topology = state.model.topology
+    present = topology.of(one.key).present
+    if one.key == HOSTNAME_KEY:  # counted on the node itself, and over all nodes
+        counter = None if one.selector is None else state.counter(topology.each_node, _weights(state, one))
+        return _Soft(one, topology.each_node, counter, present, True)
+    if cls.system_default:  # a node without the key is in a domain with the empty value
+        keys: tuple[str, ...] = ()
+        domains = topology.filled(one.key)
+    else:
+        keys = tuple(sorted({other.key for other in cls.soft}))
+        domains = topology.of(one.key)
+    counter = None
+    if one.selector is not None:
+        counter = state.counter(domains, _weights(state, one), *_mask(state, cls, keys, one))
+    return _Soft(one, domains, counter, present, False)
+
+
+def prepare(state: State, cls: PodClass) -> Prepared | None:
+    """None for pods without constraints, own or the scheduler's."""
+    return _PodTopologySpread(state, cls) if cls.hard or cls.soft else None

@@ -1,0 +1,22 @@
+"""SchedulingGates: a pod with gates is not tried at all.
+
+The gate is judged before the pod enters the queue, not per node: explain judges a gated pod as if it had no gates.
+"""
+
+from underhost.agents.engine.classes import PodClass
+from underhost.agents.engine.rule import Prepared
+from underhost.agents.engine.state import State
+
+NAME = "SchedulingGates"
+WEIGHT = 0
+REASON_GATED = "waiting for scheduling gates: [{}]"
+
+
+def reason(gates: tuple[str, ...]) -> str:
+    """Why a pod with these gates waits."""
+    return REASON_GATED.format(" ".join(gates))
+
+
+def prepare(state: State, cls: PodClass) -> Prepared | None:
+    """Always None: no node is refused."""
+    return None

@@ -1,0 +1,60 @@
+"""TaintToleration: every NoSchedule and NoExecute taint of the node must be tolerated; PreferNoSchedule only scores."""
+
+import numpy as np
+
+from underhost.agents.engine import terms
+from underhost.agents.engine.classes import PodClass
+from underhost.agents.engine.domains import IndexArray, Where
+from underhost.agents.engine.matching import untolerated_mask
+from underhost.agents.engine.nodes import IntArray
+from underhost.agents.engine.requests import Request
+from underhost.agents.engine.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal
+from underhost.agents.engine.state import State
+
+NAME = "TaintToleration"
+WEIGHT = 3
+REASON_UNTOLERATED = "node(s) had untolerated taint(s)"
+
+
+class _TaintToleration(Prepared):
+    static = True
+    refusals = (Refusal(UNRESOLVABLE, (REASON_UNTOLERATED,)),)
+
+    def __init__(self, codes: CodeArray | None, preferred: IntArray | None) -> None:
+        self._codes, self._preferred = codes, preferred
+
+    def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
+        return None if self._codes is None else self._codes[nodes]
+
+    def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
+        """100 − 100 · untolerated / most untolerated."""
+        if self._preferred is None:
+            return MAX_SCORE
+        counts = self._preferred[nodes]
+        most = int(counts.max())
+        return MAX_SCORE if most == 0 else MAX_SCORE - MAX_SCORE * counts // most
+
+
+def prepare(state: State, cls: PodClass) -> Prepared:
+    """Never None: the rule scores every pod, with 100 where no taint is against it."""
+    key = (NAME, cls.tolerations_key)
+    found: Prepared | None = state.memo.get(key)
+    if found is None:
+        mask = untolerated_mask(state, cls)
+        found = _TaintToleration(None if mask is None else mask.astype(np.int8), _preferred(state, cls))
+        state.memo[key] = found
+    return found
+
+
+def _preferred(state: State, cls: PodClass) -> IntArray | None:
+    """int64[N], untolerated PreferNoSchedule taints; None where there are none at all."""
+    nodes = state.model.nodes
+    counts = [
+        sum(
+            taint.effect == terms.PREFER_NO_SCHEDULE
+            and not terms.tolerates(cls.tolerations, taint.key, taint.value or "", taint.effect)
+            for taint in taints
+        )
+        for taints in nodes.taints
+    ]
+    return np.array(counts, np.int64)[nodes.taint_list] if any(counts) else None
