@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from underhost.agents import roles as role
 from underhost.agents.decisions import Engine, Evaluation, Memory
 from underhost.agents.engine.snapshot import Options
 from underhost.agents.evaluator import PolarsEngine
@@ -47,8 +46,17 @@ def options_of(settings: Settings) -> Options:
 class Memories:
     """Makes evaluations for the sites of one pipeline."""
 
-    def __init__(self, settings: Settings, roles: Collection[str], tables: Tables, engine: Engine | None) -> None:
-        self._settings, self._roles, self._tables = settings, frozenset(roles), tables
+    def __init__(
+        self,
+        settings: Settings,
+        tables: Tables,
+        engine: Engine | None,
+        *,
+        evaluates: bool,
+        kinds: Collection[str],
+    ) -> None:
+        """`evaluates`: findings and placements are decided here; `kinds` of commands have a sink here."""
+        self._settings, self._tables, self._evaluates, self._kinds = settings, tables, evaluates, frozenset(kinds)
         self._options = options_of(settings)
         self._engine = engine or PolarsEngine()
 
@@ -56,27 +64,26 @@ class Memories:
         """An evaluation that remembers what was published for the site before."""
         now = time.monotonic()
         outcomes = list(self._rows(topics.OUTCOMES, site, Outcome))
-        evaluates = role.EVALUATOR in self._roles
         placements = Placements(site, self._rows(topics.PLACEMENTS, site, Placement), lambda row: order_id(row, site))
         for outcome in outcomes:
             placements.observe(outcome, now)
         memory = Memory(
             topology=Topology(site, self._rows(topics.NODE_HOSTS, site, NodeHost)),
             orders=Orders(site, self._rows(topics.ACTIONS, site, Action), outcomes, now),
-            findings=Findings(site, self._rows(topics.VIOLATIONS, site, FindingEvent)) if evaluates else None,
-            placements=placements if evaluates else None,
+            findings=Findings(site, self._rows(topics.VIOLATIONS, site, FindingEvent)) if self._evaluates else None,
+            placements=placements if self._evaluates else None,
             deciders=self._deciders(site),
         )
         return Evaluation(self._engine, self._options, memory, time.monotonic)
 
     def _deciders(self, site: str) -> list[Decider]:
-        # A worker of another site can carry out nothing here: it orders nothing, either.
+        # Nothing is ordered that nobody here can carry out; another site's commands are its own workers'.
         deciders: list[Decider] = []
-        if site == self._settings.site and role.LABELLER in self._roles:
+        if site == self._settings.site and "label" in self._kinds:
             from underhost.agents.sinks.labels import LabelDecider
 
             deciders.append(LabelDecider(self._settings.host_label))
-        if site == self._settings.site and role.DRS in self._roles:
+        if site == self._settings.site and "drs-rule" in self._kinds:
             from underhost.agents.sinks.drs import DrsDecider
 
             deciders.append(DrsDecider(site, self._options))

@@ -1,22 +1,27 @@
 """The outside world of one site, as the settings name it: sources to watch, writers for the sinks.
 
-In: settings and roles. Out: `Outside`, connected where a writer needs it. Called by `worker.py`; tests and demo make
-their own. Imports of clients wait until a setting asks for them.
+In: settings and roles. Out: `Outside`, connected where a writer needs it, and the sinks over its writers. Called by
+`worker.py` and `pipeline.py`; tests and the demo make their own. Clients are imported once a setting asks for them.
 """
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from underhost.agents import roles as role
 from underhost.agents.ports import DrsWriter, KubernetesWriter, Sink
 from underhost.agents.supervise import SourceFactory
+from underhost.schemas.errors import InputError
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.settings import Settings
+
+if TYPE_CHECKING:
+    from underhost.streams.simulated.site import SimulatedSite
 
 
 @dataclass
 class Outside:
-    """What the worker has of the outside. A missing writer means that its sink cannot run here.
+    """What the worker has of the outside. A missing writer means that its decider and sink do not run here.
 
     `closing` are awaited, last first, when the worker ends.
     """
@@ -34,8 +39,12 @@ class Outside:
 
 async def connect(settings: Settings, roles: Collection[str]) -> Outside:
     """What the settings name. Raises InputError, and BackendError where a backend does not answer or refuses."""
-    outside = Outside(_sources(settings))
-    live = not settings.kubernetes.files
+    simulated = _simulated(settings)
+    outside = Outside(_sources(settings, simulated))
+    if simulated is not None:
+        outside.kubernetes = simulated.kubernetes if settings.kubernetes.simulated else None
+        outside.drs = simulated.vsphere if settings.vsphere.simulated else None
+    live = not (settings.kubernetes.files or settings.kubernetes.simulated)
     if live and {role.LABELLER, role.BINDER} & set(roles):
         from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
         from underhost.streams.kubernetes.client import connect as connect_kubernetes
@@ -44,34 +53,52 @@ async def connect(settings: Settings, roles: Collection[str]) -> Outside:
         outside.closing.append(client.close)
         outside.kubernetes = KubernetesApiWriter(client)
     if settings.vsphere.url and role.DRS in roles:
-        from underhost.agents.sinks.drs import own_prefix
         from underhost.agents.sinks.drs_writer import VSphereDrsWriter
 
-        writer = VSphereDrsWriter(settings.vsphere, own_prefix(settings.site))
+        writer = VSphereDrsWriter(settings.vsphere, settings.site)
         outside.closing.append(writer.close)
         outside.drs = writer
     return outside
 
 
-def _sources(settings: Settings) -> SourceFactory:
+def _simulated(settings: Settings) -> "SimulatedSite | None":
+    names = {settings.kubernetes.simulated, settings.vsphere.simulated} - {None}
+    if len(names) > 1:
+        raise InputError("kubernetes.simulated and vsphere.simulated name two sites: they must be the same")
+    if not names:
+        return None
+    from underhost.streams.simulated.site import SimulatedSite
+
+    return SimulatedSite(next(name for name in names if name))
+
+
+def _sources(settings: Settings, simulated: "SimulatedSite | None") -> SourceFactory:
     def make(site: str, publisher: Publisher, reader: TopicReader) -> list[Source]:
-        return [*_kubernetes(settings, site, publisher, reader), *_vsphere(settings, site, publisher, reader)]
+        kubernetes, vsphere = settings.kubernetes, settings.vsphere
+        sources: list[Source] = []
+        if simulated is not None:
+            wanted = {"kubernetes"} if kubernetes.simulated else set()
+            wanted |= {"vsphere"} if vsphere.simulated else set()
+            sources += [source for source in simulated.sources(site, publisher, reader) if source.name in wanted]
+        if kubernetes.files:
+            from underhost.streams.files_source import dump_source
+
+            sources.append(dump_source(site, kubernetes.files, publisher, reader))
+        elif not kubernetes.simulated:
+            from underhost.streams.kubernetes.watcher import KubernetesSource
+
+            sources.append(KubernetesSource(site, kubernetes, publisher, reader))
+        if vsphere.inventory is not None:
+            from underhost.streams.files_source import inventory_source
+
+            sources.append(inventory_source(site, vsphere.inventory, publisher, reader))
+        elif vsphere.url:
+            from underhost.streams.vsphere.watcher import VSphereSource
+
+            sources.append(VSphereSource(site, vsphere, publisher, reader))
+        return sources
 
     return make
-
-
-def _kubernetes(settings: Settings, site: str, publisher: Publisher, reader: TopicReader) -> list[Source]:
-    from underhost.streams.kubernetes.watcher import KubernetesSource
-
-    return [KubernetesSource(site, settings.kubernetes, publisher, reader)]
-
-
-def _vsphere(settings: Settings, site: str, publisher: Publisher, reader: TopicReader) -> list[Source]:
-    if settings.vsphere.url is None:
-        return []
-    from underhost.streams.vsphere.watcher import VSphereSource
-
-    return [VSphereSource(site, settings.vsphere, publisher, reader)]
 
 
 def sinks_of(settings: Settings, roles: Collection[str], outside: Outside, refresh: Callable[[], None]) -> list[Sink]:
@@ -91,5 +118,5 @@ def sinks_of(settings: Settings, roles: Collection[str], outside: Outside, refre
     if role.DRS in roles and outside.drs is not None:
         from underhost.agents.sinks.drs import DrsSink
 
-        sinks.append(DrsSink(settings.site, outside.drs, settings.sinks.drs_rules, refresh))
+        sinks.append(DrsSink(outside.drs, settings.site, enabled=settings.sinks.drs_rules, refresh=refresh))
     return sinks

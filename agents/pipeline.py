@@ -24,7 +24,7 @@ from underhost.agents.publishing import AgentPublisher
 from underhost.agents.sinks.bindings import action_of
 from underhost.agents.site_state import SiteState
 from underhost.agents.sites import Sites
-from underhost.agents.supervise import SourceFactory, Watchers
+from underhost.agents.supervise import Watchers
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import OUTCOMES
@@ -57,6 +57,7 @@ class Pipeline:
         self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._recovered = False
         self.app = build_app(settings, app_id=role.app_id(roles, settings.site))
+        self.app.agent_failed = self._fail
         self.app.producer_only = not role.consumes(roles)
         plain = FaustPublisher(self.app)
         self._publisher = AgentPublisher(plain, metrics, on_event)
@@ -67,19 +68,24 @@ class Pipeline:
         self.sites = self._make_sites()
         self.watchers = self._make_watchers(outside, plain)
         self._tables = tables.attach(
-            self.app, self.sites, self._publisher.dead_letter, derived=role.derived_topics(roles)
+            self.app,
+            self.sites,
+            self._publisher.dead_letter,
+            derived=role.derived_topics(roles),
         )
         self._tables.watchers[OUTCOMES.short] = [self._answered]
+        self._sinks = self._attach_sinks(outside)
+        evaluates = role.EVALUATOR in self._roles
+        memories = Memories(settings, self._tables, engine, evaluates=evaluates, kinds=self._sinks.sinks)
         self._cycles = Cycles(
             self.sites,
-            Memories(settings, self._roles, self._tables, engine).begin,
+            memories.begin,
             self._publisher,
             self._pool,
             has_vsphere=self._has_vsphere,
             published=self._decided,
             failed=self._fail,
         )
-        self._sinks = self._attach_sinks(outside)
         recovery.attach(self.app, self.sites, self._tables, on_suspended=self._suspend, on_resumed=self._resume)
 
     def _make_sites(self) -> Sites:
@@ -92,10 +98,9 @@ class Pipeline:
         )
 
     def _make_watchers(self, outside: Outside, publisher: Publisher) -> Watchers:
-        def own(site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
+        def make(site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
             return [source for source in outside.sources(site, publisher, reader) if source.name in self._roles]
 
-        make: SourceFactory = own
         return Watchers(
             self._settings.site,
             make,

@@ -130,10 +130,11 @@ def attach(
 ) -> None:
     """An agent on `actions`; where `action_of` is given, the orders in `placements` are carried out, too."""
     if set(runner.sinks) - {"bind"}:
-        app.agent(declare(app, ACTIONS), name="sinks-actions")(_agent(runner, dead_letter, ACTIONS, _as_it_is))
+        agent = app.agent(declare(app, ACTIONS), name="sinks-actions")
+        agent(_agent(runner, dead_letter, ACTIONS, _as_it_is))
     if action_of is not None:
-        agent = _agent(runner, dead_letter, PLACEMENTS, action_of)
-        app.agent(declare(app, PLACEMENTS), name="sinks-placements")(agent)
+        agent = app.agent(declare(app, PLACEMENTS), name="sinks-placements")
+        agent(_agent(runner, dead_letter, PLACEMENTS, action_of))
 
 
 def _as_it_is(record: Any) -> Action | None:

@@ -99,7 +99,13 @@ class Tables:
         return record
 
 
-def attach(app: faust.App, sites: Sites, dead_letter: DeadLetter, derived: Sequence[Topic] = ()) -> Tables:
+def attach(
+    app: faust.App,
+    sites: Sites,
+    dead_letter: DeadLetter,
+    *,
+    derived: Sequence[Topic] = (),
+) -> Tables:
     """An agent and a table for each state topic that the sites read, and for each of the `derived` topics."""
     tables = Tables(app, sites)
     for topic in (*sites.read, *derived):

@@ -28,6 +28,8 @@ STOP_WITHIN = 8.0
 """Seconds for a clean stop; what has not ended by then is left to the next start, which reads it again."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a pipeline that has run is started again after a fault of Kafka; doubled at each one."""
+LOOK = 0.1
+"""Seconds between two looks whether all is ready."""
 
 OnEvent = Callable[[Outgoing], None]
 
@@ -71,7 +73,9 @@ async def run_worker(
                 current[:] = [Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event)]
                 return current[0]
 
+            log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
             await _keep_running(new, stopping)
+            log.info("site %s: ended", settings.site)
         finally:
             if server is not None:
                 await server.close()
@@ -95,15 +99,24 @@ async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event) ->
         pause = min(LONGEST_PAUSE, pause * 2)
 
 
+async def _say_ready(pipeline: Pipeline) -> None:
+    """One line when all is ready for the first time; what it waits for is in the log of the cycle and at /readyz."""
+    while True:
+        await asyncio.sleep(LOOK)
+        if not pipeline.unready():
+            return log.info("ready")
+
+
 async def _run_one(pipeline: Pipeline, stopping: asyncio.Event) -> BaseException | None:
     """One pipeline from its start to its end; what it failed of, None where it was told to stop."""
     ended = asyncio.ensure_future(stopping.wait())
+    saying = asyncio.ensure_future(_say_ready(pipeline))
     running = asyncio.ensure_future(pipeline.run())
     try:
         await asyncio.wait([ended, running], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        ended.cancel()
-        running.cancel()
+        for task in (ended, saying, running):
+            task.cancel()
         [result] = await asyncio.gather(running, return_exceptions=True)
         await _within(STOP_WITHIN, pipeline.close())
     if stopping.is_set() or isinstance(result, asyncio.CancelledError):

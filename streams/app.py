@@ -5,6 +5,7 @@ web are not Faust's here. Topics are raw bytes on both sides; records are decode
 record is a value to report and never an agent that crashes again and again.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import faust
@@ -18,10 +19,21 @@ COMMIT_INTERVAL = 1.0
 
 
 class UnderhostApp(faust.App):  # type: ignore[misc]
-    """Faust's app without its surprises: it makes no folders, and never configures logging or signals by itself."""
+    """Faust's app without its surprises: it makes no folders, and an agent that raises is not started again unseen.
+
+    Attributes:
+        agent_failed: called with what an agent raised, which is always a bug: our agents answer for bad records.
+    """
+
+    agent_failed: Callable[[BaseException], None] | None = None
 
     def _create_directories(self) -> None:
         """Nothing is kept in files: tables live in memory and in their changelog topics."""
+
+    async def _on_agent_error(self, agent: Any, exc: BaseException) -> None:
+        if self.agent_failed is not None:
+            self.agent_failed(exc)
+        await super()._on_agent_error(agent, exc)
 
 
 def broker_url(kafka: KafkaSettings) -> str:
@@ -33,7 +45,7 @@ def broker_url(kafka: KafkaSettings) -> str:
     return embedded_url(kafka.embedded)
 
 
-def build_app(settings: Settings, *, app_id: str) -> faust.App:
+def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
     """The app, not started. `app_id` names the consumer group and prefixes the changelog topics."""
     kafka = settings.kafka
     return UnderhostApp(

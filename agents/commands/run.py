@@ -1,0 +1,113 @@
+"""`underhost run`: the pipeline, until SIGTERM or Ctrl-C.
+
+In: a configuration file, environment and flags. Out: a running worker; nothing is printed, what happens is logged. Exit
+codes: 0 after a signal, 2 for a bad configuration, 3 where a backend is unreachable or refuses before it has answered
+once.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+
+if TYPE_CHECKING:
+    from underhost.streams.settings import Settings
+
+SINKS = {"labels": "labels", "bindings": "bindings", "drs-rules": "drs_rules"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def run(
+        config: ConfigOption = None,
+        bootstrap_servers: ServersOption = None,
+        embedded: EmbeddedOption = None,
+        site: Annotated[str | None, typer.Option(help="The site's name.")] = None,
+        kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the cluster.")] = None,
+        context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+        files: Annotated[
+            list[Path] | None, typer.Option("-f", "--filename", metavar="FILE", help="Dump, in the cluster's place.")
+        ] = None,
+        vsphere_url: Annotated[str | None, typer.Option(metavar="URL", help="vCenter: https://HOST/sdk.")] = None,
+        vsphere_username: Annotated[str | None, typer.Option(metavar="NAME", help="vCenter user.")] = None,
+        vsphere_password_file: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Holds the password; read again when it changes.")
+        ] = None,
+        vsphere_ca_file: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Certificates that vCenter's is checked against.")
+        ] = None,
+        vsphere_insecure: Annotated[
+            bool | None, typer.Option("--vsphere-insecure", help="Do not check vCenter's certificate.")
+        ] = None,
+        inventory: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Inventory file, in the vCenter's place.")
+        ] = None,
+        agents: Annotated[
+            str | None,
+            typer.Option(metavar="A,B", help="Only these: kubernetes,vsphere,evaluator,labeller,binder,drs,web."),
+        ] = None,
+        enable: Annotated[
+            str | None, typer.Option(metavar="A,B", help="Sinks that may write: labels,bindings,drs-rules.")
+        ] = None,
+        web: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="HTTP listener (127.0.0.1:8080).")] = None,
+        verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Log more; twice for all.")] = 0,
+    ) -> None:
+        """Run the pipeline: watch, evaluate, act (dry run unless a sink is enabled by name)."""
+        groups: dict[str, dict[str, Any]] = {
+            "kubernetes": {"kubeconfig": kubeconfig, "context": context, "files": files or None},
+            "vsphere": {
+                "url": vsphere_url,
+                "username": vsphere_username,
+                "password_file": vsphere_password_file,
+                "ca_file": vsphere_ca_file,
+                "insecure": vsphere_insecure,
+                "inventory": inventory,
+            },
+            "sinks": {name: True for name in enabled(enable)},
+            "web": {"listen": web},
+        }
+        given: dict[str, Any] = {name: _given(group) for name, group in groups.items() if _given(group)}
+        if site is not None:
+            given["site"] = site
+        _run(settings_of(config, bootstrap_servers, embedded, **given), agents, verbose)
+
+
+def enabled(names: str | None) -> list[str]:
+    """The settings' names of the sinks that `--enable` lists. Raises InputError for an unknown one."""
+    from underhost.schemas.errors import InputError
+
+    listed = [name.strip() for name in (names or "").split(",") if name.strip()]
+    unknown = [name for name in listed if name not in SINKS]
+    if unknown:
+        raise InputError(*(f"--enable: no sink {name!r}; there is: {', '.join(SINKS)}" for name in unknown))
+    return [SINKS[name] for name in listed]
+
+
+def _given(group: dict[str, Any]) -> dict[str, Any]:
+    """Without the flags that were not given; paths as text, as a file would have them."""
+    return {
+        name: [str(item) for item in value]
+        if isinstance(value, list)
+        else str(value)
+        if isinstance(value, Path)
+        else value
+        for name, value in group.items()
+        if value is not None
+    }
+
+
+def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
+    import asyncio
+
+    from underhost.agents import logs
+    from underhost.agents.roles import parse_roles
+    from underhost.agents.worker import run_worker
+
+    names = [name.strip() for name in agents.split(",") if name.strip()] if agents is not None else None
+    roles = parse_roles(names)
+    logs.configure(verbosity)
+    asyncio.run(run_worker(settings, roles=roles))
