@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import typer
 
-from underhost.agents.commands import config, dead_letters, demo, topics, violations
+from underhost.agents.commands import config, dead_letters, demo, run, topics, violations
 
 COMMANDS: tuple[Callable[[typer.Typer], None], ...] = (
+    run.register,
     demo.register,
     violations.register,
     topics.register,
