@@ -1,0 +1,58 @@
+"""What is wrong with the running pods of a site: every finding, the budgets' figures and a summary.
+
+In: a snapshot and options. Out: a `Report`. Called by `underhost check` and by the evaluator agent, which makes events
+of the findings; `label-stale` is the agent's own, as it needs time. One compiled model serves every part.
+"""
+
+from collections import Counter
+
+from underhost.agents.engine import findings as f
+from underhost.agents.engine.budgets import budget_findings, cover
+from underhost.agents.engine.colocated import colocated_findings
+from underhost.agents.engine.drs_cover import desired_rules
+from underhost.agents.engine.judge import Judge
+from underhost.agents.engine.model import Model, compile
+from underhost.agents.engine.node_findings import node_drift, unknown_hosts, unknown_nodes
+from underhost.agents.engine.physical import physical_findings
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.violations import violation_findings
+from underhost.schemas.documents import Report
+
+
+def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> Report:
+    """The report of a snapshot; `model` is the compiled snapshot, where the caller has it.
+
+    Raises BadObjectError for an object that the API server would not have let in.
+    """
+    model = compile(snapshot, options) if model is None else model
+    budgets = cover(snapshot)
+    violations = violation_findings(snapshot, Judge(model))
+    physical = physical_findings(snapshot, model)
+    found = [
+        *violations,
+        *physical,
+        *budget_findings(snapshot, budgets),
+        *unknown_nodes(snapshot, model),
+        *colocated_findings(snapshot, model, [*violations, *physical]),
+        *node_drift(snapshot, model),
+        *unknown_hosts(snapshot),
+    ]
+    if model.has_hosts:
+        found += desired_rules(snapshot, options, model)[1]
+    found = f.in_order(found)
+    return Report(
+        findings=found,
+        budgets={name: covered.figures for name, covered in budgets.items()},
+        summary=_summary(snapshot, model, Counter(finding.severity for finding in found)),
+    )
+
+
+def _summary(snapshot: Snapshot, model: Model, counts: "Counter[str]") -> dict[str, int]:
+    """Pods that have not finished, nodes, hosts, and findings by severity."""
+    hosts = {joined.host for joined in snapshot.node_hosts.values() if joined.host}
+    return {
+        "pods": len(model.running.keys) + len(model.pending) + len(model.unbound),
+        "nodes": len(snapshot.nodes),
+        "hosts": len(snapshot.hosts) or len(hosts),
+        **{severity: counts[severity] for severity in f.SEVERITIES},
+    }
