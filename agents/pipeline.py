@@ -67,16 +67,16 @@ class Pipeline:
 
         self.sites = self._make_sites()
         self.watchers = self._make_watchers(outside, plain)
-        self._tables = tables.attach(
+        self.tables = tables.attach(
             self.app,
             self.sites,
             self._publisher.dead_letter,
             derived=role.derived_topics(roles),
         )
-        self._tables.watchers[OUTCOMES.short] = [self._answered]
+        self.tables.watchers[OUTCOMES.short] = [self._answered]
         self._sinks = self._attach_sinks(outside)
         evaluates = role.EVALUATOR in self._roles
-        memories = Memories(settings, self._tables, engine, evaluates=evaluates, kinds=self._sinks.sinks)
+        memories = Memories(settings, self.tables, engine, evaluates=evaluates, kinds=self._sinks.sinks)
         self._cycles = Cycles(
             self.sites,
             memories.begin,
@@ -86,7 +86,7 @@ class Pipeline:
             published=self._decided,
             failed=self._fail,
         )
-        recovery.attach(self.app, self.sites, self._tables, on_suspended=self._suspend, on_resumed=self._resume)
+        recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
 
     def _make_sites(self) -> Sites:
         return Sites(
@@ -189,7 +189,7 @@ class Pipeline:
             self._cycles.observe(site, record)
 
     def _is_answered(self, key: str, action: Action) -> bool:
-        row = self._tables.row(OUTCOMES, key)
+        row = self.tables.row(OUTCOMES, key)
         return (
             row is not None and (last := msgspec.json.decode(row, type=Outcome)).id == action.id and last.result in DONE
         )
