@@ -1,0 +1,40 @@
+"""Objects of files in, a Snapshot out: what the offline commands judge.
+
+Called by `check`, `explain`, `schedule`, `lint` and what-if. It joins nodes to hosts and, where asked, lets manifests
+become their pods; reading the files is the streams' business (`streams/files.py`).
+"""
+
+from underhost.agents.engine.join import join
+from underhost.agents.engine.manifests import Expansion, expand
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.schemas.vsphere import Inventory
+from underhost.streams.files import Objects
+
+
+def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = True) -> tuple[Snapshot, list[str]]:
+    """The picture that the files give, and notes (one line each) about what was done to the input.
+
+    `manifests`: pods are completed as the API server would, and the pods that Deployments and the like still lack are
+    added, pending; a check of what runs leaves both out. Raises BadObjectError for a manifest that the API refuses;
+    `objects.within(error)` names its file.
+    """
+    made = Expansion(dict(objects.pods), dict(objects.workloads))
+    if manifests:
+        made = expand(objects.pods, objects.nodes, objects.workloads, objects.others)
+    inventory = objects.inventory or Inventory()
+    snapshot = Snapshot(
+        site=site,
+        nodes=objects.nodes,
+        pods=made.pods,
+        namespaces=objects.namespaces,
+        services=objects.services,
+        workloads=made.workloads,
+        budgets=objects.budgets,
+        vms={vm.ref: vm for vm in inventory.vms},
+        hosts={host.ref: host for host in inventory.hosts},
+        clusters={cluster.name: cluster for cluster in inventory.clusters},
+        rules={(cluster.name, rule.name): rule for cluster in inventory.clusters for rule in cluster.rules},
+        node_hosts=join(objects.nodes.values(), inventory.vms, inventory.hosts),
+        vsphere=objects.inventory is not None,
+    )
+    return snapshot, [*objects.notes, *made.notes]
