@@ -229,7 +229,7 @@ def remove(db: sqlite3.Connection, number: int, gone: Sequence[int]) -> None:
 
 def shrink(db: sqlite3.Connection, pages: int = 1000) -> None:
     """Give some of the free pages back to the file system."""
-    db.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+    db.executescript(f"PRAGMA incremental_vacuum({pages})")  # execute() would stop after the first page
 
 
 def pack(headers: Headers) -> bytes | None:
