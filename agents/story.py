@@ -73,7 +73,7 @@ def move_and_mend(vm: str, host: str) -> list[Step]:
         ),
         Step("the operator", lambda picture: _operator_moves(vm, host), (vm, host)),
         Step("a finding", lambda picture: finding_opened(picture, vm, host), tone="bad"),
-        Step(f"DRS to move {vm} away from {host}", lambda picture: drs_moved(picture, vm, host)),
+        Step(f"DRS's move of {vm} away from {host}", lambda picture: drs_moved(picture, vm, host)),
         Step("the end of the finding", lambda picture: finding_resolved(picture, vm, host), tone="good"),
     ]
 
@@ -143,10 +143,12 @@ def finding_opened(picture: Picture, vm: str, host: str) -> Told | None:
 
 
 def drs_moved(picture: Picture, vm: str, host: str) -> Told | None:
-    """The moved node was on the host and has left it again."""
+    """One of the nodes of the finding has left the host again: which one, DRS chooses."""
+    event = _finding(picture, vm)
+    nodes = {_node(picture, pod) for pod in _pods(event)} if event is not None else set()
     for journey in picture.journeys:
-        if journey.node == vm and journey.origin == host:
-            return [f"DRS keeps the rule: it moves {vm} from {host} to {journey.destination}."]
+        if journey.node in nodes and journey.origin == host:
+            return [f"DRS keeps the rule: it moves {journey.node} from {host} to {journey.destination}."]
     return None
 
 

@@ -110,14 +110,13 @@ class _Demonstration:
 
     async def run(self, *, once: bool) -> str | None:
         """Until told to stop, or the end of the story. What was missed, in one line; None where nothing was."""
+        self._teller.say([f"A simulated site: {self._site.scenario.title}."])
         from underhost.agents.outside import Outside
         from underhost.agents.picture import Picture
         from underhost.agents.story import Story, move_and_mend
         from underhost.agents.worker import run_worker
         from underhost.streams.admin import ensure_topics
 
-        title = self._site.scenario.title
-        self._teller.say([f"A simulated site: {title}."])
         picture = Picture(SITE, begin=int(time.time() * 1000))
         story = Story(move_and_mend(*self._site.scenario.operator_move), picture)
         stop = asyncio.Event()
@@ -168,7 +167,7 @@ class _Demonstration:
         while (step := story.next) is not None:
             left = self._since + self._patience - time.monotonic()
             if left <= 0:
-                return f"{step.waits_for} did not come within {self._patience:.0f} s"
+                return f"{step.waits_for} did not come within {self._patience:g} s"
             await asyncio.sleep(left)
         while True:
             await asyncio.sleep(STATUS_SECONDS)

@@ -12,6 +12,8 @@ from underhost.schemas.errors import InputError
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.simulated.cluster import SimulatedKubernetes
 from underhost.streams.simulated.controllers import Controllers
+from underhost.streams.simulated.drs import Drs
+from underhost.streams.simulated.failures import Failures
 from underhost.streams.simulated.scenarios import SCENARIOS
 from underhost.streams.simulated.sources import SimulatedSource
 from underhost.streams.simulated.timeline import Clock, LogicalClock, Timeline, WallClock
@@ -35,6 +37,7 @@ class SimulatedSite:
         kubernetes: the API server; a KubernetesWriter.
         vsphere: the vCenter; a DrsWriter.
         controllers: owners, scheduler, kubelets.
+        drs: keeps the rules, empties hosts. failures: hosts that die.
 
     Raises InputError for an unknown scenario.
     """
@@ -55,14 +58,14 @@ class SimulatedSite:
         self.timeline = Timeline(clock or WallClock())
         self.kubernetes = SimulatedKubernetes(self.timeline, source)
         self.controllers = Controllers(self.kubernetes, self.timeline, source)
-        self.vsphere = SimulatedVSphere(
-            self.timeline, self.scenario.vsphere_cluster, vmotion=vmotion, drs_interval=drs_interval
-        )
+        self.vsphere = SimulatedVSphere(self.timeline, self.scenario.vsphere_cluster, vmotion=vmotion)
+        self.drs = Drs(self.timeline, self.vsphere, interval=drs_interval)
+        self.failures = Failures(self.timeline, self.kubernetes, self.vsphere)
         with self.timeline.at(self.timeline.now() - AGE_OF_THE_CLUSTER):
             self.scenario.system(self.kubernetes, self.controllers, self.vsphere, source)
         self.timeline.run_due()
         self.scenario.workload(self.kubernetes, self.controllers)
-        self.vsphere.start()
+        self.drs.start()
         self.timeline.run_due()
 
     def sources(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
@@ -81,6 +84,22 @@ class SimulatedSite:
     def move_vm(self, vm: str, host: str) -> None:
         """vMotion to an explicit host, by names: DRS rules are not asked. Raises Gone or Refused."""
         self.vsphere.move_vm(vm, host)
+
+    def fail_host(self, host: str) -> None:
+        """A host dies: HA restarts its VMs elsewhere, their nodes are lost until they have booted. Raises Gone."""
+        self.failures.fail_host(host)
+
+    def restore_host(self, host: str) -> None:
+        """A dead host is back. Raises Gone."""
+        self.failures.restore_host(host)
+
+    def enter_maintenance(self, host: str) -> None:
+        """DRS empties a host as the rules allow. Raises Gone or Refused."""
+        self.drs.enter_maintenance(host)
+
+    def exit_maintenance(self, host: str) -> None:
+        """The host takes VMs again. Raises Gone."""
+        self.vsphere.set_host_state(host, "connected")
 
     def drain(self, node: str) -> None:
         """Cordon a node and evict its pods as the budgets allow. Raises Gone."""

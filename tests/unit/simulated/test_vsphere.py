@@ -35,6 +35,18 @@ async def test_an_explicit_move_ignores_the_rules_and_drs_mends_it_at_its_next_r
     ]
 
 
+async def test_drs_waits_for_a_migration_that_is_under_way() -> None:
+    site = a_site(vmotion=3.0, drs_interval=5.0)
+    await site.vsphere.add_rule("iberia", apart("underhost-a", *DATABASE_NODES))
+    site.advance(4)
+    site.move_vm("kni-worker6", "esx-1")  # arrives at 7 s, after the first run of DRS
+    site.advance(20)
+    assert site.vsphere.moves == [
+        ("kni-worker6", "esx-3", "esx-1", "operator"),
+        ("kni-worker6", "esx-1", "esx-3", "DRS"),
+    ]
+
+
 @pytest.mark.parametrize(
     "rule",
     [

@@ -1,0 +1,114 @@
+"""The simulated DRS: at each run it mends what breaks a VM-VM rule, and it empties hosts for maintenance.
+
+In: the simulated vCenter's hosts, VMs and enabled rules. Out: vMotions. A violated rule is mended only at the next run,
+and a VM that is moving already is left alone. Load balancing is left out: what moves, moves for a rule.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from underhost.schemas.errors import Refused
+from underhost.schemas.vsphere import DrsRule, Host, Vm
+from underhost.streams.simulated.store import Change
+from underhost.streams.simulated.timeline import Timeline
+from underhost.streams.simulated.vsphere import AFFINITY, ANTI_AFFINITY, SimulatedVSphere
+
+
+class Drs:
+    """DRS of the one cluster.
+
+    Args:
+        interval: seconds between two runs.
+    """
+
+    def __init__(self, timeline: Timeline, vsphere: SimulatedVSphere, *, interval: float = 5.0) -> None:
+        self._timeline, self._vsphere, self._interval = timeline, vsphere, interval
+        self._leaving: set[str] = set()
+        vsphere.store.listen(self._on_change)
+
+    def start(self) -> None:
+        """Begin the runs."""
+        self._timeline.after(self._interval, self._run)
+
+    def enter_maintenance(self, host: str) -> None:
+        """DRS moves every VM away as the rules allow; once the last is gone the host is in maintenance mode.
+
+        A VM that no other host can take without breaking a rule stays, and the host waits for it, as in reality.
+        Raises Gone or Refused (not connected).
+        """
+        target = self._vsphere.host(host)
+        if target.state != "connected":
+            raise Refused(f"host {target.name} is not connected or in maintenance mode")
+        self._leaving.add(target.id)
+        self._evacuate(target.id)
+
+    def _on_change(self, change: Change) -> None:
+        """A VM that has left a host may have been the last one."""
+        if change.key.kind == "vm":
+            for host in sorted(self._leaving):
+                self._close_if_empty(host)
+
+    def _run(self) -> None:
+        """Mend the violated rules, oldest first, then sleep until the next run."""
+        self._timeline.after(self._interval, self._run)
+        for host in sorted(self._leaving):
+            if self._vsphere.host(host).state == "connected":
+                self._evacuate(host)
+            else:
+                self._leaving.discard(host)
+        for rule in self._vsphere.all_rules():
+            if rule.enabled and rule.type == ANTI_AFFINITY:
+                self._separate(rule)
+            elif rule.enabled and rule.type == AFFINITY:
+                self._gather(rule)
+
+    def _separate(self, rule: DrsRule) -> None:
+        for first, second in combinations(sorted(rule.vms), 2):
+            vms = self._vsphere.vms()
+            if {first, second} & self._vsphere.in_motion.keys() or not {first, second} <= vms.keys():
+                continue  # DRS waits for the end of a migration that is under way
+            if vms[first].host == vms[second].host:
+                # The first stays: moving one is enough. If it has nowhere to go, the other may have.
+                for vm in (vms[second], vms[first]):
+                    if self._move_without_conflict(vm, self._vsphere.hosts().values()):
+                        break
+
+    def _gather(self, rule: DrsRule) -> None:
+        vms = [vm for ref, vm in self._vsphere.vms().items() if ref in rule.vms]
+        places = sorted({self._vsphere.whereabouts(vm) for vm in vms})
+        for vm in vms[1:] if len(places) > 1 else ():
+            if self._vsphere.whereabouts(vm) != self._vsphere.whereabouts(vms[0]):
+                self._move_without_conflict(vm, [self._vsphere.host(self._vsphere.whereabouts(vms[0]))])
+
+    def _move_without_conflict(self, vm: Vm, targets: Iterable[Host]) -> bool:
+        """Move to the host with the fewest VMs among those where no rule is broken; False when there is none."""
+        load = self._vsphere.load()
+        usable = self._vsphere.usable().keys() - self._leaving
+        enemies = {self._vsphere.whereabouts(other) for other in self._kept_apart_from(vm)}
+        possible = sorted(
+            (load[host.id], host.name, host.id)
+            for host in targets
+            if host.id in usable and host.id not in enemies and host.id != self._vsphere.whereabouts(vm)
+        )
+        if not possible or vm.id in self._vsphere.in_motion:
+            return False
+        self._vsphere.move(vm, self._vsphere.host(possible[0][2]), "DRS")
+        return True
+
+    def _evacuate(self, host: str) -> None:
+        """Move away what the rules allow to be moved."""
+        for vm in self._vsphere.vms().values():
+            if self._vsphere.whereabouts(vm) == host:
+                self._move_without_conflict(vm, self._vsphere.hosts().values())
+        self._close_if_empty(host)
+
+    def _close_if_empty(self, host: str) -> None:
+        if not any(vm.host == host for vm in self._vsphere.vms().values()):
+            self._leaving.discard(host)  # first: what follows is a change, too
+            self._vsphere.set_host_state(host, "maintenance")
+
+    def _kept_apart_from(self, vm: Vm) -> Iterator[Vm]:
+        vms = self._vsphere.vms()
+        for rule in self._vsphere.all_rules():
+            if rule.enabled and rule.type == ANTI_AFFINITY and vm.id in rule.vms:
+                yield from (vms[ref] for ref in rule.vms if ref != vm.id and ref in vms)

@@ -1,0 +1,90 @@
+"""`underhost demo` as a person starts it: a process of its own, on the embedded log, over the simulated site."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("underhost")
+DATABASE = r"customapp/virt-launcher-mssql2016\w{5}-\w{5}"
+TIME = r" *\d+\.\ds  "
+
+STORY = [
+    TIME + r"A simulated site: seven Kubernetes nodes on four ESXi hosts, .*",
+    TIME + r"Learned where 7 nodes run, by their providerID:",
+    r" +esx-1: kni-worker, kni-worker2",
+    r" +esx-2: kni-worker3, kni-worker4",
+    r" +esx-3: kni-worker5, kni-worker6",
+    r" +esx-4: kni-control-plane",
+    TIME + r"Wrote the ESXi host on 7 Node objects, .*",
+    TIME + r"Bound 9 pods that waited for a node:",
+    r" +customapp/varnish-cache-54489f9fc9-5pbr2 to kni-worker\d? on esx-\d",
+    r" +customapp/virt-launcher-mssql2016z2qnw-t924b to kni-worker[246] on esx-\d",
+    TIME + r"Wrote \d DRS rules? into vCenter, so that it keeps these VMs on different hosts:",
+    r" +kni-worker2, kni-worker4, kni-worker6 \(underhost-demo-.*\)",
+    TIME + r"An operator moves kni-worker6 to esx-1, .*",
+    TIME + rf"A finding opens \((physical|violation)\): {DATABASE} on kni-worker[26] and {DATABASE} on kni-worker[26] "
+    r"share esx-1\.",
+    TIME + r"DRS keeps the rule: it moves kni-worker6 from esx-1 to esx-[34]\.",
+    TIME + rf"The finding is resolved: {DATABASE} and {DATABASE} do not share esx-1 any more\.",
+]
+"""Every sentence of the story, in order; between them there may be others."""
+
+
+def assert_told(lines: list[str], story: list[str]) -> None:
+    """Each pattern matches a whole line after the line of the pattern before it."""
+    rest: Iterator[str] = iter(lines)
+    for pattern in story:
+        assert any(re.fullmatch(pattern, line) for line in rest), f"not told, or not in order: {pattern}\n" + "\n".join(
+            lines
+        )
+
+
+def test_the_story_is_told_in_order_and_ends_with_success() -> None:
+    done = subprocess.run([PROGRAM, "demo", "--once"], capture_output=True, text=True, timeout=240, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_told(done.stdout.splitlines(), STORY)
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_without_once_it_goes_on_until_it_is_told_to_stop(number: signal.Signals, tmp_path: Path) -> None:
+    command = [PROGRAM, "demo", "--embedded", tmp_path / "demo.db"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if "goes on until Ctrl-C" in line:
+                break
+        process.send_signal(number)
+        lines += process.stdout.read().splitlines()
+        errors = process.stderr.read()
+    assert (process.returncode, errors) == (0, "")
+    assert_told(lines, STORY)
+
+
+def test_a_second_run_on_the_same_log_tells_its_own_story(tmp_path: Path) -> None:
+    command = [PROGRAM, "demo", "--once", "--embedded", tmp_path / "demo.db"]
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert_told(done.stdout.splitlines(), STORY)
+
+
+def test_a_step_that_does_not_come_in_time_is_named() -> None:
+    command = [PROGRAM, "demo", "--once", "--step-timeout", "0.001"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: the mapping of nodes to ESXi hosts did not come within 0.001 s\n",
+    )
+
+
+def test_an_unknown_site_is_bad_usage() -> None:
+    done = subprocess.run([PROGRAM, "demo", "nowhere"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (2, "error: no simulated site 'nowhere'; there is: kubevirt\n")
