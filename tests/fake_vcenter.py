@@ -180,7 +180,7 @@ class FakeTopics:
 
     async def until(self, count: int) -> list[Outgoing]:
         """The log, once it holds this many records."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.log) < count:
                 self._arrived.clear()
                 await self._arrived.wait()

@@ -29,8 +29,9 @@ LOGIN_TIMEOUT = 13.0
 """Seconds for a whole login, name look-up included: a command says within 15 s that a vCenter does not answer."""
 LOGIN_STEP_TIMEOUT = 5.0
 """Seconds for one read or write on the socket while logging in."""
-CALL_TIMEOUT = 40.0
-"""Seconds of silence on the socket after which a call is given up; longer than any wait that we ask for."""
+CALL_TIMEOUT = 15.0
+"""Seconds of silence on the socket after which a call is given up. A vCenter that is so far behind with its updates is
+listed anew, which is quicker than to wait for them."""
 LOGOUT_TIMEOUT = 2.0
 """Seconds that a stop spends on freeing the session; an unreachable server forgets it by itself."""
 

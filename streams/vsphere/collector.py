@@ -29,8 +29,8 @@ from underhost.streams.vsphere.changes import (
 from underhost.streams.vsphere.client import LOGOUT_TIMEOUT, Session, SessionLost, connect
 from underhost.streams.vsphere.rules import rule_of
 
-WAIT_SECONDS = 15
-"""How long the server holds a wait without changes; each answer proves that session and server are alive."""
+WAIT_SECONDS = 4
+"""How long the server holds a wait without changes: each answer proves that session and server are alive."""
 
 PATHS: Mapping[str, tuple[str, ...]] = {
     VM: (

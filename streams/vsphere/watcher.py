@@ -26,8 +26,8 @@ from underhost.streams.watch import Backoff, Pace, publish_for_ever
 
 log = structlog.get_logger("underhost.vsphere")
 
-STEADY = 120.0
-"""Seconds of undisturbed work after which the next fault is treated as a first one."""
+STEADY = 2.5
+"""A session that still answered so many seconds after its list was a good one: after its end we log in at once."""
 REFUSED_PAUSE = 50.0
 """Seconds after a refused login: vCenter locks an account after five wrong passwords within three minutes, and a new
 password in the file should be found within a minute."""
@@ -67,6 +67,7 @@ class VSphereSource:
         self._asked = asyncio.Event()
         self._accepted = False
         self._listed = False
+        self._since: float | None = None
         self._held: dict[str, dict[str, bytes]] | None = None
         self._recent: dict[str, tuple[int, int]] = {}
 
@@ -83,7 +84,7 @@ class VSphereSource:
         """See `Source.run`. Raises InputError (password or CA file) or a BackendError before the first list."""
         backoff = Backoff(self._pace)
         while True:
-            started = self._clock()
+            self._since = None
             try:
                 await self._one_session()
             except UnderhostError as error:
@@ -91,11 +92,15 @@ class VSphereSource:
                     if isinstance(error, Gone):
                         raise Unreachable(str(error)) from error
                     raise
-                if self._clock() - started > STEADY:
+                if self._answered_after_list() >= STEADY:
                     backoff.reset()
                 delay = REFUSED_PAUSE if isinstance(error, Refused) else backoff.next()
                 log.warning("session ended", site=self.site, reason=str(error), delay=round(delay, 1))
                 await self._pace.sleep(delay)
+
+    def _answered_after_list(self) -> float:
+        """For how many seconds the last session went on to answer after its list."""
+        return self.contact - self._since if self._since is not None and self.contact is not None else 0.0
 
     async def _one_session(self) -> None:
         """From login to the end of the session, which is always an exception."""
@@ -122,6 +127,7 @@ class VSphereSource:
                 records.pop(listed_key(self.site, self.name), None)
         await self._reconcile(picture, with_markers=True)
         self._listed = True
+        self._since = self._clock()
         counts = {topic.short: len(self._held[topic.name]) for topic in TOPICS_IN_ORDER}
         log.info("listed", site=self.site, shrunk=bool(self.shrunk), **counts)
         return version

@@ -1,0 +1,529 @@
+"""The vSphere side against vcsim: logins, the inventory as it changes, rules. The unit tests show what vcsim cannot.
+
+A second login, `admin`, does to the simulator what people and DRS do to a vCenter.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+import structlog.testing
+from fake_vcenter import FakeTopics
+from pydantic import SecretStr
+from pyVim.connect import Disconnect, SmartConnect
+from pyVmomi import SoapAdapter, vim, vmodl
+from vcsim_process import PASSWORD, USERNAME, Vcsim, start_vcsim
+
+from underhost.agents.engine.drs_cover import rule_name
+from underhost.agents.sinks.drs import DrsSink
+from underhost.agents.sinks.drs_writer import VSphereDrsWriter
+from underhost.agents.sinks.orders import order
+from underhost.schemas.errors import BackendError, Conflict, Gone, InputError, Refused, Unreachable
+from underhost.schemas.kubernetes import decode
+from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
+from underhost.schemas.vsphere import DrsRule, Host, Vm
+from underhost.streams.settings import VSphereSettings
+from underhost.streams.vsphere.client import connect
+from underhost.streams.vsphere.collector import open_collector
+from underhost.streams.vsphere.watcher import VSphereSource
+
+pytestmark = pytest.mark.real
+CLUSTER = "DC0_C0"
+OURS = rule_name("s", "shop.db")
+
+
+@pytest.fixture
+def vcsim(parts: Path) -> Iterator[Vcsim]:
+    """Seven hosts with seven VMs, for one test."""
+    simulator = start_vcsim(parts)
+    yield simulator
+    simulator.stop()
+
+
+@pytest.fixture
+def settings(vcsim: Vcsim, tmp_path: Path) -> VSphereSettings:
+    """A login with the right password and the server's certificate as CA."""
+    return trusting(vcsim, tmp_path)
+
+
+@pytest.fixture
+def admin(vcsim: Vcsim) -> Iterator["Admin"]:
+    with administrator(vcsim.port) as one:
+        yield one
+
+
+def trusting(vcsim: Vcsim, folder: Path, **changes: Any) -> VSphereSettings:
+    (folder / "password").write_text(PASSWORD + "\n")
+    (folder / "ca.pem").write_text(vcsim.certificate)
+    given = {"url": vcsim.url, "username": USERNAME, "password_file": folder / "password", "ca_file": folder / "ca.pem"}
+    return VSphereSettings(**{**given, "poll_interval": 3600, **changes})
+
+
+class Admin:
+    """What people and DRS do, by plain pyVmomi."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+    def all(self, kind: Any) -> dict[str, Any]:
+        view = self.content.viewManager.CreateContainerView(self.content.rootFolder, [kind], True)
+        return {item._GetMoId(): item for item in view.view}
+
+    def host_of(self, vm: Any) -> Any:
+        """By its own path: pyVmomi cannot read all of vcsim's `runtime`."""
+        pc = vmodl.query.PropertyCollector
+        spec = pc.FilterSpec(
+            objectSet=[pc.ObjectSpec(obj=vm)], propSet=[pc.PropertySpec(type=type(vm), pathSet=["runtime.host"])]
+        )
+        return self.content.propertyCollector.RetrieveContents([spec])[0].propSet[0].val
+
+    @property
+    def cluster(self) -> Any:
+        return next(iter(self.all(vim.ClusterComputeResource).values()))
+
+    def relocate(self, vm: Any, host: Any) -> Any:
+        return vm.RelocateVM_Task(vim.vm.RelocateSpec(host=host))
+
+    def reconfigure(self, *rules: Any) -> None:
+        wait_for(self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=list(rules)), True))
+
+    def add_rule(self, info: Any) -> None:
+        self.reconfigure(vim.cluster.RuleSpec(operation="add", info=info))
+
+    def rules_as_sent(self) -> dict[str, bytes]:
+        """Each rule's bytes, as the server's serialiser writes them."""
+        return {rule.name: SoapAdapter.Serialize(rule) for rule in self.cluster.configurationEx.rule}
+
+    def sessions_of(self, agent: str) -> list[str]:
+        return [session.key for session in self.content.sessionManager.sessionList if agent in session.userAgent]
+
+
+@contextmanager
+def administrator(port: int) -> Iterator[Admin]:
+    si = SmartConnect(host="127.0.0.1", port=port, user=USERNAME, pwd=PASSWORD, disableSslCertValidation=True)
+    try:
+        yield Admin(si.RetrieveContent())
+    finally:
+        Disconnect(si)
+
+
+def wait_for(task: Any) -> None:
+    """Until the task is done (pyVim's own does not know the names of vcsim's tasks)."""
+    while task.info.state in ("queued", "running"):
+        pass  # each look is a request
+    if task.info.state != "success":
+        raise task.info.error
+
+
+@asynccontextmanager
+async def running(source: VSphereSource) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(source.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+# ---------------------------------------------------------------------------------------------------------- logging in
+async def test_a_login_with_the_right_password_and_a_trusted_certificate_works(settings: VSphereSettings) -> None:
+    session = await connect(settings)
+    assert session.content.about.apiType == "VirtualCenter"
+    await session.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "reason"),
+    [
+        pytest.param({"ca_file": None}, Refused, "certificate not trusted: self-signed certificate", id="untrusted"),
+        pytest.param(
+            {"password_file": None, "password": SecretStr("canary-wrong")},
+            Refused,
+            "wrong user name or password",
+            id="wrong password",
+        ),
+        pytest.param({"password_file": None}, InputError, "passwordFile: not set", id="no password"),
+        pytest.param({"password_file": Path("/nowhere/p")}, InputError, "No such file", id="missing password file"),
+        pytest.param({"ca_file": Path("/nowhere/ca")}, InputError, "No such file", id="missing CA file"),
+        pytest.param({"username": None}, InputError, "vsphere.username: not set", id="no user name"),
+    ],
+)
+async def test_a_login_that_must_fail_says_why_in_one_line_within_15_seconds(
+    settings: VSphereSettings, changes: dict[str, Any], error: type[Exception], reason: str
+) -> None:
+    begun = monotonic()
+    with pytest.raises(error) as caught:
+        await connect(settings.model_copy(update=changes))
+    assert monotonic() - begun < 15
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    chain: BaseException | None = caught.value
+    while chain is not None:
+        assert "canary" not in str(chain) + repr(chain)
+        chain = chain.__cause__
+
+
+async def test_a_certificate_for_another_host_name_is_refused(vcsim: Vcsim, settings: VSphereSettings) -> None:
+    by_name = settings.model_copy(update={"url": f"https://localhost:{vcsim.port}/sdk"})
+    with pytest.raises(Refused, match="certificate not trusted: Hostname mismatch"):
+        await connect(by_name)
+
+
+async def test_a_ca_file_without_a_certificate_is_a_fault_of_the_configuration(
+    settings: VSphereSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.pem").write_text("not a certificate\n")
+    with pytest.raises(InputError, match=r"empty\.pem: no PEM certificate in it"):
+        await connect(settings.model_copy(update={"ca_file": tmp_path / "empty.pem"}))
+
+
+async def test_the_check_is_skipped_only_where_a_person_says_so(settings: VSphereSettings) -> None:
+    session = await connect(settings.model_copy(update={"ca_file": None, "insecure": True}))
+    await session.close()
+
+
+async def test_a_rotated_password_is_read_at_the_next_login(settings: VSphereSettings, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("old\n")
+    with pytest.raises(Refused):
+        await connect(settings)
+    (tmp_path / "password").write_text(PASSWORD)
+    await (await connect(settings)).close()
+
+
+@contextmanager
+def a_server(answer: bytes | None) -> Iterator[int]:
+    """A plain HTTP server that answers everything so, or (None) a listener that never says a word; its port."""
+    if answer is None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            yield listener.getsockname()[1]
+        return
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "error"),
+    [
+        pytest.param("https", b"hello", Refused, id="no TLS"),
+        pytest.param("http", b"<html>hello</html>", Refused, id="another web server"),
+        pytest.param("http", b"hello", Refused, id="no XML"),
+        pytest.param("https", None, Unreachable, id="silent"),
+    ],
+)
+async def test_something_that_is_no_vcenter_is_said_within_15_seconds(
+    scheme: str, answer: bytes | None, error: type[BackendError]
+) -> None:
+    begun = monotonic()
+    with a_server(answer) as port, pytest.raises(error, match=f"vCenter 127.0.0.1:{port}: "):
+        await connect(
+            VSphereSettings(
+                url=f"{scheme}://127.0.0.1:{port}/sdk", username="u", password=SecretStr("p"), insecure=True
+            )
+        )
+    assert monotonic() - begun < 15
+
+
+# ----------------------------------------------------------------------------------------------------------- watching
+async def test_the_first_list_holds_every_host_vm_and_cluster(vcsim: Vcsim, settings: VSphereSettings) -> None:
+    topics = FakeTopics()
+    with structlog.testing.capture_logs() as logs:
+        async with running(VSphereSource("s", settings, topics, topics)):
+            log = await topics.until(7 + 7 + 1 + 3)
+    hosts = [decode(record.value or b"", Host) for record in log if record.key.startswith("s/host/")]
+    vms = [decode(record.value or b"", Vm) for record in log if record.key.startswith("s/vm/")]
+    assert sorted(host.name for host in hosts) == [f"{CLUSTER}_H{i}" for i in range(7)]
+    assert {(host.cluster, host.state, host.memory_mib, host.labels["datacenter"]) for host in hosts} == {
+        (CLUSTER, "connected", 4095, "DC0")
+    }
+    assert sorted(vm.name for vm in vms) == [f"{CLUSTER}_RP0_VM{i}" for i in range(7)]
+    assert {vm.host for vm in vms} <= {host.id for host in hosts}
+    assert all(len(vm.uuid) == 36 and vm.power == "on" for vm in vms)
+    assert topics.keys(DRS_RULES) == [f"s/cluster//{CLUSTER}", "s/listed/vsphere"]
+    assert PASSWORD not in str([value for entry in logs for key, value in entry.items() if key != "event"]).split()
+
+
+async def test_a_relocation_is_one_record_with_the_new_host(admin: Admin, settings: VSphereSettings) -> None:
+    topics = FakeTopics()
+    async with running(VSphereSource("s", settings, topics, topics)):
+        first = len(await topics.until(18))
+        vm, *_ = admin.all(vim.VirtualMachine).values()
+        target = next(host for host in admin.all(vim.HostSystem).values() if host != admin.host_of(vm))
+        await asyncio.to_thread(wait_for, admin.relocate(vm, target))
+        await topics.until(first + 1)
+        wait_for(vm.PowerOff())
+        log = await topics.until(first + 2)
+    moved, powered = (decode(record.value or b"", Vm) for record in log[first:])
+    assert (moved.id, moved.host, moved.power) == (vm._GetMoId(), target._GetMoId(), "on")
+    assert (powered.id, powered.host, powered.power) == (vm._GetMoId(), target._GetMoId(), "off")
+
+
+async def test_350_vms_relocated_at_once_are_all_seen(parts: Path, tmp_path: Path) -> None:
+    vcsim, topics = start_vcsim(parts, hosts=7, vms=350), FakeTopics()
+    try:
+        with administrator(vcsim.port) as admin:
+            async with running(VSphereSource("s", trusting(vcsim, tmp_path), topics, topics)):
+                first = len(await topics.until(7 + 350 + 1 + 3))
+                target, *_ = admin.all(vim.HostSystem).values()
+                vms = admin.all(vim.VirtualMachine)
+                elsewhere = {ref for ref, vm in vms.items() if admin.host_of(vm) != target}
+
+                await asyncio.to_thread(lambda: [admin.relocate(vm, target) for vm in vms.values()])
+                log = await topics.until(first + len(elsewhere))
+    finally:
+        vcsim.stop()
+    # vcsim compares every object for every update and falls far behind; then the watcher lists anew, which ends with
+    # markers. Either way each move is one record.
+    assert sorted(record.key for record in log[first:] if "/vm/" in record.key) == sorted(
+        f"s/vm//{ref}" for ref in elsewhere
+    )
+    assert [record for record in log if record.value is None] == []
+    state = await topics.state(VMS, "s")
+    assert {decode(value, Vm).host for key, value in state.items() if "/vm/" in key} == {target._GetMoId()}
+
+
+async def test_maintenance_mode_that_is_not_announced_is_seen_by_the_poll(
+    admin: Admin, settings: VSphereSettings
+) -> None:
+    topics = FakeTopics()
+    polling = settings.model_copy(update={"poll_interval": 0.2})
+    async with running(VSphereSource("s", polling, topics, topics)):
+        first = len(await topics.until(18))
+        host, *_ = admin.all(vim.HostSystem).values()
+        await asyncio.to_thread(wait_for, host.EnterMaintenanceMode_Task(0))
+        await topics.until(first + 1)
+        await asyncio.to_thread(wait_for, host.ExitMaintenanceMode_Task(0))
+        log = await topics.until(first + 2)
+    assert [(record.key, decode(record.value or b"", Host).state) for record in log[first:]] == [
+        (f"s/host//{host._GetMoId()}", "maintenance"),
+        (f"s/host//{host._GetMoId()}", "connected"),
+    ]
+
+
+async def test_custom_attributes_of_a_host_are_its_labels(admin: Admin, settings: VSphereSettings) -> None:
+    host, *_ = admin.all(vim.HostSystem).values()
+    field = admin.content.customFieldsManager.AddCustomFieldDef("rack", vim.HostSystem)
+    admin.content.customFieldsManager.SetField(host, field.key, "r7")
+    topics = FakeTopics()
+    async with running(VSphereSource("s", settings, topics, topics)):
+        await topics.until(18)
+    state = await topics.state(HOSTS, "s")
+    labels = decode(state[f"s/host//{host._GetMoId()}"], Host).labels
+    assert labels == {"datacenter": "DC0", "rack": "r7"}
+
+
+async def test_a_vm_that_is_destroyed_is_tombstoned_and_a_new_one_published(
+    admin: Admin, settings: VSphereSettings
+) -> None:
+    topics = FakeTopics()
+    async with running(VSphereSource("s", settings, topics, topics)):
+        first = len(await topics.until(18))
+        ref, vm = next(iter(admin.all(vim.VirtualMachine).items()))
+        host = admin.host_of(vm)
+        spec = vim.vm.CloneSpec(location=vim.vm.RelocateSpec(host=host), powerOn=True, template=False)
+        await asyncio.to_thread(wait_for, vm.CloneVM_Task(vm.parent, "fresh", spec))
+        async with asyncio.timeout(10):
+            while not any("fresh" in str(record.value) for record in topics.log):
+                await topics.until(len(topics.log) + 1)
+        wait_for(vm.PowerOff())
+        await asyncio.to_thread(wait_for, vm.Destroy_Task())
+        async with asyncio.timeout(10):
+            while topics.log[-1].value is not None:
+                await topics.until(len(topics.log) + 1)
+    assert topics.log[-1].key == f"s/vm//{ref}"
+    assert [record for record in topics.log[first:] if record.value is None] == [topics.log[-1]]
+
+
+async def test_an_ended_session_is_replaced_and_nothing_is_lost_or_deleted(
+    admin: Admin, settings: VSphereSettings
+) -> None:
+    topics = FakeTopics()
+    vm = next(iter(admin.all(vim.VirtualMachine).values()))
+    hosts = list(admin.all(vim.HostSystem).values())
+    async with running(VSphereSource("s", settings.model_copy(update={"poll_interval": 0.2}), topics, topics)):
+        count = len(await topics.until(18))
+        for cycle in range(3):
+            own = admin.content.sessionManager.currentSession.key
+            keys = [session.key for session in admin.content.sessionManager.sessionList if session.key != own]
+            admin.content.sessionManager.TerminateSession(keys)
+            target = hosts[cycle % 2] if admin.host_of(vm) != hosts[cycle % 2] else hosts[2]
+            await asyncio.to_thread(wait_for, admin.relocate(vm, target))
+            await topics.until(count + 4)  # the VM's move, then a marker in each topic; the order depends on the moment
+            count = len(topics.log)
+            state = await topics.state(VMS, "s")
+            assert decode(state[f"s/vm//{vm._GetMoId()}"], Vm).host == target._GetMoId()
+    assert [record for record in topics.log if record.value is None] == []
+
+
+async def test_a_session_that_idles_out_is_replaced_within_five_seconds(
+    admin: Admin, settings: VSphereSettings
+) -> None:
+    option = vim.option.OptionValue(key="config.vmacore.soap.sessionTimeout", value="1s")
+    admin.content.setting.UpdateOptions([option])
+    topics = FakeTopics()
+    async with running(VSphereSource("s", settings, topics, topics)):  # the poll is far away: the wait idles
+        await topics.until(18)
+        await topics.until(21)
+    assert [record.key for record in topics.log[18:21]] == ["s/listed/vsphere"] * 3
+
+
+async def test_a_vcenter_that_comes_back_is_listed_anew_without_help(
+    parts: Path, vcsim: Vcsim, settings: VSphereSettings
+) -> None:
+    topics = FakeTopics()
+    async with running(VSphereSource("s", settings, topics, topics)) as task:
+        await topics.until(18)
+        vcsim.stop()
+        again = await asyncio.to_thread(start_vcsim, parts, port=vcsim.port)
+        try:
+            log = await topics.until(21)
+            assert not task.done()
+        finally:
+            again.stop()
+    assert [record.key for record in log[-3:]] == ["s/listed/vsphere"] * 3
+
+
+async def test_a_stop_ends_the_wait_and_logs_out(admin: Admin, settings: VSphereSettings) -> None:
+    before = len(admin.content.sessionManager.sessionList)
+    topics = FakeTopics()
+    begun = monotonic()
+    async with running(VSphereSource("s", settings, topics, topics)):
+        await topics.until(18)
+        assert len(admin.content.sessionManager.sessionList) == before + 1
+    assert len(admin.content.sessionManager.sessionList) == before
+    assert monotonic() - begun < 10
+
+
+# -------------------------------------------------------------------------------------------------------------- rules
+@pytest.fixture
+async def writer(settings: VSphereSettings) -> AsyncIterator[VSphereDrsWriter]:
+    one = VSphereDrsWriter(settings, "s")
+    yield one
+    await one.close()
+
+
+def our_rule(*vms: str, **changes: Any) -> DrsRule:
+    return DrsRule(name=OURS, type="anti-affinity", vms=sorted(vms), cluster=CLUSTER, **changes)
+
+
+async def test_rules_are_added_edited_in_place_and_removed_and_others_stay_byte_for_byte(
+    admin: Admin, writer: VSphereDrsWriter
+) -> None:
+    vms = admin.all(vim.VirtualMachine)
+    a, b, c, *_ = vms
+    admin.add_rule(vim.cluster.AntiAffinityRuleSpec(name="by-hand", enabled=True, mandatory=True, vm=[vms[a], vms[b]]))
+    admin.add_rule(vim.cluster.VmHostRuleInfo(name="licence", enabled=True, vmGroupName="g", affineHostGroupName="h"))
+    foreign = admin.rules_as_sent()
+
+    await writer.add_rule(CLUSTER, our_rule(a, b))
+    [added] = [rule for rule in admin.cluster.configurationEx.rule if rule.name == OURS]
+    assert (added.enabled, added.mandatory, added.userCreated) == (True, False, True)
+    assert sorted(vm._GetMoId() for vm in added.vm) == sorted([a, b])
+
+    [held] = [rule for rule in await writer.rules(CLUSTER) if rule.name == OURS]
+    await writer.edit_rule(CLUSTER, our_rule(a, b, c, key=held.key))
+    [edited] = [rule for rule in admin.cluster.configurationEx.rule if rule.name == OURS]
+    assert (edited.key, edited.ruleUuid) == (added.key, added.ruleUuid)
+    assert sorted(vm._GetMoId() for vm in edited.vm) == sorted([a, b, c])
+
+    assert [(rule.name, rule.type, rule.vms) for rule in await writer.rules(CLUSTER)] == [
+        ("by-hand", "anti-affinity", sorted([a, b])),
+        ("licence", "other", []),
+        (OURS, "anti-affinity", sorted([a, b, c])),
+    ]
+    assert {name: sent for name, sent in admin.rules_as_sent().items() if name != OURS} == foreign
+
+    await writer.remove_rule(CLUSTER, our_rule(a, b, c, key=held.key))
+    assert admin.rules_as_sent() == foreign
+
+
+async def test_what_is_not_there_not_free_or_not_ours_is_told_apart(admin: Admin, writer: VSphereDrsWriter) -> None:
+    vms = admin.all(vim.VirtualMachine)
+    a, b, *_ = vms
+    await writer.add_rule(CLUSTER, our_rule(a, b))
+    with pytest.raises(Conflict, match="is taken"):
+        await writer.add_rule(CLUSTER, our_rule(a, b))
+    with pytest.raises(Gone):
+        await writer.edit_rule(CLUSTER, our_rule(a, b, key=4711))
+    with pytest.raises(Gone):
+        await writer.remove_rule(CLUSTER, our_rule(a, b, key=4711))
+    with pytest.raises(Refused, match="no cluster named C9"):
+        await writer.rules("C9")
+    admin.add_rule(vim.cluster.AntiAffinityRuleSpec(name="by-hand", enabled=True, vm=[vms[a], vms[b]]))
+    key = next(rule.key for rule in admin.cluster.configurationEx.rule if rule.name == "by-hand")
+    with pytest.raises(Refused, match="not one of site s's own"):
+        await writer.remove_rule(CLUSTER, DrsRule("by-hand", "anti-affinity", [a, b], cluster=CLUSTER, key=key))
+    with pytest.raises(Gone):
+        await writer.remove_rule(CLUSTER, our_rule(a, b, key=key))  # our name, somebody else's key
+
+
+async def test_where_drs_is_off_nothing_is_written(admin: Admin, writer: VSphereDrsWriter) -> None:
+    off = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(enabled=False))
+    wait_for(admin.cluster.ReconfigureComputeResource_Task(off, True))
+    a, b, *_ = admin.all(vim.VirtualMachine)
+    with pytest.raises(Refused, match=f"cluster {CLUSTER}: DRS is off"):
+        await writer.add_rule(CLUSTER, our_rule(a, b))
+    assert admin.rules_as_sent() == {}
+
+
+async def test_a_writer_whose_session_has_ended_logs_in_again(admin: Admin, writer: VSphereDrsWriter) -> None:
+    a, b, *_ = admin.all(vim.VirtualMachine)
+    await writer.rules(CLUSTER)
+    own = admin.content.sessionManager.currentSession.key
+    keys = [session.key for session in admin.content.sessionManager.sessionList if session.key != own]
+    admin.content.sessionManager.TerminateSession(keys)
+    await writer.add_rule(CLUSTER, our_rule(a, b))
+    assert list(admin.rules_as_sent()) == [OURS]
+
+
+async def test_a_rule_of_ours_reaches_the_topic_right_after_the_sink_wrote_it(
+    admin: Admin, writer: VSphereDrsWriter, settings: VSphereSettings
+) -> None:
+    topics = FakeTopics()
+    source = VSphereSource("s", settings, topics, topics)
+    a, b, *_ = admin.all(vim.VirtualMachine)
+    desired = {"cluster": CLUSTER, "type": "anti-affinity", "vms": [a, b], "mandatory": False}
+    command = order("drs-rule", f"drs-rule/{CLUSTER}/{OURS}", desired, "", {})
+    async with running(source):
+        first = len(await topics.until(18))
+        sink = DrsSink(writer, "s", enabled=True, refresh=source.refresh)
+        results = [await sink.apply(command) for _ in range(5)]
+        log = await topics.until(first + 1)
+    assert [result.result for result in results] == ["applied", "noop", "noop", "noop", "noop"]
+    assert log[first].key == f"s/drs-rule//{CLUSTER}:{OURS}"
+    rule = decode(log[first].value or b"", DrsRule)
+    assert (rule.vms, rule.enabled, rule.mandatory) == (sorted([a, b]), True, False)
+
+
+async def test_the_collector_reports_a_lost_version_as_gone(settings: VSphereSettings) -> None:
+    collector = await open_collector(settings)
+    page = await collector.wait("")
+    assert page is not None
+    assert {change.kind for change in page.changes} == {"enter"}
+    await collector.close()
+    with pytest.raises(Unreachable):  # the session is gone, and with it collector and version
+        await collector.wait(page.version)
