@@ -4,11 +4,14 @@ from collections.abc import Callable
 
 import typer
 
-from underhost.agents.commands import config, dead_letters, demo, run, topics, violations
+from underhost.agents.commands import check, config, dead_letters, demo, explain, run, schedule, topics, violations
 
 COMMANDS: tuple[Callable[[typer.Typer], None], ...] = (
     run.register,
     demo.register,
+    check.register,
+    explain.register,
+    schedule.register,
     violations.register,
     topics.register,
     dead_letters.register,

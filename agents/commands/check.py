@@ -1,0 +1,154 @@
+"""`underhost check`: what is wrong with the running pods of a dump, with budgets and hosts.
+
+In: dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or JUnit. Exit 1 where a finding is at or
+above `--fail-on`; that is what a CI job asks.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from underhost.agents.commands.offline import (
+    AllOption,
+    FilesOption,
+    HostKeyOption,
+    InventoryOption,
+    NamespaceOption,
+    Scope,
+    SelectorOption,
+    Site,
+    faults_named,
+    read_site,
+)
+
+if TYPE_CHECKING:
+    from underhost.agents.commands.output import Table
+    from underhost.schemas.documents import Report
+    from underhost.schemas.records import Finding
+
+HEADER = ("SEVERITY", "RULE", "POD", "NODE", "MESSAGE")
+WIDE_HEADER = ("SEVERITY", "RULE", "SOURCE", "POD", "NODE", "DOMAIN", "PEERS", "ID", "MESSAGE")
+BUDGET_HEADER = ("BUDGET", "EXPECTED", "CURRENT", "DESIRED", "ALLOWED")
+SARIF, JUNIT = "sarif", "junit"
+NEVER = "never"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def check(
+        files: FilesOption = None,
+        inventory: InventoryOption = None,
+        namespace: NamespaceOption = None,
+        all_namespaces: AllOption = False,
+        selector: SelectorOption = None,
+        output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name|sarif|junit")] = "table",
+        fail_on: Annotated[
+            str, typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 from this severity upwards, or never.")
+        ] = "physical",
+        drift: Annotated[bool, typer.Option("--drift", help="Also preferences that another node would meet.")] = False,
+        host_key: HostKeyOption = None,
+    ) -> None:
+        """Find violations, shared hosts, blocked budgets and drift among the running pods of a dump."""
+        from underhost.agents.commands.output import FORMATS
+        from underhost.agents.commands.plain import one_of
+        from underhost.agents.engine.findings import SEVERITIES, at_or_above
+
+        one_of("--output", output, (*FORMATS, SARIF, JUNIT))
+        one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
+        site = read_site(files, inventory, manifests=False, host_keys=host_key, drift=drift)
+        report = _report(site, Scope(site.snapshot, namespace, all_namespaces, selector))
+        failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
+        _print(report, site, output, failing)
+        if failing:
+            raise typer.Exit(1)
+
+
+def _report(site: Site, scope: Scope) -> "Report":
+    from underhost.agents.engine.check import check
+
+    with faults_named(site.objects):
+        report = check(site.snapshot, site.options)
+    return limited(report, site, scope) if scope.limited else report
+
+
+def limited(report: "Report", site: Site, scope: Scope) -> "Report":
+    """The report about the pods in scope: findings of none of them, and those of nodes alone, are left out."""
+    from underhost.agents.engine.findings import SEVERITIES
+    from underhost.agents.engine.owners import FINISHED
+    from underhost.schemas.documents import Report
+
+    findings = [one for one in report.findings if any(scope.has(pod) for pod in (one.pod, *one.peers) if pod)]
+    budgets = {
+        name: figures
+        for name, figures in report.budgets.items()
+        if scope.namespace is None or name.partition("/")[0] == scope.namespace
+    }
+    pods = sum(1 for name, pod in site.snapshot.pods.items() if pod.status.phase not in FINISHED and scope.has(name))
+    counts = {severity: sum(one.severity == severity for one in findings) for severity in SEVERITIES}
+    return Report(findings=findings, budgets=budgets, summary={**report.summary, **counts, "pods": pods})
+
+
+def _print(report: "Report", site: Site, output: str, failing: list["Finding"]) -> None:
+    from underhost.agents.commands import output as out
+
+    if output in (out.JSON, out.YAML):
+        out.show(out.document(report, output))
+    elif output == SARIF:
+        from underhost.agents.commands.reports import sarif
+
+        out.show(sarif(report.findings, site.objects))
+    elif output == JUNIT:
+        from underhost.agents.commands.reports import junit
+
+        out.show(junit("underhost check", report.findings, {one.id for one in failing}))
+    elif output == out.NAME:
+        from underhost.agents.commands.plain import clean
+
+        out.show("".join(f"{clean(subject(one))}\n" for one in report.findings))
+    else:
+        out.show_tables(tables(report, output == out.WIDE))
+        out.show(f"{summary(report)}\n")
+
+
+def tables(report: "Report", wide: bool) -> list["Table"]:
+    """The findings, and with `wide` the budgets, for people."""
+    from underhost.agents.commands.output import Table
+
+    if not wide:
+        return [Table(HEADER, [(*_row(one), one.message) for one in report.findings])]
+    rows = []
+    for one in report.findings:
+        severity, rule, pod, node = _row(one)
+        domain = f"{one.domain.key}={one.domain.value}" if one.domain is not None else "-"
+        rows.append(
+            (severity, rule, one.source or "-", pod, node, domain, ",".join(one.peers) or "-", one.id, one.message)
+        )
+    budgets = [
+        (name, str(one.expected), str(one.current), str(one.desired), str(one.allowed))
+        for name, one in sorted(report.budgets.items())
+    ]
+    return [Table(WIDE_HEADER, rows), Table(BUDGET_HEADER, budgets)]
+
+
+def _row(finding: "Finding") -> tuple[str, str, str, str]:
+    return finding.severity, finding.rule, finding.pod or "-", finding.node or "-"
+
+
+def subject(finding: "Finding") -> str:
+    """What the finding is about, as kubectl names it."""
+    if finding.pod is not None:
+        return f"pod/{finding.pod}"
+    return f"node/{finding.node}" if finding.node is not None else finding.object or finding.id
+
+
+def summary(report: "Report") -> str:
+    """One line: what was looked at, and how many findings of each severity."""
+    from underhost.agents.commands.output import counted
+    from underhost.agents.engine.findings import SEVERITIES
+
+    counts = report.summary
+    seen = f"{counted(counts['pods'], 'pod')}, {counted(counts['nodes'], 'node')}, {counted(counts['hosts'], 'host')}"
+    found = [f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity]]
+    return f"{seen}: {', '.join(found) if found else 'no findings'}"

@@ -1,0 +1,104 @@
+"""`underhost schedule`: where the pending pods go, placed one after another as the scheduler would.
+
+In: dumps, manifests and an inventory. Out: Placements as table, JSON, YAML or names. Exit 1 where a pod stays pending.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from underhost.agents.commands.offline import (
+    AllOption,
+    FilesOption,
+    HostKeyOption,
+    InventoryOption,
+    NamespaceOption,
+    PhysicalHostOption,
+    SchedulerOption,
+    Scope,
+    SelectorOption,
+    Site,
+    faults_named,
+    read_site,
+)
+
+if TYPE_CHECKING:
+    from underhost.agents.commands.output import Table
+    from underhost.schemas.documents import Placements
+
+HEADER = ("POD", "NODE", "REASON")
+PENDING = "Pending"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def schedule(
+        files: FilesOption = None,
+        inventory: InventoryOption = None,
+        namespace: NamespaceOption = None,
+        all_namespaces: AllOption = False,
+        selector: SelectorOption = None,
+        output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name")] = "table",
+        host_key: HostKeyOption = None,
+        physical_host: PhysicalHostOption = "preferred",
+        scheduler_name: SchedulerOption = None,
+    ) -> None:
+        """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
+        from underhost.agents.commands import output as out
+        from underhost.agents.commands.plain import clean, one_of
+
+        one_of("--output", output, out.FORMATS)
+        site = read_site(
+            files,
+            inventory,
+            manifests=True,
+            host_keys=host_key,
+            physical_host=physical_host,
+            scheduler_names=scheduler_name,
+        )
+        placements = _schedule(site, Scope(site.snapshot, namespace, all_namespaces, selector))
+        if output in (out.JSON, out.YAML):
+            out.show(out.document(placements, output))
+        elif output == out.NAME:
+            out.show("".join(f"pod/{clean(name)}\n" for name in placements.order))
+        elif placements.order:
+            out.show_tables([table(placements, len(site.snapshot.nodes))])
+        else:
+            out.show("No pending pods.\n")
+        if any(node is None for node in placements.placements.values()):
+            raise typer.Exit(1)
+
+
+def _schedule(site: Site, scope: Scope) -> "Placements":
+    """All pods are placed, as each takes room from the next; the answer is limited to the scope."""
+    from underhost.agents.engine.schedule import schedule
+    from underhost.schemas.documents import Placements
+
+    with faults_named(site.objects):
+        placed = schedule(site.snapshot, site.options)
+    if not scope.limited:
+        return placed
+    order = [name for name in placed.order if scope.has(name)]
+    return Placements(
+        placements={name: placed.placements[name] for name in order},
+        order=order,
+        failed={name: placed.failed[name] for name in order if name in placed.failed},
+    )
+
+
+def table(placements: "Placements", nodes: int) -> "Table":
+    """The pods in the order in which they were placed."""
+    from underhost.agents.commands.output import Table, available
+
+    rows = []
+    for name in placements.order:
+        node, reasons = placements.placements[name], placements.failed.get(name, {})
+        if node is not None:
+            rows.append((name, node, "-"))
+        elif any(reasons.values()):
+            rows.append((name, PENDING, available(nodes, reasons)))
+        else:
+            rows.append((name, PENDING, ", ".join(sorted(reasons))))
+    return Table(HEADER, rows)
