@@ -230,7 +230,10 @@ class FakeKube:
                 if left == 0:
                     break
                 left -= 1
-                await response.write(json.dumps(event).encode() + b"\n")
+                # As the API server does, objects of a watch carry what items of a list do not.
+                kind = self.served[plural]
+                said = {"kind": kind.kind, "apiVersion": kind.api_version, **event["object"]}
+                await response.write(json.dumps({**event, "object": said}).encode() + b"\n")
             if left == 0:
                 assert request.transport is not None
                 request.transport.abort()
@@ -253,8 +256,10 @@ class FakeKube:
         name, manager = request.match_info["name"], request.query["fieldManager"]
         body = json.loads(await request.text())
         node = self._objects["nodes"].get(("", name))
-        if node is None or node["metadata"]["uid"] != body["metadata"]["uid"]:
-            return _status(409, "Precondition failed: UID in precondition does not match")
+        if node is None:
+            return _status(409, f"uid mismatch: {body['metadata']['uid']}, and no existing object was found")
+        if node["metadata"]["uid"] != body["metadata"]["uid"]:
+            return _status(422, "metadata.uid: Invalid value: field is immutable")
         wanted: dict[str, str] = body["metadata"]["labels"]
         managed = {entry["manager"]: set(_keys(entry)) for entry in node["metadata"].get("managedFields", [])}
         labels = dict(node["metadata"].get("labels", {}))

@@ -12,8 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from underhost.agents.sinks.labels import FIELD_MANAGER
-from underhost.schemas.errors import Refused
+from underhost.schemas.errors import Conflict, Refused
 from underhost.streams.kubernetes.client import KubernetesClient
+
+APPLY = "application/apply-patch+yaml"
+UID_DIFFERS = "metadata.uid: Invalid value"
+"""How the API server refuses an apply to another uid: a validation error (422); where no node is, it is a 409."""
 
 T = TypeVar("T")
 
@@ -67,13 +71,13 @@ class KubernetesApiWriter:
         kept = {key: value for key, value in sorted(labels.items()) if value is not None}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "uid": uid, "labels": kept}}
         # Forced: the sink has read whose each label is. The uid keeps apply from creating a node that has gone.
-        await self._client.call(
-            "PATCH",
-            _node_path(node),
-            query=[("fieldManager", FIELD_MANAGER), ("force", "true")],
-            body=body,
-            content_type="application/apply-patch+yaml",
-        )
+        query = [("fieldManager", FIELD_MANAGER), ("force", "true")]
+        try:
+            await self._client.call("PATCH", _node_path(node), query=query, body=body, content_type=APPLY)
+        except Refused as error:
+            if UID_DIFFERS in str(error):
+                raise Conflict(str(error)) from error
+            raise
 
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """The live pod: (uid, node name, "" while it is not bound)."""

@@ -9,6 +9,7 @@ import asyncio
 import os
 import ssl
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -46,6 +47,7 @@ class KubernetesClient:
         self.origin = origin
         self.server: str = api.configuration.host
         self._api = api
+        self._in_use: Counter[Any] = Counter()
         self._renewing = asyncio.Lock()
         self._renewed = -RENEW_INTERVAL
 
@@ -56,8 +58,9 @@ class KubernetesClient:
         await self.close()
 
     async def close(self) -> None:
-        """Drop the connections."""
-        await self._api.close()
+        """Drop the connections. No request may be under way: aiohttp would let it wait for ever."""
+        for api in {self._api, *self._in_use}:
+            await api.close()
 
     @asynccontextmanager
     async def open(
@@ -72,28 +75,46 @@ class KubernetesClient:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response, whatever its status, its body not yet read. Raises Unreachable, Refused (certificate)."""
         api = self._api
-        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "underhost"}
+        self._in_use[api] += 1
         try:
-            await api.update_params_for_auth(headers, [], ["BearerToken"])
-            response: aiohttp.ClientResponse = await api.rest_client.request(
-                method,
-                self.server + path,
-                query_params=list(query),
-                headers=headers,
-                body=body,
-                _preload_content=False,
-                _request_timeout=timeout or aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT),
-            )
-        except (aiohttp.ClientError, OSError, RuntimeError) as error:  # RuntimeError: the session was just replaced
-            raise self._failure(error) from error
-        try:
-            if response.status == 401:
-                await self._renew(api)
-            yield response
+            response = await self._send(api, method, path, query, body, content_type, timeout)
+            try:
+                if response.status == 401:
+                    await self._renew(api)
+                yield response
+            finally:
+                response.close()
         except (aiohttp.ClientError, OSError) as error:
             raise self._failure(error) from error
         finally:
-            response.close()
+            self._in_use[api] -= 1
+            if not self._in_use[api]:
+                del self._in_use[api]
+                if api is not self._api:
+                    await api.close()
+
+    async def _send(
+        self,
+        api: Any,
+        method: str,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        body: Mapping[str, Any] | None,
+        content_type: str,
+        timeout: aiohttp.ClientTimeout | None,
+    ) -> aiohttp.ClientResponse:
+        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "underhost"}
+        await api.update_params_for_auth(headers, [], ["BearerToken"])
+        response: aiohttp.ClientResponse = await api.rest_client.request(
+            method,
+            self.server + path,
+            query_params=list(query),
+            headers=headers,
+            body=body,
+            _preload_content=False,
+            _request_timeout=timeout or aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT),
+        )
+        return response
 
     async def call(
         self,
@@ -149,9 +170,10 @@ class KubernetesClient:
                 fresh = await asyncio.wait_for(kubeconfig.load(self.origin), PROBE_TIMEOUT)
             except (UnderhostError, TimeoutError):
                 return
-            # The old session is closed: its watches resume on the new one, with the new client certificate if any.
+            # The old session is closed when its last watch ends: closed now, aiohttp would let its readers hang.
             stale, self._api = self._api, fresh
-            await stale.close()
+            if not self._in_use[stale]:
+                await stale.close()
 
 
 async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | None = None) -> KubernetesClient:

@@ -6,6 +6,7 @@ One table, read by the feed and the watcher. Decoding drops every field that no 
 
 from dataclasses import dataclass
 
+import msgspec
 from msgspec import Struct
 
 from underhost.schemas import kubernetes as k8s
@@ -69,7 +70,11 @@ class Kind:
         if self.record is k8s.Workload:
             item = k8s.decode(data, _Item)
             return k8s.Workload(kind=self.kind, metadata=item.metadata, api_version=self.api_version, spec=item.spec)
-        return k8s.decode(data, self.record)
+        value = k8s.decode(data, self.record)
+        if isinstance(value, k8s.Budget):
+            # Said by a watch and not by a list; said always, the two are equal.
+            return msgspec.structs.replace(value, api_version=self.api_version)
+        return value
 
     def key(self, site: str, name: str, namespace: str) -> str:
         """The record key of an object of this kind."""

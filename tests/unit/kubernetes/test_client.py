@@ -12,7 +12,7 @@ from aiohttp import web
 from fake_kube import FakeKube, Fault
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, UnderhostError, Unreachable
-from underhost.streams.kubernetes.client import KubernetesClient, connect, said
+from underhost.streams.kubernetes.client import connect, said
 from underhost.streams.settings import KubernetesSettings
 
 NODE = "/api/v1/nodes/n1"
@@ -146,11 +146,21 @@ async def test_every_refusal_is_one_of_our_errors(
         assert caught.value.after == 3.0
 
 
-async def test_a_connection_that_breaks_is_unreachable(kube: FakeKube, tmp_path: Path) -> None:
-    client: KubernetesClient = await connect(kube.settings(tmp_path))
-    await client.close()
-    with pytest.raises(Unreachable):
-        await client.call("GET", NODE)
+async def test_a_connection_that_breaks_in_the_middle_of_an_answer_is_unreachable(
+    kube: FakeKube, tmp_path: Path
+) -> None:
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+        await writer.drain()
+        writer.close()
+
+    async with await connect(kube.settings(tmp_path)) as client:
+        server = await asyncio.start_server(half, "127.0.0.1", 0)
+        client.server = "http://{}:{}".format(*server.sockets[0].getsockname())
+        with pytest.raises(Unreachable, match="^" + client.server):
+            await client.call("GET", NODE)
+        server.close()
 
 
 def test_long_messages_are_cut() -> None:

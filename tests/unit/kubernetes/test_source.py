@@ -125,6 +125,25 @@ async def test_a_heartbeat_publishes_nothing(kube: FakeKube, topics: FakeTopics,
         assert source.counters["nodes"]["suppressed"] == 1
 
 
+async def test_an_object_that_a_watch_only_says_more_fully_than_the_list_publishes_nothing(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    budget = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"minAvailable": 2}}
+    replicas = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 2}}
+    kube.seed("poddisruptionbudgets", budget)
+    kube.seed("replicasets", replicas)
+    async with watching(kube.settings(tmp_path), topics, pace):
+        before = len(topics.records)
+        for plural, obj in (("poddisruptionbudgets", budget), ("replicasets", replicas)):
+            await kube.put(plural, obj)  # only its resourceVersion changes
+            await kube.put(plural, {**obj, "metadata": {"name": "next", "namespace": "shop"}})
+        await topics.until(lambda t: len(t.records) >= before + 2)
+    assert {record.key for record in topics.records[before:]} == {
+        "prod/poddisruptionbudget/shop/next",
+        "prod/replicaset/shop/next",
+    }
+
+
 async def test_a_deleted_object_becomes_a_tombstone(
     kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
 ) -> None:
@@ -260,8 +279,8 @@ async def test_watches_ask_the_server_to_end_them_after_five_to_ten_minutes_at_r
     kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
 ) -> None:
     async with watching(kube.settings(tmp_path), topics, pace):
-        await kube.put("nodes", a_node("n3"))
-        await topics.until(lambda t: len(t.keys(NODES)) == 3)
+        for plural in kube.served:
+            await kube.asked("watch", plural)
     asked = [int(request.query["timeoutSeconds"]) for request in kube.requests if request.verb == "watch"]
     assert all(300 <= seconds <= 600 for seconds in asked)
     assert len(set(asked)) > 1

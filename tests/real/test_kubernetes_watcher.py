@@ -1,0 +1,427 @@
+"""The Kubernetes watcher and the writers of the sinks against a real kube-apiserver."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from fake_topics import FakeTopics
+from kube_process import ADMIN_TOKEN, NOBODY_TOKEN, Kube, free_ports, start_kube
+from outage import Outage
+
+from underhost.agents.sinks.bindings import BindSink
+from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
+from underhost.agents.sinks.labels import LabelSink
+from underhost.agents.sinks.orders import order
+from underhost.schemas.errors import BackendError, Conflict, Gone, Refused, Unreachable
+from underhost.schemas.records import Action
+from underhost.schemas.topics import BUDGETS, NAMESPACES, NODES, PODS, SERVICES, WORKLOADS
+from underhost.streams.kubernetes.client import KubernetesClient, connect
+from underhost.streams.kubernetes.watcher import KubernetesSource
+from underhost.streams.settings import HostLabelSettings, KubernetesSettings
+from underhost.streams.watch import Pace
+
+pytestmark = pytest.mark.real
+KEY = "node.cluster.x-k8s.io/esxi-host"
+
+
+@pytest.fixture(scope="module")
+def kube(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    with start_kube(tmp_path_factory.mktemp("kube") / "state", parts) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(kube: Kube) -> AsyncIterator[KubernetesClient]:
+    async with await connect(KubernetesSettings(kubeconfig=kube.kubeconfig)) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def namespace(client: KubernetesClient) -> str:
+    """A namespace of the test's own."""
+    name = f"t-{uuid.uuid4().hex[:12]}"
+    await create(client, "/api/v1/namespaces", {"metadata": {"name": name}})
+    return name
+
+
+async def create(client: KubernetesClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    created: dict[str, Any] = json.loads(await client.call("POST", path, query=[("fieldManager", "test")], body=body))
+    return created
+
+
+def a_pod(name: str, node: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {"containers": [{"name": "c", "image": "registry.local/app:1"}]}
+    if node:
+        spec["nodeName"] = node
+    return {"metadata": {"name": name, "labels": {"app": "web"}}, "spec": spec}
+
+
+@asynccontextmanager
+async def watching(kube: Kube, topics: FakeTopics, pace: Pace | None = None) -> AsyncIterator[KubernetesSource]:
+    settings = KubernetesSettings(kubeconfig=kube.kubeconfig)
+    source = KubernetesSource("prod", settings, topics, topics, pace=pace)
+    run = asyncio.create_task(source.run())
+    ready = asyncio.create_task(source.ready.wait())
+    try:
+        await asyncio.wait([run, ready], return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        if run.done():
+            run.result()
+        assert source.ready.is_set()
+        yield source
+        assert not run.done()
+    finally:
+        for task in (run, ready):
+            task.cancel()
+        await asyncio.gather(run, ready, return_exceptions=True)
+
+
+async def test_every_kind_is_listed_and_followed(kube: Kube, client: KubernetesClient, namespace: str) -> None:
+    selector = {"matchLabels": {"app": "web"}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": a_pod("")["spec"]}
+    once = {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}
+    bodies: dict[str, dict[str, Any]] = {
+        "/api/v1/namespaces/{}/pods": a_pod("web-0"),
+        "/api/v1/namespaces/{}/services": {
+            "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+        },
+        "/api/v1/namespaces/{}/replicationcontrollers": {
+            "metadata": {"name": "rc"},
+            "spec": {"replicas": 1, "selector": {"app": "web"}, "template": template},
+        },
+        "/apis/apps/v1/namespaces/{}/deployments": {
+            "metadata": {"name": "dep"},
+            "spec": {"replicas": 2, "selector": selector, "template": template},
+        },
+        "/apis/apps/v1/namespaces/{}/replicasets": {
+            "metadata": {"name": "rs"},
+            "spec": {"replicas": 3, "selector": selector, "template": template},
+        },
+        "/apis/apps/v1/namespaces/{}/statefulsets": {
+            "metadata": {"name": "sts"},
+            "spec": {"replicas": 4, "selector": selector, "serviceName": "web", "template": template},
+        },
+        "/apis/batch/v1/namespaces/{}/jobs": {
+            "metadata": {"name": "job"},
+            "spec": {"parallelism": 5, "completions": 5, "template": once},
+        },
+        "/apis/policy/v1/namespaces/{}/poddisruptionbudgets": {
+            "metadata": {"name": "web"},
+            "spec": {"minAvailable": 1, "selector": selector},
+        },
+    }
+    listed, followed = FakeTopics(), FakeTopics()
+
+    def of_this_test(topics: FakeTopics) -> dict[str, dict[str, Any]]:
+        records = {
+            key: json.loads(value)
+            for topic in (NAMESPACES, PODS, SERVICES, WORKLOADS, BUDGETS)
+            for key, value in topics.live.get(topic.name, {}).items()
+            if namespace in key
+        }
+        return {key.replace(namespace, "NS"): record for key, record in records.items()}
+
+    async with watching(kube, followed):
+        for path, body in bodies.items():
+            await create(client, path.format(namespace), body)
+        await followed.until(lambda t: len(of_this_test(t)) == 9)
+    async with watching(kube, listed):
+        pass
+    records = of_this_test(followed)
+    assert of_this_test(listed) == records
+    assert {key: record.get("spec", {}).get("replicas") for key, record in records.items()} == {
+        "prod/namespace//NS": None,
+        "prod/pod/NS/web-0": None,
+        "prod/service/NS/web": None,
+        "prod/replicationcontroller/NS/rc": 1,
+        "prod/deployment/NS/dep": 2,
+        "prod/replicaset/NS/rs": 3,
+        "prod/statefulset/NS/sts": 4,
+        "prod/job/NS/job": None,
+        "prod/poddisruptionbudget/NS/web": None,
+    }
+    assert records["prod/job/NS/job"]["kind"] == "Job"
+    assert records["prod/job/NS/job"]["spec"]["parallelism"] == 5
+    assert records["prod/replicaset/NS/rs"]["apiVersion"] == "apps/v1"
+    assert records["prod/poddisruptionbudget/NS/web"]["spec"] == {
+        "minAvailable": 1,
+        "selector": {"matchLabels": {"app": "web"}},
+    }
+
+
+async def test_heartbeats_are_not_published_and_changes_are(kube: Kube, client: KubernetesClient) -> None:
+    await create(client, "/api/v1/nodes", {"metadata": {"name": "beating"}})
+    topics = FakeTopics()
+    async with watching(kube, topics):
+        published = len(topics.records)
+        for second in range(5):
+            condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": f"2026-01-01T00:00:0{second}Z"}
+            await client.call(
+                "PATCH",
+                "/api/v1/nodes/beating/status",
+                body={"status": {"conditions": [condition]}},
+                content_type="application/strategic-merge-patch+json",
+            )
+        await client.call(
+            "PATCH",
+            "/api/v1/nodes/beating",
+            body={"spec": {"unschedulable": True}},
+            content_type="application/merge-patch+json",
+        )
+        await topics.until(lambda t: b'"unschedulable":true' in t.live[NODES.name]["prod/node//beating"])
+        assert [record.key for record in topics.records[published:]] == ["prod/node//beating"] * 2
+    await client.call("DELETE", "/api/v1/nodes/beating")
+
+
+async def test_what_vanishes_while_the_watcher_is_down_is_tombstoned(
+    kube: Kube, client: KubernetesClient, namespace: str
+) -> None:
+    for number in range(6):
+        await create(client, f"/api/v1/namespaces/{namespace}/pods", a_pod(f"web-{number}"))
+    topics = FakeTopics()
+    async with watching(kube, topics):
+        published = len(topics.records)
+    for number in range(2):
+        await client.call(
+            "DELETE", f"/api/v1/namespaces/{namespace}/pods/web-{number}", query=[("gracePeriodSeconds", "0")]
+        )
+    async with watching(kube, topics):
+        gone = [record.key for record in topics.records[published:] if record.value is None]
+    assert gone == [f"prod/pod/{namespace}/web-0", f"prod/pod/{namespace}/web-1"]
+
+
+def port_of(kube: Kube) -> int:
+    return int(kube.server.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def behind(kube: Kube, outage: Outage) -> AsyncIterator[Kube]:
+    """The same server, through a relay whose connections can be broken."""
+    async with outage.relaying() as port:
+        path = kube.kubeconfig_of(ADMIN_TOKEN, server=f"https://127.0.0.1:{port}")
+        yield replace(kube, kubeconfig=path)
+
+
+async def compact(kube: Kube, client: KubernetesClient) -> None:
+    """Let etcd forget every version before now, as it does every five minutes in a real cluster."""
+    now = json.loads(await client.call("GET", "/api/v1/namespaces"))["metadata"]["resourceVersion"]
+    async with aiohttp.ClientSession() as session:
+        body = {"revision": now, "physical": True}
+        async with session.post(f"{kube.etcd}/v3/kv/compaction", json=body) as response:
+            assert response.status == 200, await response.text()
+
+
+async def test_a_position_that_etcd_has_compacted_leads_to_a_new_list_that_finds_every_delete(
+    parts: Path, tmp_path: Path
+) -> None:
+    # Without the watch cache a compaction is seen at once; with it only after many more changes.
+    with start_kube(tmp_path / "kube", parts, "--watch-cache=false") as kube:
+        path, topics, outage = "/api/v1/namespaces/default/pods", FakeTopics(), Outage(port_of(kube))
+        async with (
+            await connect(KubernetesSettings(kubeconfig=kube.kubeconfig)) as client,
+            behind(kube, outage) as relayed,
+            watching(relayed, topics) as source,
+        ):
+            for number in range(150):
+                await create(client, path, a_pod(f"p{number:03}"))
+            await topics.until(lambda t: len(t.keys(PODS)) == 150)
+            outage.cut()
+            for number in range(100):
+                await client.call("DELETE", f"{path}/p{number:03}", query=[("gracePeriodSeconds", "0")])
+            await create(client, path, a_pod("late"))
+            await compact(kube, client)
+            outage.mend()
+            survivors = [f"prod/pod/default/p{number:03}" for number in range(100, 150)]
+            await topics.until(lambda t: t.keys(PODS) == ["prod/pod/default/late", *survivors])
+            assert source.counters["pods"]["relists"] == 1
+    gone = [record.key for record in topics.records if record.value is None]
+    assert gone == [f"prod/pod/default/p{number:03}" for number in range(100)]
+
+
+async def test_dropped_connections_lose_no_change(kube: Kube, client: KubernetesClient, namespace: str) -> None:
+    topics, outage, path = FakeTopics(), Outage(port_of(kube)), f"/api/v1/namespaces/{namespace}/pods"
+    async with behind(kube, outage) as relayed, watching(relayed, topics) as source:
+        for number in range(100):
+            await create(client, path, a_pod(f"p{number:03}"))
+            outage.drop()
+            if number % 4 == 3:
+                await client.call("DELETE", f"{path}/p{number:03}", query=[("gracePeriodSeconds", "0")])
+        expected = [f"prod/pod/{namespace}/p{number:03}" for number in range(100) if number % 4 != 3]
+        await topics.until(lambda t: [key for key in t.keys(PODS) if namespace in key] == expected)
+        assert source.counters["pods"]["relists"] == 0
+    assert outage.connections > 20
+
+
+async def test_a_stream_that_falls_silent_is_replaced(kube: Kube, client: KubernetesClient, namespace: str) -> None:
+    topics, outage, path = FakeTopics(), Outage(port_of(kube)), f"/api/v1/namespaces/{namespace}/pods"
+    async with behind(kube, outage) as relayed, watching(relayed, topics, Pace(inactivity=2.0)) as source:
+        await create(client, path, a_pod("before"))
+        await topics.until(lambda t: f"prod/pod/{namespace}/before" in t.keys(PODS))
+        outage.freeze()
+        await create(client, path, a_pod("unheard"))
+        await asyncio.wait_for(until_new_connection(outage), 20)
+        outage.mend()
+        await topics.until(lambda t: f"prod/pod/{namespace}/unheard" in t.keys(PODS))
+        assert source.counters["pods"]["relists"] == 0
+
+
+async def until_new_connection(outage: Outage) -> None:
+    before = outage.connections
+    while outage.connections == before:  # noqa: ASYNC110 (the relay tells of nothing)
+        await asyncio.sleep(0.05)
+
+
+async def test_long_lists_come_in_pages_and_complete(kube: Kube, client: KubernetesClient, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    for begin in range(0, 1200, 40):
+        await asyncio.gather(*(create(client, path, a_pod(f"p{number:04}")) for number in range(begin, begin + 40)))
+    topics = FakeTopics()
+    async with watching(kube, topics):
+        expected = [f"prod/pod/{namespace}/p{number:04}" for number in range(1200)]
+        assert [key for key in topics.keys(PODS) if namespace in key] == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "expected", "reason"),
+    [
+        pytest.param(lambda k: k.kubeconfig_of(NOBODY_TOKEN), Refused, 'User "nobody" cannot list', id="no rights"),
+        pytest.param(lambda k: k.kubeconfig_of("wrong"), Refused, "Unauthorized (401)", id="a wrong token"),
+        pytest.param(
+            lambda k: k.kubeconfig_of("x", ca=Path("/etc/ssl/certs/ca-certificates.crt")),
+            Refused,
+            "its certificate is not trusted: self-signed certificate",
+            id="another CA",
+        ),
+        pytest.param(
+            lambda k: k.kubeconfig_of("x", server=k.server.replace("127.0.0.1", "localhost.localdomain")),
+            Unreachable,
+            "localhost.localdomain",
+            id="an unknown host",
+        ),
+        pytest.param(
+            lambda k: k.kubeconfig_of("x", server=f"https://127.0.0.1:{free_ports(1)[0]}"),
+            Unreachable,
+            "Connect call failed",
+            id="a closed port",
+        ),
+        pytest.param(
+            lambda k: k.kubeconfig_of("x", server=k.server.replace("https", "http")),
+            Refused,
+            "Client sent an HTTP request to an HTTPS server. (400)",
+            id="http for https",
+        ),
+    ],
+)
+async def test_a_start_that_cannot_succeed_is_one_line(
+    make: Callable[[Kube], Path], expected: type[BackendError], reason: str, kube: Kube
+) -> None:
+    topics = FakeTopics()
+    source = KubernetesSource("prod", KubernetesSettings(kubeconfig=make(kube)), topics, topics)
+    with pytest.raises(expected) as caught:
+        await asyncio.wait_for(source.run(), 15)
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert topics.records == []
+
+
+@pytest.fixture
+async def node(client: KubernetesClient, namespace: str) -> AsyncIterator[tuple[str, str]]:
+    """A node of the test's own: (name, uid)."""
+    created = await create(client, "/api/v1/nodes", {"metadata": {"name": namespace, "labels": {"zone": "a"}}})
+    yield namespace, created["metadata"]["uid"]
+    await client.call("DELETE", f"/api/v1/nodes/{namespace}")
+
+
+def label(node: tuple[str, str], **labels: str | None) -> Action:
+    return order("label", f"node/{node[0]}", {"uid": node[1], "labels": labels}, "", {})
+
+
+async def labels_of(client: KubernetesClient, name: str) -> dict[str, str]:
+    labels: dict[str, str] = json.loads(await client.call("GET", f"/api/v1/nodes/{name}"))["metadata"]["labels"]
+    return labels
+
+
+async def set_by(client: KubernetesClient, manager: str, node: str, **labels: str) -> None:
+    await client.call(
+        "PATCH",
+        f"/api/v1/nodes/{node}",
+        query=[("fieldManager", manager)],
+        body={"metadata": {"labels": labels}},
+        content_type="application/merge-patch+json",
+    )
+
+
+async def test_labels_are_applied_owned_kept_and_removed(client: KubernetesClient, node: tuple[str, str]) -> None:
+    writer = KubernetesApiWriter(client)
+    sink = LabelSink(writer, HostLabelSettings(), enabled=True)
+    results = [(await sink.apply(label(node, **{KEY: "esx-1", "rack": "r17"}))).result for _ in range(5)]
+    assert results == ["applied", "noop", "noop", "noop", "noop"]
+    uid, labels, managers = await writer.node_labels(node[0])
+    assert uid == node[1]
+    assert labels == {"zone": "a", KEY: "esx-1", "rack": "r17"}
+    assert managers == {KEY: "underhost", "rack": "underhost", "zone": "test"}
+    assert (await sink.apply(label(node, **{KEY: "esx-2"}))).result == "applied"
+    assert await labels_of(client, node[0]) == {"zone": "a", KEY: "esx-2", "rack": "r17"}
+    assert (await sink.apply(label(node, rack=None))).result == "applied"
+    assert await labels_of(client, node[0]) == {"zone": "a", KEY: "esx-2"}
+
+
+async def test_another_controllers_label_is_refused_and_a_persons_is_repaired(
+    client: KubernetesClient, node: tuple[str, str]
+) -> None:
+    sink = LabelSink(KubernetesApiWriter(client), HostLabelSettings(), enabled=True)
+    await set_by(client, "kubectl-label", node[0], **{KEY: "mine"})
+    assert (await sink.apply(label(node, **{KEY: "esx-1"}))).result == "applied"
+    await set_by(client, "kubectl-label", node[0], **{KEY: "mine again"[:4]})
+    assert (await sink.apply(label(node, **{KEY: "esx-1"}))).result == "applied"
+    await set_by(client, "capi-machine", node[0], **{KEY: "esx-9"})
+    outcome = await sink.apply(label(node, **{KEY: "esx-1"}))
+    assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} belongs to capi-machine")
+    assert (await labels_of(client, node[0]))[KEY] == "esx-9"
+    own = LabelSink(KubernetesApiWriter(client), HostLabelSettings(mode="own"), enabled=True)
+    assert (await own.apply(label(node, **{KEY: "esx-1"}))).result == "applied"
+    assert (await labels_of(client, node[0]))[KEY] == "esx-1"
+
+
+async def test_an_apply_never_touches_another_uid_nor_creates_a_node(
+    client: KubernetesClient, node: tuple[str, str]
+) -> None:
+    writer = KubernetesApiWriter(client)
+    with pytest.raises(Conflict):
+        await writer.apply_node_labels(node[0], "0aaaaaaa-0000-4000-8000-000000000000", {KEY: "esx-1"})
+    assert KEY not in await labels_of(client, node[0])
+    with pytest.raises(Conflict):
+        await writer.apply_node_labels("never-was", "0aaaaaaa-0000-4000-8000-000000000000", {KEY: "esx-1"})
+    with pytest.raises(Gone):
+        await writer.node_labels("never-was")
+
+
+async def test_pods_are_bound_once_with_their_uid_as_precondition(
+    client: KubernetesClient, namespace: str, node: tuple[str, str]
+) -> None:
+    pod = await create(client, f"/api/v1/namespaces/{namespace}/pods", a_pod("web-0"))
+    uid, writer = pod["metadata"]["uid"], KubernetesApiWriter(client)
+    sink = BindSink(writer, enabled=True)
+
+    def bind(uid: str, where: str) -> Action:
+        return order("bind", f"pod/{namespace}/web-0", {"uid": uid, "node": where}, "", {})
+
+    with pytest.raises(Conflict):
+        await writer.bind_pod(namespace, "web-0", "0aaaaaaa-0000-4000-8000-000000000000", node[0])
+    assert await writer.pod_node(namespace, "web-0") == (uid, "")
+    results = [(await sink.apply(bind(uid, node[0]))).result for _ in range(5)]
+    assert results == ["applied", "noop", "noop", "noop", "noop"]
+    assert await writer.pod_node(namespace, "web-0") == (uid, node[0])
+    with pytest.raises(Conflict):
+        await writer.bind_pod(namespace, "web-0", uid, "elsewhere")
+    outcome = await sink.apply(bind(uid, "elsewhere"))
+    assert (outcome.result, outcome.reason) == ("refused", f"bound to {node[0]} already")
+    gone = order("bind", f"pod/{namespace}/none", {"uid": uid, "node": node[0]}, "", {})
+    assert (await sink.apply(gone)).result == "refused"
