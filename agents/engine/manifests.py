@@ -88,6 +88,8 @@ class _Expander:
         label = f"{manifest.kind}/{namespace}/{name}"
         if manifest.metadata.deletion_timestamp is not None or self._replicas.is_managed(manifest):
             return
+        if manifest.metadata.uid and manifest.kind != "DaemonSet" and not self._replicas.of(manifest):
+            return  # of a cluster, not a manifest: that none of its pods is in the dump does not mean there are none
         try:
             for pod in list(_EXPANDED[manifest.kind](self, manifest)):
                 self._put(pod, label)
@@ -167,13 +169,12 @@ class _Expander:
         if template is None:
             return
         start = _count(_member(spec, "ordinals", "spec.ordinals"), "start", 0)
-        self._limit(_count(spec, "replicas", 1))
-        for ordinal in range(start, start + _count(spec, "replicas", 1)):
-            name = f"{manifest.metadata.name}-{ordinal}"
-            if f"{manifest.metadata.namespace}/{name}" not in self.pods:
-                labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
-                labels["controller-revision-hash"] = f"{manifest.metadata.name}-{_digest(template)}"
-                yield self.pod(manifest, name, template, _owner(manifest), **labels)
+        lacking = _count(spec, "replicas", 1) - len(self._replicas.of(manifest))
+        for name in self._free(manifest, lacking, start=start):
+            labels = {"statefulset.kubernetes.io/pod-name": name}
+            labels["apps.kubernetes.io/pod-index"] = name.rpartition("-")[2]
+            labels["controller-revision-hash"] = f"{manifest.metadata.name}-{_digest(template)}"
+            yield self.pod(manifest, name, template, _owner(manifest), **labels)
 
     def _job(self, manifest: Manifest) -> Iterator[Json]:
         spec, template = _template(manifest)
@@ -229,14 +230,10 @@ class _Expander:
             owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": vmi}
             yield self.pod(manifest, pod_name, launcher_template(vmi, labels, guest), owner)
 
-    def _free(self, manifest: Manifest, count: int, prefix: str = "") -> Iterator[str]:
-        self._limit(count)
-        return missing_of(prefix or manifest.metadata.name, manifest.metadata.namespace, count, self.pods)
-
-    @staticmethod
-    def _limit(count: int) -> None:
+    def _free(self, manifest: Manifest, count: int, prefix: str = "", start: int = 0) -> Iterator[str]:
         if count > MOST_PODS:
             raise Fault("spec.replicas", f"more than {MOST_PODS} pods")
+        return missing_of(prefix or manifest.metadata.name, manifest.metadata.namespace, count, self.pods, start)
 
 
 _EXPANDED: Mapping[str, Callable[[_Expander, Manifest], Iterator[Json]]] = {

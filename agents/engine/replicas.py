@@ -97,9 +97,9 @@ def controller_of(metadata: k8s.Metadata) -> k8s.OwnerReference | None:
     return next((owner for owner in metadata.owner_references or () if owner.controller), None)
 
 
-def missing_of(prefix: str, namespace: str, count: int, pods: Mapping[str, k8s.Pod]) -> Iterator[str]:
-    """The first `count` names PREFIX-0, PREFIX-1, ... that no pod has."""
-    number = 0
+def missing_of(prefix: str, namespace: str, count: int, pods: Mapping[str, k8s.Pod], start: int = 0) -> Iterator[str]:
+    """The first `count` names PREFIX-0, PREFIX-1, ... (from `start` on) that no pod has."""
+    number = start
     while count > 0:
         name = f"{prefix}-{number}"
         number += 1

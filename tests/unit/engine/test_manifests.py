@@ -195,6 +195,15 @@ def test_only_the_missing_pods_are_added(manifests: list[Manifest], pods: list[J
     assert names(expansion)[len(pods) :] == added
 
 
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "Deployment"])
+def test_a_workload_of_a_cluster_is_no_manifest_while_none_of_its_pods_is_there(kind: str) -> None:
+    manifest = msgspec.structs.replace(
+        a_workload(kind, replicas=3), metadata=k8s.Metadata(name="web", namespace="shop", uid="u")
+    )
+    assert names(expanded(manifest)) == []
+    assert names(expanded(manifest, pods=[owned("web-7", f"{kind}/web")])) == ["web-7", "web-0", "web-1"]
+
+
 def test_a_daemonset_gets_a_pod_on_every_node_that_it_tolerates_and_selects() -> None:
     nodes = [
         a_node("b", role="x"),
