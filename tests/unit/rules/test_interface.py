@@ -1,0 +1,123 @@
+"""Every rule exposes the same interface, so that loop, explain and judge need not know any of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, spread, term
+
+from underhost.agents.engine.model import compile
+from underhost.agents.engine.rule import UNRESOLVABLE, UNSCHEDULABLE, Prepared, Refusal
+from underhost.agents.engine.snapshot import Options
+from underhost.agents.engine.state import State
+from underhost.agents.rules import REGISTRY
+
+UPSTREAM_FILTER_ORDER = [
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "PodTopologySpread",
+    "InterPodAffinity",
+]
+WEIGHTS = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "NodeResourcesFit": 1,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+
+
+def state() -> State:
+    """Two nodes, one of them refused by nearly every rule for the pending pod."""
+    busy = {"containerPort": 1, "hostPort": 80}
+    disk = [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]
+    there = a_pod("there").labels(app="db").ports(busy).spec(volumes=disk).on("bad")
+    pod = (
+        a_pod("new")
+        .labels(app="db")
+        .containers({"ports": [busy], "resources": {"requests": {"cpu": "2"}}})
+        .spec(volumes=disk)
+        .apart(term(HOST, app("db")))
+        .spreads(spread(ZONE, app("db"), nodeAffinityPolicy="Ignore"))
+        .node_terms({"matchExpressions": [{"key": "good", "operator": "Exists"}]})
+    )
+    bad = a_node("bad").zone("a").has(cpu="1").cordoned().tainted("k=v:NoSchedule")
+    good, shared = a_node("good").zone("b").labels(good="yes"), a_node("shared").zone("b").labels(good="yes")
+    hosts = {"bad": "h1", "shared": "h1", "good": "h2"}
+    return State(compile(cluster([bad, good, shared], [there, pod], hosts=hosts), Options(physical_host="required")))
+
+
+def test_one_file_per_rule_named_by_the_rule() -> None:
+    import underhost.agents.rules as package
+
+    files = {path.stem for path in Path(package.__path__[0]).glob("*.py")} - {"__init__"}
+    assert {file.replace("_", "") for file in files} == {name.lower() for name in REGISTRY}
+
+
+def test_the_registry_is_in_upstreams_filter_order_and_ours_comes_last() -> None:
+    assert [name for name in REGISTRY if name in UPSTREAM_FILTER_ORDER] == UPSTREAM_FILTER_ORDER
+    assert list(REGISTRY)[-1] == "PhysicalHost"
+
+
+def test_weights_are_those_of_the_default_profile() -> None:
+    assert {name: rule.WEIGHT for name, rule in REGISTRY.items() if rule.WEIGHT} == WEIGHTS
+
+
+@pytest.mark.parametrize("name", list(REGISTRY))
+def test_a_prepared_rule_answers_per_node_in_the_same_types(name: str) -> None:
+    here = state()
+    pending = here.model.pending[0]
+    request, cls = here.model.requests[pending.request], here.model.classes[pending.cls]
+    prepared = REGISTRY[name].prepare(here, cls)
+    if prepared is None:
+        assert name in ("SchedulingGates", "NodeName")
+        return
+    assert isinstance(prepared, Prepared)
+    for where, size in ((slice(None), 3), (np.array([2, 0]), 2)):
+        codes = prepared.refuse(request, where)
+        assert codes is None or (codes.dtype == np.int8 and codes.shape == (size,))
+        conflicts = prepared.conflicts(where)
+        assert conflicts is None or (conflicts.dtype == np.int64 and conflicts.shape == (size,))
+    score = prepared.score(request, np.array([1, 2]))
+    assert score is None or isinstance(score, int) or (score.dtype == np.int64 and score.shape == (2,))
+    assert isinstance(prepared.peers(0), list) and isinstance(prepared.skips(), bool)
+
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if name in (*UPSTREAM_FILTER_ORDER, "PhysicalHost")])
+def test_every_code_has_reasons_the_tally_names_the_same_and_the_loop_sees_the_same_nodes(name: str) -> None:
+    here = state()
+    pending = here.model.pending[0]
+    request = here.model.requests[pending.request]
+    prepared = REGISTRY[name].prepare(here, here.model.classes[pending.cls])
+    codes = prepared.refuse(request, slice(None)) if prepared is not None else None
+    if prepared is None or codes is None:
+        assert name == "NodeName"
+        return
+    refused = np.flatnonzero(codes)
+    assert len(refused), "the cluster of this test is meant to be refused by the rule"
+    counted: dict[str, int] = {}
+    for node in refused.tolist():
+        refusal = prepared.explain(int(codes[node]), request, node)
+        assert isinstance(refusal, Refusal) and refusal.code in (UNSCHEDULABLE, UNRESOLVABLE) and refusal.reasons
+        for reason in refusal.reasons:
+            counted[reason] = counted.get(reason, 0) + 1
+    assert prepared.tally(codes[refused], request, refused) == counted
+    mask = np.ones(3, bool)
+    prepared.exclude(request, mask)
+    assert (mask == (codes == 0)).all()
+
+
+def test_reasons_are_constants_of_the_rule_that_says_them() -> None:
+    import underhost.agents.rules as package
+
+    for name, rule in REGISTRY.items():
+        says = [constant for constant in vars(rule) if constant.startswith("REASON_")]
+        refuses = name in (*UPSTREAM_FILTER_ORDER, "PhysicalHost", "SchedulingGates")
+        assert bool(says) == refuses, f"{package.__name__}: {name}"

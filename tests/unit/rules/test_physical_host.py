@@ -1,0 +1,121 @@
+import pytest
+from rule_builders import HOST, RACK, ZONE, a_node, a_pod, app, cluster, nodes, refused, spread, term, verdict
+
+from underhost.agents.engine.judge import Judge
+from underhost.agents.engine.model import compile
+from underhost.agents.engine.schedule import decide, schedule
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.rules.physical_host import NAME, REASON_SHARED_HOST
+
+REQUIRED = Options(physical_host="required")
+HOSTS = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": ""}
+DB = a_pod("db-0").labels(app="db")
+NEW = a_pod("db-1").labels(app="db").apart(term(HOST, app("db")))
+
+
+def conflicts(snapshot: Snapshot, pod: str) -> dict[str, object]:
+    """Physical conflicts on the nodes that Kubernetes itself would take."""
+    return {name: one.physical_conflicts for name, one in verdict(snapshot, pod).nodes.items() if one.feasible}
+
+
+def test_the_other_node_of_the_host_conflicts_and_a_node_of_unknown_host_does_not() -> None:
+    snapshot = cluster(nodes("n1", "n2", "n3", "n4"), [DB.on("n1"), NEW], hosts=HOSTS)
+    assert conflicts(snapshot, "db-1") == {"n2": 1, "n3": 0, "n4": 0}
+
+
+def test_without_an_inventory_nothing_conflicts() -> None:
+    snapshot = cluster(nodes("n1", "n2", "n3", "n4"), [DB.on("n1"), NEW])
+    assert conflicts(snapshot, "db-1") == {"n2": 0, "n3": 0, "n4": 0}
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "expected"),
+    [
+        pytest.param(
+            DB.apart(term(HOST, app("web"))),
+            a_pod("w").labels(app="web"),
+            {"n2": 1, "n3": 0},
+            id="the running pod's term",
+        ),
+        pytest.param(
+            DB, a_pod("w").labels(app="db").spreads(spread(HOST, app("db"))), {"n2": 1, "n3": 0}, id="a strict spread"
+        ),
+        pytest.param(
+            DB.spreads(spread(HOST, app("db"))),
+            a_pod("w").labels(app="db"),
+            {"n1": 0, "n2": 1, "n3": 0},
+            id="its spread",
+        ),
+        pytest.param(
+            DB,
+            a_pod("w").labels(app="db").spreads(spread(HOST, app("db"), soft=True)),
+            {"n1": 0, "n2": 0, "n3": 0},
+            id="a preference separates nothing",
+        ),
+        pytest.param(
+            DB,
+            a_pod("w").prefers_apart(100, term(HOST, app("db"))),
+            {"n1": 0, "n2": 0, "n3": 0},
+            id="nor does preferred anti-affinity",
+        ),
+        pytest.param(
+            DB,
+            a_pod("w").apart(term("alpha.cna.vmware.com/host", app("db"))),
+            {"n3": 0},
+            id="a host key is InterPodAffinity's, which refuses n1 and n2",
+        ),
+        pytest.param(
+            DB, a_pod("w").apart(term(RACK, app("db"))), {"n1": 0, "n2": 0, "n3": 0}, id="no node has the key"
+        ),
+        pytest.param(
+            DB,
+            a_pod("w").apart(term(HOST, app("db")), term(ZONE, app("db"))),
+            {"n2": 1, "n3": 0},
+            id="a pod kept apart by two keys conflicts once",
+        ),
+    ],
+)
+def test_what_separates_from_db_0_on_n1(there, new, expected) -> None:  # type: ignore[no-untyped-def]
+    zoned = [a_node("n1").zone("a"), a_node("n2").zone("b"), a_node("n3").zone("c")]
+    assert conflicts(cluster(zoned, [there.on("n1"), new], hosts=HOSTS), new.name) == expected
+
+
+def test_pods_of_one_zone_on_one_host_do_not_conflict_by_a_zone_key() -> None:
+    zoned = [a_node("n1").zone("a"), a_node("n2").zone("a"), a_node("n3").zone("b")]
+    new = a_pod("w").labels(app="db").spreads(spread(ZONE, app("db"), 5))
+    assert conflicts(cluster(zoned, [DB.on("n1"), new], hosts=HOSTS), "w") == {"n1": 0, "n2": 0, "n3": 0}
+
+
+def test_fewer_conflicts_come_before_any_score() -> None:
+    full = a_pod("full").needs(cpu="3").on("n3")
+    snapshot = cluster(nodes("n1", "n2", "n3"), [DB.on("n1"), full, NEW], hosts=HOSTS)
+    assert schedule(snapshot, Options()).placements == {"shop/db-1": "n3"}
+    assert schedule(cluster(nodes("n1", "n2", "n3"), [DB.on("n1"), full, NEW]), Options()).placements == {
+        "shop/db-1": "n2"
+    }
+
+
+def test_where_every_node_conflicts_preferred_takes_the_best_and_required_waits() -> None:
+    snapshot = cluster(nodes("n1", "n2"), [DB.on("n1"), NEW], hosts=HOSTS)
+    (found,) = decide(snapshot, Options())
+    assert (found.node, found.physical_conflicts) == ("n2", 1)
+    waiting = schedule(snapshot, REQUIRED)
+    assert waiting.placements == {"shop/db-1": None}
+    assert waiting.failed == {"shop/db-1": {"node(s) didn't match pod anti-affinity rules": 1, REASON_SHARED_HOST: 1}}
+    assert refused(snapshot, "db-1", NAME, REQUIRED) == {"n2": [REASON_SHARED_HOST]}
+
+
+def test_each_placement_counts_for_the_next() -> None:
+    replicas = [a_pod(f"db-{i}").labels(app="db").apart(term(HOST, app("db"))) for i in range(3)]
+    hosts = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h3"}
+    found = decide(cluster(nodes("n1", "n2", "n3", "n4"), replicas, hosts=hosts), Options())
+    assert [(one.node, one.physical_conflicts) for one in found] == [("n1", 0), ("n3", 0), ("n4", 0)]
+
+
+def test_running_pods_that_share_a_host_are_each_others_peers() -> None:
+    replicas = [a_pod(f"db-{i}").labels(app="db").apart(term(HOST, app("db"))).on(f"n{i}") for i in (1, 2, 3)]
+    judged = Judge(compile(cluster(nodes("n1", "n2", "n3"), replicas, hosts=HOSTS), Options()))
+    assert judged.conflicts().tolist() == [1, 1, 0]
+    (peers,) = judged.peers(0, NAME)
+    assert (peers.key, peers.value, peers.pods.tolist(), peers.rule) == (HOST, "esx-h1", [1], "InterPodAffinity")
+    assert judged.peers(2, NAME) == []

@@ -1,0 +1,152 @@
+from typing import Any
+
+import pytest
+from rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, refused, scores, spread
+
+from underhost.agents.rules.pod_topology_spread import NAME, REASON_MISSING_LABEL, REASON_NOT_SPREAD
+from underhost.schemas.errors import BadObjectError
+
+NODES = [a_node("a1").zone("a"), a_node("a2").zone("a"), a_node("b1").zone("b"), a_node("c1").zone("c"), a_node("bare")]
+WEB = a_pod("new").labels(app="web")
+FULL, BARE = [REASON_NOT_SPREAD], [REASON_MISSING_LABEL]
+
+
+def web(at: int, node: str) -> PodBuilder:
+    return a_pod(f"web-{at}").labels(app="web").on(node)
+
+
+# zone a holds two, zone b one, zone c none
+THERE = [web(0, "a1"), web(1, "a2"), web(2, "b1")]
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        pytest.param(
+            WEB.spreads(spread(ZONE, app("web"))),
+            {"a1": FULL, "a2": FULL, "b1": FULL, "bare": BARE},
+            id="only the empty zone c is within a skew of 1",
+        ),
+        pytest.param(
+            WEB.spreads(spread(ZONE, app("web"), 2)), {"a1": FULL, "a2": FULL, "bare": BARE}, id="a skew of 2 takes b"
+        ),
+        pytest.param(
+            a_pod("new").spreads(spread(ZONE, app("web"))),
+            {"a1": FULL, "a2": FULL, "bare": BARE},
+            id="a pod that does not match itself adds nothing",
+        ),
+        pytest.param(
+            WEB.spreads(spread("rack", app("web"))),
+            dict.fromkeys(["a1", "a2", "b1", "bare", "c1"], BARE),
+            id="no node has the key",
+        ),
+        pytest.param(WEB.spreads(spread(ZONE, None)), {"bare": BARE}, id="a null selector counts no pod"),
+        pytest.param(
+            WEB.spreads(spread(ZONE, {})), {"bare": BARE}, id="an empty selector counts no pod but the new one"
+        ),
+        pytest.param(
+            WEB.spreads(spread(ZONE, app("web"), 2, minDomains=4)),
+            {"a1": FULL, "a2": FULL, "bare": BARE},
+            id="too few domains make the least 0",
+        ),
+        pytest.param(
+            WEB.spec(nodeSelector={HOST: "a1"}).spreads(spread(ZONE, app("web"))),
+            {"bare": BARE},
+            id="only nodes that the pod may use count, so zone a is the least itself",
+        ),
+        pytest.param(
+            WEB.spec(nodeSelector={HOST: "a1"}).spreads(spread(ZONE, app("web"), nodeAffinityPolicy="Ignore")),
+            {"a1": FULL, "a2": FULL, "b1": FULL, "bare": BARE},
+            id="nodeAffinityPolicy Ignore counts them all",
+        ),
+        pytest.param(
+            WEB.spreads(spread(ZONE, app("web")), spread(HOST, app("web"))),
+            {"a1": FULL, "a2": FULL, "b1": FULL, "bare": BARE},
+            id="constraints are ANDed",
+        ),
+        pytest.param(WEB.spreads(spread(ZONE, app("web"), soft=True)), {}, id="ScheduleAnyway refuses nothing"),
+    ],
+)
+def test_two_in_zone_a_one_in_b_none_in_c(new: PodBuilder, expected: dict[str, list[str]]) -> None:
+    assert refused(cluster(NODES, [*THERE, new]), "new", NAME) == expected
+
+
+def test_pods_being_deleted_and_pods_of_other_namespaces_do_not_count() -> None:
+    others = [web(3, "c1").deleted(), a_pod("web-4", "other").labels(app="web").on("c1")]
+    found = refused(cluster(NODES, [*THERE, *others, WEB.spreads(spread(ZONE, app("web")))]), "new", NAME)
+    assert "c1" not in found
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        pytest.param({}, {"a1": FULL, "a2": FULL, "b1": FULL}, id="a tainted zone is a domain all the same"),
+        pytest.param(
+            {"nodeTaintsPolicy": "Honor"}, {"a1": FULL, "a2": FULL}, id="nodeTaintsPolicy Honor leaves it out"
+        ),
+    ],
+)
+def test_a_zone_whose_only_node_is_tainted(policy: dict[str, Any], expected: dict[str, list[str]]) -> None:
+    nodes = [*NODES[:3], a_node("c1").zone("c").tainted("k=v:NoSchedule")]
+    snapshot = cluster(nodes, [*THERE, WEB.spreads(spread(ZONE, app("web"), **policy))])
+    assert refused(snapshot, "new", NAME) == expected
+
+
+def test_match_label_keys_count_only_pods_of_the_same_revision() -> None:
+    there = [a_pod(f"old-{i}").labels(app="web", rev="1").on("a1") for i in range(3)]
+    new = a_pod("new").labels(app="web", rev="2").spreads(spread(ZONE, app("web"), matchLabelKeys=["rev", "absent"]))
+    assert refused(cluster(NODES[:3], [*there, new]), "new", NAME) == {}
+
+
+def test_a_running_pod_is_taken_out_of_its_domain_and_out_of_the_least() -> None:
+    # without web-0 zone a holds one, b one, c none: a is refused; without web-2, b holds none and is fine
+    constrained = [pod.spreads(spread(ZONE, app("web"))) for pod in THERE]
+    snapshot = cluster(NODES[:4], constrained)
+    assert refused(snapshot, "web-0", NAME) == {"a1": FULL, "a2": FULL, "b1": FULL}
+    assert refused(snapshot, "web-2", NAME) == {"a1": FULL, "a2": FULL}
+
+
+def test_soft_constraints_prefer_the_emptier_zone_and_ignore_nodes_without_the_key() -> None:
+    # three zones weigh ln 5 = 1.609: a 2 → 3, b 1 → 2, c 0; 100 · (3 + 0 − it) / 3
+    snapshot = cluster(NODES, [*THERE, WEB.spreads(spread(ZONE, app("web"), soft=True))])
+    assert scores(snapshot, "new", NAME) == {"a1": 0, "a2": 0, "b1": 33, "bare": 0, "c1": 100}
+
+
+def test_pods_without_constraints_are_spread_by_their_service() -> None:
+    # hostname: 5 nodes weigh ln 7, skew 3; zone: 4 domains ("" is one) weigh ln 6, skew 5
+    # a1, a2: round(1.946 + 2 + 3.584 + 4) = 12; b1: round(1.946 + 2 + 1.792 + 4) = 10; c1: 6; bare: 2
+    snapshot = cluster(NODES, [*THERE, WEB], services={"shop/web": {"app": "web"}})
+    assert scores(snapshot, "new", NAME) == {"a1": 16, "a2": 16, "b1": 33, "bare": 100, "c1": 66}
+
+
+def test_pods_without_constraints_are_spread_by_their_owner() -> None:
+    owner = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "web", "uid": "u", "controller": True}
+    workload = {
+        "kind": "ReplicaSet",
+        "apiVersion": "apps/v1",
+        "metadata": {"namespace": "shop", "name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    }
+    owned = WEB._with("metadata.ownerReferences", [owner])
+    assert scores(cluster(NODES, [*THERE, owned], workloads=[workload]), "new", NAME) == {
+        "a1": 16,
+        "a2": 16,
+        "b1": 33,
+        "bare": 100,
+        "c1": 66,
+    }
+    assert scores(cluster(NODES, [*THERE, owned]), "new", NAME) == {}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "field"),
+    [
+        pytest.param({**spread(ZONE, {}), "whenUnsatisfiable": "Never"}, "whenUnsatisfiable", id="an unknown action"),
+        pytest.param(spread(ZONE, {}, 0), "maxSkew", id="a skew of zero"),
+        pytest.param(spread(ZONE, {}, nodeTaintsPolicy="Obey"), "nodeTaintsPolicy", id="an unknown policy"),
+    ],
+)
+def test_a_wrong_constraint_is_named_with_its_pod_and_field(constraint: dict[str, Any], field: str) -> None:
+    with pytest.raises(BadObjectError) as caught:
+        refused(cluster(NODES, [a_pod("new").spreads(constraint)]), "new", NAME)
+    assert str(caught.value).startswith(f"Pod shop/new: spec.topologySpreadConstraints[0].{field}: ")

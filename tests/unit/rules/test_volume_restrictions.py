@@ -1,0 +1,45 @@
+from typing import Any
+
+import pytest
+from rule_builders import a_pod, cluster, nodes, refused
+
+from underhost.agents.rules.volume_restrictions import NAME, REASON_DISK_CONFLICT
+
+
+def gce(name: str, read_only: bool = False) -> dict[str, Any]:
+    return {"name": "v", "gcePersistentDisk": {"pdName": name, "readOnly": read_only}}
+
+
+def rbd(pool: str, *monitors: str, read_only: bool = False) -> dict[str, Any]:
+    return {"name": "v", "rbd": {"monitors": list(monitors), "pool": pool, "image": "i", "readOnly": read_only}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "mounted", "conflict"),
+    [
+        pytest.param(gce("d"), gce("d"), True, id="a GCE disk is mounted once"),
+        pytest.param(gce("d"), gce("e"), False, id="another GCE disk is free"),
+        pytest.param(gce("d", True), gce("d", True), False, id="read-only mounts share a disk"),
+        pytest.param(gce("d", True), gce("d"), True, id="one writer is enough for a conflict"),
+        pytest.param(
+            {"name": "v", "awsElasticBlockStore": {"volumeID": "a", "readOnly": True}},
+            {"name": "v", "awsElasticBlockStore": {"volumeID": "a", "readOnly": True}},
+            True,
+            id="an AWS disk is never shared",
+        ),
+        pytest.param(
+            {"name": "v", "iscsi": {"iqn": "q"}}, {"name": "v", "iscsi": {"iqn": "q"}}, True, id="iSCSI by its iqn"
+        ),
+        pytest.param(rbd("p", "m1", "m2"), rbd("p", "m2", "m3"), True, id="RBD images with a common monitor"),
+        pytest.param(rbd("p", "m1"), rbd("p", "m2"), False, id="RBD images of different clusters"),
+        pytest.param(rbd("p", "m1"), rbd("q", "m1"), False, id="RBD images of different pools"),
+        pytest.param(
+            {"name": "v", "emptyDir": {}}, {"name": "v", "emptyDir": {}}, False, id="other volumes do not matter"
+        ),
+    ],
+)
+def test_a_disk_on_n1(wanted: dict[str, Any], mounted: dict[str, Any], conflict: bool) -> None:
+    pods = [a_pod("there").spec(volumes=[mounted]).on("n1"), a_pod("new").spec(volumes=[wanted])]
+    assert refused(cluster(nodes("n1", "n2"), pods), "new", NAME) == (
+        {"n1": [REASON_DISK_CONFLICT]} if conflict else {}
+    )
