@@ -4,7 +4,18 @@ from collections.abc import Callable
 
 import typer
 
-from underhost.agents.commands import check, config, dead_letters, demo, explain, run, schedule, topics, violations
+from underhost.agents.commands import (
+    check,
+    config,
+    dead_letters,
+    demo,
+    explain,
+    inventory,
+    run,
+    schedule,
+    topics,
+    violations,
+)
 
 COMMANDS: tuple[Callable[[typer.Typer], None], ...] = (
     run.register,
@@ -12,6 +23,7 @@ COMMANDS: tuple[Callable[[typer.Typer], None], ...] = (
     check.register,
     explain.register,
     schedule.register,
+    inventory.register,
     violations.register,
     topics.register,
     dead_letters.register,

@@ -91,9 +91,21 @@ class Picture:
         """Names of all clusters that we see, sorted, watched or not."""
         return sorted(str(name) for name in self._names.values() if name)
 
-    def has_hosts(self) -> bool:
-        """Whether any host is known, watched or not."""
-        return bool(self._hosts)
+    def missing_clusters(self) -> str:
+        """One line about clusters that should be watched and are not seen; "" if there are all."""
+        missing = sorted(self.only - set(self.cluster_names()))
+        if not missing:
+            return ""
+        seen = ", ".join(self.cluster_names()) or "none"
+        return f"vSphere cluster {', '.join(missing)} is not there, or not ours to see (we see: {seen})"
+
+    def host_refs(self) -> list[str]:
+        """Morefs of all hosts, watched or not."""
+        return list(self._hosts)
+
+    def vm_refs(self) -> list[str]:
+        """Morefs of all VMs and templates, watched or not."""
+        return list(self._vms)
 
     def vm(self, ref: str) -> Vm | None:
         """The record of one VM; None if it is gone, a template, not in a watched cluster or not readable."""

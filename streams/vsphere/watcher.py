@@ -117,10 +117,8 @@ class VSphereSource:
         version, changes = await self._update_set(collector, "")
         picture.apply(changes)
         await self._poll(collector, picture)
-        unknown = sorted(picture.only - set(picture.cluster_names()))
-        if unknown:
-            seen = ", ".join(picture.cluster_names()) or "none"
-            raise Refused(f"vSphere cluster {', '.join(unknown)} is not there, or not ours to see (we see: {seen})")
+        if reason := picture.missing_clusters():
+            raise Refused(reason)
         if self._held is None:
             self._held = {topic.name: await self._reader.state(topic, self.site) for topic in TOPICS_IN_ORDER}
             for records in self._held.values():
@@ -175,7 +173,7 @@ class VSphereSource:
 
     async def _poll(self, collector: Collector, picture: Picture) -> None:
         poll = await collector.poll()
-        if picture.has_hosts() and not poll.host_changes:
+        if picture.host_refs() and not poll.host_changes:
             raise SessionLost("vCenter shows no hosts any more: the session may have ended")
         picture.apply_poll(poll)
         self.contact = self._clock()

@@ -4,13 +4,16 @@ A second login, `admin`, does to the simulator what people and DRS do to a vCent
 """
 
 import asyncio
+import json
+import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -158,10 +161,9 @@ async def test_a_login_with_the_right_password_and_a_trusted_certificate_works(s
 async def test_a_login_that_must_fail_says_why_in_one_line_within_15_seconds(
     settings: VSphereSettings, changes: dict[str, Any], error: type[Exception], reason: str
 ) -> None:
-    begun = monotonic()
     with pytest.raises(error) as caught:
-        await connect(settings.model_copy(update=changes))
-    assert monotonic() - begun < 15
+        async with asyncio.timeout(15):
+            await connect(settings.model_copy(update=changes))
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
     chain: BaseException | None = caught.value
@@ -238,14 +240,10 @@ def a_server(answer: bytes | None) -> Iterator[int]:
 async def test_something_that_is_no_vcenter_is_said_within_15_seconds(
     scheme: str, answer: bytes | None, error: type[BackendError]
 ) -> None:
-    begun = monotonic()
     with a_server(answer) as port, pytest.raises(error, match=f"vCenter 127.0.0.1:{port}: "):
-        await connect(
-            VSphereSettings(
-                url=f"{scheme}://127.0.0.1:{port}/sdk", username="u", password=SecretStr("p"), insecure=True
-            )
-        )
-    assert monotonic() - begun < 15
+        url = f"{scheme}://127.0.0.1:{port}/sdk"
+        async with asyncio.timeout(15):
+            await connect(VSphereSettings(url=url, username="u", password=SecretStr("p"), insecure=True))
 
 
 # ----------------------------------------------------------------------------------------------------------- watching
@@ -410,12 +408,10 @@ async def test_a_vcenter_that_comes_back_is_listed_anew_without_help(
 async def test_a_stop_ends_the_wait_and_logs_out(admin: Admin, settings: VSphereSettings) -> None:
     before = len(admin.content.sessionManager.sessionList)
     topics = FakeTopics()
-    begun = monotonic()
     async with running(VSphereSource("s", settings, topics, topics)):
         await topics.until(18)
         assert len(admin.content.sessionManager.sessionList) == before + 1
     assert len(admin.content.sessionManager.sessionList) == before
-    assert monotonic() - begun < 10
 
 
 # -------------------------------------------------------------------------------------------------------------- rules
@@ -527,3 +523,48 @@ async def test_the_collector_reports_a_lost_version_as_gone(settings: VSphereSet
     await collector.close()
     with pytest.raises(Unreachable):  # the session is gone, and with it collector and version
         await collector.wait(page.version)
+
+
+# ---------------------------------------------------------------------------------------------------------- inventory
+def underhost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-c", "from underhost.agents.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+
+
+def test_the_inventory_command_writes_the_same_bytes_each_time(settings: VSphereSettings) -> None:
+    flags = ["--url", settings.url, "--username", USERNAME, "--password-file", str(settings.password_file)]
+    first, second = (underhost("inventory", *flags, "--ca-file", str(settings.ca_file)) for _ in range(2))
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == second.stdout
+    found = json.loads(first.stdout)
+    assert [host["name"] for host in found["hosts"]] == [f"{CLUSTER}_H{i}" for i in range(7)]
+    assert [vm["name"] for vm in found["vms"]] == [f"{CLUSTER}_RP0_VM{i}" for i in range(7)]
+    assert {vm["host"] for vm in found["vms"]} <= {host["id"] for host in found["hosts"]}
+    assert found["clusters"] == [{"name": CLUSTER, "drs": True, "ha": False, "rules": []}]
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "code", "reason"),
+    [
+        pytest.param([], {"UNDERHOST_VSPHERE__PASSWORD": "x"}, 3, "certificate not trusted", id="untrusted"),
+        pytest.param(
+            ["--insecure"], {"UNDERHOST_VSPHERE__PASSWORD": "x"}, 3, "wrong user name or password", id="wrong password"
+        ),
+        pytest.param(["--insecure", "--password-file", "/nowhere/p"], {}, 2, "No such file", id="no password file"),
+        pytest.param(
+            ["--insecure", "--cluster", "C9"],
+            {"UNDERHOST_VSPHERE__PASSWORD": PASSWORD},
+            3,
+            f"cluster C9 is not there, or not ours to see (we see: {CLUSTER})",
+            id="unknown cluster",
+        ),
+    ],
+)
+def test_the_inventory_command_says_in_one_line_what_is_wrong(
+    vcsim: Vcsim, flags: list[str], environment: dict[str, str], code: int, reason: str
+) -> None:
+    done = underhost("inventory", "--url", vcsim.url, "--username", USERNAME, *flags, **environment)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1

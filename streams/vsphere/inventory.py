@@ -1,0 +1,61 @@
+"""A vCenter's inventory once, as the document that `--inventory` reads. Called by `underhost inventory`.
+
+In: settings. Out: an Inventory, sorted, without what is only for the topics (uids, versions).
+"""
+
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from underhost.schemas.errors import Refused
+from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
+from underhost.streams.settings import VSphereSettings
+from underhost.streams.vsphere.changes import Collector
+from underhost.streams.vsphere.collector import open_collector
+from underhost.streams.vsphere.picture import Picture
+from underhost.streams.vsphere.rules import OTHER
+
+
+async def read_inventory(
+    settings: VSphereSettings, *, connect: Callable[[VSphereSettings], Awaitable[Collector]] = open_collector
+) -> Inventory:
+    """Log in, read everything once, log out.
+
+    Raises InputError (settings, password or CA file), Refused (also for an unknown cluster) or Unreachable.
+    """
+    collector = await connect(settings)
+    try:
+        picture = Picture("", settings.clusters)
+        version, more = "", True
+        while more:
+            page = await collector.wait(version)
+            if page is None:
+                break
+            picture.apply(page.changes)
+            version, more = page.version, page.truncated
+        picture.apply_poll(await collector.poll())
+    finally:
+        await collector.close()
+    if reason := picture.missing_clusters():
+        raise Refused(reason)
+    hosts = [host for host in map(picture.host, picture.host_refs()) if host is not None]
+    vms = [vm for vm in map(picture.vm, picture.vm_refs()) if vm is not None]
+    return Inventory(
+        hosts=sorted(map(_bare_host, hosts), key=lambda host: (host.name, host.id)),
+        vms=sorted(map(_bare_vm, vms), key=lambda vm: (vm.name, vm.id)),
+        clusters=[_bare_cluster(cluster) for cluster in picture.clusters()],
+    )
+
+
+def _bare_host(host: Host) -> Host:
+    return replace(host, uid="", resource_version="")
+
+
+def _bare_vm(vm: Vm) -> Vm:
+    return replace(vm, uid="", resource_version="")
+
+
+def _bare_cluster(cluster: Cluster) -> Cluster:
+    """With the VM-VM rules only: the document knows no others."""
+    rules = [replace(rule, cluster="", key=0) for rule in cluster.rules if rule.type != OTHER]
+    return replace(cluster, rules=rules, uid="", resource_version="")
