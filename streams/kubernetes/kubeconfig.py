@@ -37,7 +37,7 @@ def find(settings: KubernetesSettings, environ: Mapping[str, str]) -> Origin:
     if listed := environ.get("KUBECONFIG"):
         files = tuple(Path(part) for part in listed.split(os.pathsep) if part)
         return Origin(_existing(files, f"$KUBECONFIG: {listed}"), settings.context)
-    default = Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config"
+    default = Path(environ.get("HOME") or "/") / ".kube" / "config"
     if default.is_file():
         return Origin((default,), settings.context)
     if environ.get("KUBERNETES_SERVICE_HOST"):
@@ -60,8 +60,7 @@ def _existing(files: tuple[Path, ...], place: str) -> tuple[Path, ...]:
 
 async def load(origin: Origin) -> Any:
     """An ApiClient for the origin's cluster. Raises InputError."""
-    if origin.files:
-        await asyncio.to_thread(_check, origin)
+    context = await asyncio.to_thread(_context, origin) if origin.files else None
     # Half a second of imports, so only here, and off the event loop.
     config_module, client_module = await asyncio.to_thread(_import)
     configuration = client_module.Configuration()
@@ -69,7 +68,7 @@ async def load(origin: Origin) -> Any:
         if origin.files:
             await config_module.load_kube_config(
                 config_file=os.pathsep.join(str(file) for file in origin.files),
-                context=origin.context,
+                context=context,
                 client_configuration=configuration,
                 persist_config=False,  # a renewed token is ours, the file is its owner's
             )
@@ -90,8 +89,11 @@ def _import() -> tuple[Any, Any]:
     return config, client
 
 
-def _check(origin: Origin) -> None:
-    """Refuse what the library would answer with a traceback: not readable, not YAML, not a mapping, unknown context."""
+def _context(origin: Origin) -> str:
+    """The context to use: the given one, or the current one of the first file that has any, as kubectl does.
+
+    Refuses what the library would answer with a traceback: not readable, not YAML, not a mapping, an unknown context.
+    """
     contexts: list[str] = []
     current = ""
     for file in origin.files:
@@ -114,6 +116,7 @@ def _check(origin: Origin) -> None:
         )
     if wanted not in contexts:
         raise InputError(f"{origin}: no context {wanted}; it has {', '.join(contexts) or 'none'}")
+    return wanted
 
 
 def _check_server(origin: Origin, server: str) -> None:

@@ -21,7 +21,17 @@ from underhost.streams.kubernetes.kinds import KINDS, Kind
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.reconcile import ListingPlan, outgoing_of, plan_listing
 from underhost.streams.settings import KubernetesSettings
-from underhost.streams.watch import Follower, Held, Listing, Pace, dead_letter, deliverable, held_of, publish_for_ever
+from underhost.streams.watch import (
+    Backoff,
+    Follower,
+    Held,
+    Listing,
+    Pace,
+    dead_letter,
+    deliverable,
+    held_of,
+    publish_for_ever,
+)
 
 log = structlog.get_logger("underhost.kubernetes")
 
@@ -157,7 +167,7 @@ class KubernetesSource:
 
     async def _first_list(self, client: KubernetesClient, feed: KindFeed) -> Listing | None:
         clock = asyncio.get_running_loop().time
-        deadline = clock() + FIRST_ANSWER
+        deadline, backoff = clock() + FIRST_ANSWER, Backoff(self._pace)
         while True:
             try:
                 return await feed.list()
@@ -169,9 +179,10 @@ class KubernetesSource:
                     raise Refused(f"{client.server}: the API does not serve {feed.name} ({feed.kind.path})") from error
                 raise
             except Retry as error:
-                if clock() + error.after > deadline:
+                delay = max(error.after, backoff.next())
+                if clock() + delay > deadline:
                     raise Unreachable(str(error)) from error
-                await self._pace.sleep(error.after)
+                await self._pace.sleep(delay)
 
     def _follower(self, feed: KindFeed, start: "_Start") -> Follower:
         kind = feed.kind

@@ -165,6 +165,20 @@ async def test_the_chosen_context_decides_the_server(tmp_path: Path) -> None:
     assert api.configuration.host == "http://127.0.0.1:2"
 
 
+async def test_of_several_files_the_first_current_context_counts_as_for_kubectl(tmp_path: Path) -> None:
+    second = {
+        **CONFIG,
+        "clusters": [{"name": "d", "cluster": {"server": "http://127.0.0.1:2"}}],
+        "contexts": [{"name": "other", "context": {"cluster": "d", "user": "u"}}],
+        "current-context": "other",
+    }
+    files = written(tmp_path, CONFIG, "one"), written(tmp_path, second, "two")
+    for origin, server in ((Origin(files, None), "http://127.0.0.1:1"), (Origin(files, "other"), "http://127.0.0.1:2")):
+        api = await load(origin)
+        await api.close()
+        assert api.configuration.host == server
+
+
 async def test_reading_a_kubeconfig_does_not_write_to_it(tmp_path: Path) -> None:
     path = written(tmp_path, CONFIG)
     before = path.stat().st_mtime_ns, path.read_text()

@@ -1,0 +1,267 @@
+"""Following a feed: when it is resumed, listed again, or left alone for a while."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import pytest
+from fake_topics import FakeTopics
+
+from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
+from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, decode
+from underhost.schemas.topics import DEAD_LETTERS, PODS
+from underhost.streams.ports import Outgoing
+from underhost.streams.watch import (
+    LARGEST,
+    Backoff,
+    Batch,
+    Follower,
+    Held,
+    Listing,
+    Pace,
+    Seen,
+    Unreadable,
+    deliverable,
+    held_of,
+    publish_for_ever,
+)
+
+
+class HighRandom(random.Random):
+    """Always the largest jitter."""
+
+    def random(self) -> float:
+        return 1.0
+
+
+class LowRandom(random.Random):
+    """Never any jitter."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+class Naps:
+    """Sleeps that are noted and pass at once; `enough` is set after so many."""
+
+    def __init__(self, enough: int = 0) -> None:
+        self.taken: list[float] = []
+        self.enough = asyncio.Event()
+        self._count = enough
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(round(seconds, 3))
+        if len(self.taken) >= self._count:
+            self.enough.set()
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+
+
+class Script:
+    """A feed whose answers are written out: for each list a Listing or an error, for each watch batches and errors."""
+
+    name = "pods"
+
+    def __init__(self, lists: Sequence[object] = (), watches: Sequence[Sequence[object]] = ()) -> None:
+        self._lists, self._watches = list(lists), list(watches)
+        self.positions: list[str] = []
+
+    async def list(self) -> Listing:
+        answer = self._lists.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, Listing)
+        return answer
+
+    async def watch(self, position: str) -> AsyncGenerator[Batch, None]:
+        self.positions.append(position)
+        for answer in self._watches.pop(0) if self._watches else ():
+            if isinstance(answer, Exception):
+                raise answer
+            assert isinstance(answer, Batch)
+            yield answer
+
+
+def pod(name: str, version: str = "1", node: str = "") -> Seen:
+    value = Pod(Metadata(name=name, uid=f"uid-{name}", resource_version=version), PodSpec(node_name=node))
+    return Seen(f"s/pod/shop/{name}", f"uid-{name}", value)
+
+
+def batch(position: str, *changes: Seen | Unreadable) -> Batch:
+    return Batch(changes, position)
+
+
+def listing(position: str, *seen: Seen) -> Listing:
+    return Listing({one.key: one for one in seen}, (), position)
+
+
+async def follow(
+    feed: Script, naps: Naps, *, held: Sequence[Seen] = (), position: str | None = "10", **options: Any
+) -> tuple[FakeTopics, Follower]:
+    """Follow until so many naps were taken; what was published by then."""
+    topics = FakeTopics()
+    pace = Pace(sleep=naps, rng=LowRandom(), steady=1e9)
+
+    async def publish(records: Sequence[Outgoing]) -> None:
+        await topics.publish(*records)
+
+    start: dict[str, Held] = {one.key: held_of(one) for one in held}
+    follower = Follower(feed, PODS, publish, start, pace, **options)
+    task = asyncio.create_task(follower.run(position))
+    await asyncio.wait_for(naps.enough.wait(), 10)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return topics, follower
+
+
+@pytest.mark.parametrize(
+    ("rng", "expected"),
+    [
+        pytest.param(LowRandom(), [0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0], id="without jitter"),
+        pytest.param(HighRandom(), [0.0, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0, 60.0], id="with the largest jitter"),
+    ],
+)
+def test_the_first_retry_is_at_once_and_the_others_back_off_to_half_a_minute(
+    rng: random.Random, expected: list[float]
+) -> None:
+    backoff = Backoff(Pace(rng=rng))
+    assert [round(backoff.next(), 3) for _ in range(9)] == expected
+    backoff.reset()
+    assert backoff.next() == 0.0
+
+
+async def test_a_stream_that_ends_is_resumed_from_the_last_position() -> None:
+    feed = Script(watches=[[batch("11", pod("a")), batch("12")], [batch("13", pod("b"))]])
+    topics, _ = await follow(feed, Naps(4))
+    assert feed.positions == ["10", "12", "13"]
+    assert [record.key for record in topics.records] == ["s/pod/shop/a", "s/pod/shop/b"]
+
+
+async def test_dropped_connections_are_retried_at_once_then_with_growing_delays_until_something_comes() -> None:
+    drop = [Unreachable("dropped")]
+    naps = Naps(8)
+    await follow(Script(watches=[drop, drop, drop, drop, [batch("11", pod("a")), *drop], drop, drop]), naps)
+    assert naps.taken == [0.0, 0.0, 0.8, 1.6, 3.2, 0.0, 0.8, 1.6]
+
+
+async def test_streams_that_end_at_once_again_and_again_are_no_hot_loop() -> None:
+    naps = Naps(5)
+    await follow(Script(), naps)
+    assert naps.taken == [0.0, 0.0, 0.8, 1.6, 3.2]
+
+
+async def test_a_server_that_asks_for_time_gets_it_and_is_not_listed() -> None:
+    naps = Naps(4)
+    feed = Script(watches=[[Retry("slow down", 7.0)], [Retry("slow down", 7.0)], [Retry("slow down", 0.0)]])
+    await follow(feed, naps)
+    assert naps.taken == [0.0, 7.0, 7.0, 1.6]
+    assert feed.positions == ["10", "10", "10"]
+
+
+async def test_an_expired_position_is_replaced_by_a_new_list() -> None:
+    feed = Script(
+        lists=[listing("50", pod("a", "40", node="n2"), pod("b", "20"), pod("c", "45"))],
+        watches=[[Gone("too old")], [batch("51")]],
+    )
+    topics, follower = await follow(feed, Naps(3), held=[pod("a"), pod("b"), pod("x"), pod("y")])
+    assert feed.positions == ["10", "50"]
+    assert [(record.key, record.value is None) for record in topics.records] == [
+        ("s/pod/shop/a", False),
+        ("s/pod/shop/c", False),
+        ("s/pod/shop/x", True),
+        ("s/pod/shop/y", True),
+    ]
+    assert follower.counters.relists == 1
+
+
+async def test_lists_that_expire_again_and_again_are_spaced_out() -> None:
+    naps = Naps(5)
+    gone = [Gone("too old")]
+    await follow(Script(lists=[listing("50")] * 4, watches=[gone, gone, gone, gone]), naps)
+    assert naps.taken == [0.0, 0.0, 0.8, 1.6, 3.2]
+
+
+async def test_a_list_that_fails_is_tried_again() -> None:
+    feed = Script(
+        lists=[Unreachable("away"), Refused("no"), Retry("busy", 3.0), listing("50", pod("a"))], watches=[[Gone("old")]]
+    )
+    naps = Naps(6)
+    topics, _ = await follow(feed, naps)
+    assert naps.taken[:5] == [0.0, 0.0, 0.8, 1.6, 3.2]
+    assert [record.key for record in topics.records] == ["s/pod/shop/a"]
+
+
+async def test_an_empty_list_of_a_kind_that_every_cluster_has_is_not_believed() -> None:
+    feed = Script(lists=[listing("50"), listing("60", pod("b"))], watches=[[Gone("old")]])
+    topics, follower = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
+    assert [(record.key, record.value) for record in topics.records] == [("s/pod/shop/a", None)]
+    assert follower.shrunk == ""
+
+
+async def test_an_optional_kind_that_is_not_served_is_asked_for_every_ten_minutes() -> None:
+    feed = Script(lists=[Gone("404"), Refused("403"), listing("50", pod("a"))])
+    naps = Naps(4)
+    topics, _ = await follow(feed, naps, position=None, optional=True)
+    assert naps.taken[:3] == [600.0, 600.0, 600.0]
+    assert [record.key for record in topics.records] == ["s/pod/shop/a"]
+
+
+async def test_only_real_changes_are_published() -> None:
+    changes = [pod("a", "2"), pod("a", "3", node="n1"), pod("a", "4", node="n1"), pod("a", "5")]
+    topics, follower = await follow(Script(watches=[[batch("5", *changes)]]), Naps(2), held=[pod("a", "1")])
+    assert [record.event_id for record in topics.records] == ["uid-a/3", "uid-a/5"]
+    assert follower.counters.suppressed == 2
+
+
+async def test_a_pod_made_anew_under_its_name_is_a_change() -> None:
+    reborn = Seen("s/pod/shop/a", "uid-2", Pod(Metadata(name="a", uid="uid-2", resource_version="9")))
+    gone = Seen("s/pod/shop/a", "uid-a", None)
+    topics, _ = await follow(Script(watches=[[batch("9", gone, reborn)]]), Naps(2), held=[pod("a")])
+    assert [record.event_id for record in topics.records] == ["uid-a/deleted", "uid-2/9"]
+
+
+async def test_what_cannot_be_read_is_a_dead_letter_with_its_origin() -> None:
+    bad = Unreadable("s/pod/shop/a", b"{bad", "expected an object")
+    topics, _ = await follow(Script(watches=[[batch("11", bad, pod("b"))]]), Naps(2))
+    letter, good = topics.records
+    assert (letter.topic, letter.key, letter.value) == (DEAD_LETTERS, "s/pod/shop/a", b"{bad")
+    assert letter.headers == {
+        "origin_topic": b"underhost.pods",
+        "origin_partition": b"-1",
+        "origin_offset": b"-1",
+        "stage": b"watch",
+        "error": b"expected an object",
+    }
+    assert good.key == "s/pod/shop/b"
+
+
+async def test_an_unreadable_object_of_a_new_list_is_not_taken_for_a_deleted_one() -> None:
+    relisted = Listing({}, [Unreadable("s/pod/shop/a", b"{bad", "odd")], "50")
+    topics, _ = await follow(Script(lists=[relisted], watches=[[Gone("old")]]), Naps(3), held=[pod("a")])
+    assert [record.topic for record in topics.records] == [DEAD_LETTERS]
+
+
+def test_a_record_that_no_broker_takes_becomes_a_dead_letter() -> None:
+    big = Outgoing(PODS, "s/pod/shop/big", b"x" * (LARGEST + 1), "u/1")
+    letter = deliverable(big)
+    assert (letter.topic, letter.key, len(letter.value or b"")) == (DEAD_LETTERS, "s/pod/shop/big", LARGEST)
+    assert letter.headers["error"] == f"{LARGEST + 1} bytes are more than a record holds; the value is cut".encode()
+    small = Outgoing(PODS, "s/pod/shop/small", b"x" * LARGEST, "u/1")
+    assert deliverable(small) is small
+
+
+async def test_publishing_waits_for_the_broker_however_long_it_takes() -> None:
+    topics, naps = FakeTopics(), Naps(100)
+    topics.away = 10
+    seen = pod("a")
+    await publish_for_ever(topics.publish, [Outgoing(PODS, seen.key, b"{}", "u/1")], Pace(sleep=naps, rng=LowRandom()))
+    assert [record.key for record in topics.records] == ["s/pod/shop/a"]
+    assert naps.taken == [0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0]
+
+
+async def test_published_bytes_are_the_trimmed_object() -> None:
+    topics, _ = await follow(Script(watches=[[batch("11", pod("a", "3", node="n1"))]]), Naps(2))
+    value = topics.records[0].value
+    assert value is not None
+    assert decode(value, Pod).spec.node_name == "n1"
