@@ -118,7 +118,7 @@ def _judge(snapshot: Snapshot, budget: Budget, matched: list[tuple[str, Pod]]) -
     if spec.max_unavailable is None and spec.min_available is None:
         return _covered(0, current, 0, living, len(living), "it sets neither minAvailable nor maxUnavailable")
     if spec.max_unavailable is None and isinstance(spec.min_available, int):
-        attainable = max(len(living), scale.count) if scale.complete else None
+        attainable = max(len(living), scale.count)
         why = f"minAvailable is {spec.min_available} and there are {attainable} of them"
         return _covered(len(matched), current, spec.min_available, living, attainable, why)
     if spec.max_unavailable is not None:
@@ -137,11 +137,9 @@ def _judge(snapshot: Snapshot, budget: Budget, matched: list[tuple[str, Pod]]) -
     return _covered(scale.count, current, desired, living, scale.count + scale.unmanaged, why)
 
 
-def _covered(expected: int, current: int, desired: int, pods: list[str], attainable: int | None, why: str) -> Covered:
+def _covered(expected: int, current: int, desired: int, pods: list[str], attainable: int, why: str) -> Covered:
     allowed = max(0, current - desired) if expected > 0 else 0
-    best = None
-    if attainable is not None:
-        best = max(0, max(attainable, current) - desired) if expected > 0 else 0
+    best = max(0, max(attainable, current) - desired) if expected > 0 else 0
     return Covered(BudgetFigures(expected, current, desired, allowed), pods, best, why)
 
 
@@ -157,8 +155,10 @@ def _failed(budget: Budget, current: int, pods: list[str], scale: "_Scale", why:
             status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed
         )
         return Covered(written, pods, best if status.expected_pods > 0 else None, why)
-    hopeless = 0 if scale.unscalable else None
-    why = f"{why} cannot be figured, as {scale.unscalable} has no scale"
+    none_to_spare = budget.spec.max_unavailable in (0, "0%") or why == "minAvailable 100%"
+    hopeless = 0 if scale.unscalable or none_to_spare else None
+    if scale.unscalable:
+        why = f"{why} cannot be figured, as {scale.unscalable} has no scale"
     return Covered(BudgetFigures(0, current, 0, 0), pods, hopeless, why)
 
 

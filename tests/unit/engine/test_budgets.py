@@ -229,6 +229,18 @@ def test_the_figures_are_the_controllers(objects, budget, expected):
             id="no bound at all",
         ),
         pytest.param(
+            pods(3),
+            a_budget(selector=MATCH_APP, max_unavailable=0),
+            "maxUnavailable 0",
+            id="maxUnavailable 0, though the owner is not in the input",
+        ),
+        pytest.param(
+            pods(3),
+            a_budget(selector=MATCH_APP, min_available=3),
+            "minAvailable is 3 and there are 3 of them",
+            id="every pod must stay, though the owner is not in the input",
+        ),
+        pytest.param(
             pods(2, owner=""),
             a_budget(selector=MATCH_APP, max_unavailable=1),
             "maxUnavailable is counted in their controllers' replicas, and they have no controller",
@@ -267,7 +279,10 @@ def test_a_budget_that_can_never_allow_an_eviction_is_found(objects, budget, why
             a_budget(selector={"matchLabels": {"app": "other"}}, max_unavailable=0),
             id="it selects no pod",
         ),
-        pytest.param(pods(3), a_budget(selector=MATCH_APP, max_unavailable=0), id="the owner is not in the input"),
+        pytest.param(pods(3), a_budget(selector=MATCH_APP, max_unavailable=1), id="the owner is not in the input"),
+        pytest.param(
+            pods(3), a_budget(selector=MATCH_APP, min_available=2), id="the owner is not in the input, and 2 stay"
+        ),
         pytest.param(
             [*a_deployment(3), *pods(1, phase="Succeeded")],
             a_budget(selector=MATCH_APP, max_unavailable=0),
