@@ -16,6 +16,8 @@ START_TIMEOUT = 120.0
 ADMIN_TOKEN = "admintoken"
 NOBODY_TOKEN = "nobodytoken"
 """The token of a user without any rights: what it asks for is answered 403."""
+USER_TOKENS = {name: f"{name}token" for name in ("watcher", "actor")}
+"""Tokens of users that have the rights a test gives them."""
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -68,7 +70,8 @@ def start_kube(folder: Path, parts: Path, *flags: str) -> Iterator[Kube]:
     key = folder / "pki" / "sa.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     tokens = folder / "tokens.csv"
-    tokens.write_text(f"{ADMIN_TOKEN},admin,admin,system:masters\n{NOBODY_TOKEN},nobody,nobody\n")
+    users = "".join(f"{token},{name},{name}\n" for name, token in USER_TOKENS.items())
+    tokens.write_text(f"{ADMIN_TOKEN},admin,admin,system:masters\n{NOBODY_TOKEN},nobody,nobody\n{users}")
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, *args: str) -> None:

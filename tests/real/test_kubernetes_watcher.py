@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from fake_topics import FakeTopics
-from kube_process import ADMIN_TOKEN, NOBODY_TOKEN, Kube, free_ports, start_kube
+from kube_process import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, free_ports, start_kube
 from outage import Outage
 
 from underhost.agents.sinks.bindings import BindSink
@@ -425,3 +425,54 @@ async def test_pods_are_bound_once_with_their_uid_as_precondition(
     assert (outcome.result, outcome.reason) == ("refused", f"bound to {node[0]} already")
     gone = order("bind", f"pod/{namespace}/none", {"uid": uid, "node": node[0]}, "", {})
     assert (await sink.apply(gone)).result == "refused"
+
+
+WATCH = ["list", "watch"]
+WATCHER_RULES: list[dict[str, list[str]]] = [
+    {
+        "apiGroups": [""],
+        "resources": ["namespaces", "nodes", "pods", "services", "replicationcontrollers"],
+        "verbs": WATCH,
+    },
+    {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets", "deployments"], "verbs": WATCH},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": WATCH},
+    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": WATCH},
+]
+ACTOR_RULES: list[dict[str, list[str]]] = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
+]
+
+
+async def grant(client: KubernetesClient, user: str, rules: list[dict[str, list[str]]]) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    await create(client, f"{rbac}/clusterroles", {"metadata": {"name": user}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+    body = {"metadata": {"name": user}, "roleRef": role, "subjects": [subject]}
+    await create(client, f"{rbac}/clusterrolebindings", body)
+
+
+async def test_the_watcher_needs_list_and_watch_and_nothing_else(kube: Kube, client: KubernetesClient) -> None:
+    await grant(client, "watcher", WATCHER_RULES)
+    least = replace(kube, kubeconfig=kube.kubeconfig_of(USER_TOKENS["watcher"]))
+    topics = FakeTopics()
+    async with watching(least, topics):
+        name = f"t-{uuid.uuid4().hex[:12]}"
+        await create(client, "/api/v1/namespaces", {"metadata": {"name": name}})
+        await topics.until(lambda t: f"prod/namespace//{name}" in t.keys(NAMESPACES))
+
+
+async def test_the_sinks_need_get_and_patch_of_nodes_get_of_pods_and_create_of_bindings(
+    kube: Kube, client: KubernetesClient, namespace: str, node: tuple[str, str]
+) -> None:
+    await grant(client, "actor", ACTOR_RULES)
+    pod = await create(client, f"/api/v1/namespaces/{namespace}/pods", a_pod("web-0"))
+    settings = KubernetesSettings(kubeconfig=kube.kubeconfig_of(USER_TOKENS["actor"]))
+    async with await connect(settings) as least:
+        writer = KubernetesApiWriter(least)
+        labels = LabelSink(writer, HostLabelSettings(), enabled=True)
+        assert (await labels.apply(label(node, **{KEY: "esx-1"}))).result == "applied"
+        bind = order("bind", f"pod/{namespace}/web-0", {"uid": pod["metadata"]["uid"], "node": node[0]}, "", {})
+        assert (await BindSink(writer, enabled=True).apply(bind)).result == "applied"
