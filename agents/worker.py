@@ -87,8 +87,8 @@ async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event) ->
     pause, succeeded = FIRST_PAUSE, False
     while True:
         pipeline = new()
-        error = await _run_one(pipeline, stopping)
-        succeeded = succeeded or pipeline.started
+        error, started = await _run_one(pipeline, stopping)
+        succeeded = succeeded or started
         if error is None:
             return
         if not succeeded or not isinstance(error, BackendError):
@@ -107,8 +107,8 @@ async def _say_ready(pipeline: Pipeline) -> None:
             return log.info("ready")
 
 
-async def _run_one(pipeline: Pipeline, stopping: asyncio.Event) -> BaseException | None:
-    """One pipeline from its start to its end; what it failed of, None where it was told to stop."""
+async def _run_one(pipeline: Pipeline, stopping: asyncio.Event) -> tuple[BaseException | None, bool]:
+    """One pipeline from its start to its end: what it failed of (None: told to stop), and whether it had been up."""
     ended = asyncio.ensure_future(stopping.wait())
     saying = asyncio.ensure_future(_say_ready(pipeline))
     running = asyncio.ensure_future(pipeline.run())
@@ -118,10 +118,11 @@ async def _run_one(pipeline: Pipeline, stopping: asyncio.Event) -> BaseException
         for task in (ended, saying, running):
             task.cancel()
         [result] = await asyncio.gather(running, return_exceptions=True)
+        started = pipeline.started
         await _within(STOP_WITHIN, pipeline.close())
     if stopping.is_set() or isinstance(result, asyncio.CancelledError):
-        return None
-    return result if isinstance(result, BaseException) else None
+        return None, started
+    return result if isinstance(result, BaseException) else None, started
 
 
 async def _within(seconds: float, ending: Awaitable[None]) -> None:

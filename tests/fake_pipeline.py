@@ -25,7 +25,8 @@ TOPICS = {"kubernetes": KUBERNETES_TOPICS, "vsphere": VSPHERE_TOPICS}
 class FakeCluster:
     """A Kubernetes cluster and a vCenter in one: state, the changes of it, and every write that was made to it.
 
-    `bound` and `labelled` are the writes, in order. `refuses` maps a pod to the error that binding it raises.
+    `bound` and `labelled` are the writes, in order. `refuses` maps a pod to the errors that binding it raises, one
+    after another. `listed` is set once a source has listed.
     """
 
     objects: dict[str, dict[str, tuple[Topic, msgspec.Struct]]] = field(
@@ -33,10 +34,13 @@ class FakeCluster:
     )
     bound: list[tuple[str, str]] = field(default_factory=list)
     labelled: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
-    refuses: dict[str, BaseException] = field(default_factory=dict)
+    refuses: dict[str, list[Exception]] = field(default_factory=dict)
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     watchers: dict[str, list["asyncio.Queue[tuple[Topic, str, bytes | None]]"]] = field(
         default_factory=lambda: {"kubernetes": [], "vsphere": []}
+    )
+    listed: dict[str, asyncio.Event] = field(
+        default_factory=lambda: {"kubernetes": asyncio.Event(), "vsphere": asyncio.Event()}
     )
     site: str = "default"
     version: int = 0
@@ -115,8 +119,8 @@ class FakeCluster:
 
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
         """See `ports.KubernetesWriter`."""
-        if name in self.refuses:
-            raise self.refuses.pop(name)
+        if self.refuses.get(name):
+            raise self.refuses[name].pop(0)
         pod = self._live(name)
         if pod.metadata.uid != uid or pod.spec.node_name:
             raise Conflict(f"pod {name} is bound to {pod.spec.node_name!r}")
@@ -197,6 +201,7 @@ class FakeSource:
                 await self._publisher.publish(
                     *records, Outgoing(topic, listed_key(site, self.name), encode(marker), str(self.epoch))
                 )
+            self._cluster.listed[self.name].set()
             while True:
                 topic, key, data = await changes.get()
                 await self._publisher.publish(Outgoing(topic, key, data, "change"))

@@ -1,0 +1,156 @@
+"""When the decide cycle evaluates: after quiet, never starved, again for what changed meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+from fake_pipeline import FakeCluster, FakeEngine
+
+from underhost.agents.cycle import SiteCycle
+from underhost.agents.decisions import Decisions, Evaluation, Memory
+from underhost.agents.engine.snapshot import Options
+from underhost.agents.findings import Findings
+from underhost.agents.orders import Orders
+from underhost.agents.placements import Placements
+from underhost.agents.sites import Sites
+from underhost.agents.topology import Topology
+from underhost.schemas.errors import Unreachable
+from underhost.schemas.keys import parse_key
+from underhost.schemas.topics import PODS, SOURCE_TOPICS
+from underhost.streams.ports import Outgoing
+
+SITE = "prod"
+
+
+class FlakyPublisher:
+    """Fails as often as it is told, then keeps what it was given."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.records: list[Outgoing] = []
+
+    async def publish(self, *records: Outgoing) -> None:
+        """See `ports.Publisher`."""
+        if self.failures:
+            self.failures -= 1
+            raise Unreachable("Kafka does not answer")
+        self.records += records
+
+
+class Site:
+    """A site without topics: changes go straight into its state, and its cycle runs."""
+
+    def __init__(self, engine: FakeEngine, publisher: FlakyPublisher) -> None:
+        self.engine, self.publisher = engine, publisher
+        self.cluster = FakeCluster(site=SITE)
+        self.cluster.node("n1")
+        self.sites = Sites(SOURCE_TOPICS, (), partition_of=lambda site: 0, sources=lambda state: frozenset())
+        self.sites.resume({0}, {}, {})
+        self.decided: asyncio.Queue[Decisions] = asyncio.Queue()
+        self.pool = ThreadPoolExecutor(1)
+        self.cycle = SiteCycle(
+            SITE,
+            self.sites,
+            self._begin,
+            publisher,
+            self.pool,
+            has_vsphere=lambda site: False,
+            published=lambda site, decisions, seconds: self.decided.put_nowait(decisions),
+        )
+        self.sites.on_change = lambda site: self.cycle.poke()
+
+    def _begin(self) -> Evaluation:
+        memory = Memory(
+            Topology(SITE, []), Orders(SITE, [], [], 0.0), Findings(SITE, []), Placements(SITE, [], lambda row: ""), []
+        )
+        return Evaluation(self.engine, Options(), memory, lambda: 0.0)
+
+    def pod(self, name: str) -> None:
+        """One more pod runs."""
+        self.cluster.pod(name, "n1")
+        key = f"{SITE}/pod/shop/{name}"
+        self.sites.apply(PODS, parse_key(key), self.cluster.objects["kubernetes"][key][1], 1.0)
+
+    async def next(self) -> Decisions:
+        """The next evaluation that is published."""
+        return await asyncio.wait_for(self.decided.get(), 30)
+
+
+@asynccontextmanager
+async def a_site(engine: FakeEngine | None = None, publisher: FlakyPublisher | None = None) -> AsyncIterator[Site]:
+    site = Site(engine or FakeEngine(), publisher or FlakyPublisher())
+    running = asyncio.create_task(site.cycle.run())
+    try:
+        yield site
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        site.pool.shutdown()
+
+
+async def test_a_storm_of_changes_is_one_evaluation() -> None:
+    async with a_site() as site:
+        for number in range(1000):
+            site.pod(f"p-{number}")
+        decided = await site.next()
+        assert len(decided.snapshot.pods) == 1000
+        assert site.engine.calls == 1
+        assert site.decided.empty()
+
+
+async def test_changes_that_never_pause_do_not_starve_the_evaluation() -> None:
+    async with a_site() as site:
+
+        async def without_a_pause() -> None:
+            while True:
+                site.pod("p")
+                await asyncio.sleep(0.001)
+
+        storm = asyncio.create_task(without_a_pause())
+        try:
+            assert "shop/p" in (await site.next()).snapshot.pods
+        finally:
+            storm.cancel()
+
+
+async def test_a_change_during_an_evaluation_leads_to_the_next_one() -> None:
+    loop = asyncio.get_running_loop()
+    meanwhile: list[Callable[[], None]] = []
+
+    def during() -> None:
+        while meanwhile:
+            done = asyncio.run_coroutine_threadsafe(call(meanwhile.pop()), loop)
+            done.result(30)
+
+    async def call(function: Callable[[], None]) -> None:
+        function()
+
+    async with a_site(FakeEngine(during)) as site:
+        meanwhile.append(lambda: site.pod("second"))
+        site.pod("first")
+        assert set((await site.next()).snapshot.pods) == {"shop/first"}
+        assert set((await site.next()).snapshot.pods) == {"shop/first", "shop/second"}
+
+
+async def test_nothing_is_evaluated_while_the_site_is_not_ready() -> None:
+    async with a_site() as site:
+        site.sites.resume({0}, {("pods", 0): 4}, {("pods", 0): 6})
+        site.pod("first")
+        site.sites.advance(PODS, 0, 4)
+        await asyncio.sleep(0)
+        assert site.engine.calls == 0
+        site.sites.advance(PODS, 0, 5)
+        decided = await site.next()
+        assert decided.snapshot.offsets == {"pods": 5}
+        assert site.engine.calls == 1
+
+
+async def test_decisions_that_cannot_be_published_are_published_later() -> None:
+    publisher = FlakyPublisher(failures=2)
+    async with a_site(publisher=publisher) as site:
+        site.cluster.pod("waits")
+        key = f"{SITE}/pod/shop/waits"
+        site.sites.apply(PODS, parse_key(key), site.cluster.objects["kubernetes"][key][1], 1.0)
+        await site.next()
+    assert [record.key for record in publisher.records] == [key]
