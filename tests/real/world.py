@@ -213,17 +213,32 @@ class World:
 
 
 @contextmanager
-def kwok(parts: Path, kube: Kube) -> Iterator[None]:
-    """KWOK: nodes and pods become Ready with no kubelet."""
+def helpers(parts: Path, kube: Kube) -> Iterator[None]:
+    """KWOK, for nodes and pods to become Ready with no kubelet, and the controller that takes their not-ready taint."""
     configs = [f"--config={parts / 'kwok-stages' / stage}" for stage in STAGES]
-    command = [str(parts / "kwok"), f"--kubeconfig={kube.kubeconfig}", "--manage-all-nodes=true", *configs]
-    with (kube.folder / "kwok.log").open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, cwd=kube.folder)
+    key, access = kube.folder / "pki" / "sa.key", f"kubeconfig={kube.kubeconfig}"
+    commands = {
+        "kwok": [f"--{access}", "--manage-all-nodes=true", *configs],
+        "kube-controller-manager": [
+            f"--{access}",
+            f"--authentication-{access}",
+            f"--authorization-{access}",
+            f"--service-account-private-key-file={key}",
+            "--controllers=node-lifecycle-controller",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ],
+    }
+    started = []
     try:
+        for name, flags in commands.items():
+            with (kube.folder / f"{name}.log").open("wb") as out:
+                started.append(subprocess.Popen([str(parts / name), *flags], stdout=out, stderr=out, cwd=kube.folder))
         yield
     finally:
-        process.kill()
-        process.wait()
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 @contextmanager
@@ -235,7 +250,7 @@ def world(folder: Path, parts: Path) -> Iterator[World]:
         for vm, host in zip(vcenter.vms, sorted(vcenter.hosts), strict=True):
             vcenter.move(vm, host)
         vcenter.add_foreign_rule()
-        with start_kube(folder / "kube", parts) as kube, kwok(parts, kube):
+        with start_kube(folder / "kube", parts) as kube, helpers(parts, kube):
             api = KubeApi(kube)
             for name, vm in zip(NODES, vcenter.vms, strict=True):
                 api.add_node(name, vcenter.uuid_of(vm))
