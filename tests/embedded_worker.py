@@ -1,5 +1,6 @@
 """Faust apps over the embedded log, and a publisher without agents, for the tests."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,16 +12,43 @@ from underhost.streams.publish import FaustPublisher
 
 
 def an_app(path: Path, name: str = "t", partitions: int = 4, sync: str | None = None, **options: object) -> faust.App:
-    """An app over the embedded log, without web, files or signals."""
-    return faust.App(
+    """An app over the embedded log, without web, folders, signals or waiting at its end."""
+    app = faust.App(
         name,
         broker=embedded_url(path, sync),
         topic_partitions=partitions,
         store="memory://",
         web_enabled=False,
-        datadir=str(path.parent / "faust"),
+        autodiscover=False,
+        stream_wait_empty=False,
         **options,
     )
+    app._create_directories = lambda: None
+    return app
+
+
+def a_topic(app: faust.App, name: str) -> faust.TopicT:
+    """A topic of raw bytes."""
+    return app.topic(
+        name,
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        partitions=app.conf.topic_partitions,
+        internal=True,
+    )
+
+
+@asynccontextmanager
+async def running(app: faust.App) -> AsyncIterator[faust.App]:
+    """The app as a worker: started, its tables recovered, and stopped at the end."""
+    try:
+        await app.start()
+        await asyncio.wait_for(app.tables.recovery.completed.wait(), 20)
+        yield app
+    finally:
+        await app.stop()
 
 
 @asynccontextmanager
