@@ -50,6 +50,7 @@ class Picture:
     Attributes:
         nodes, vms, hosts, node_hosts: by the name in their key. pods: by `namespace/name`. rules: by their key.
         outcomes: the last of each (kind, target). events: of findings, oldest first. journeys: oldest first.
+        listed: names of the topics that are whole: their source has listed since the beginning.
     """
 
     site: str
@@ -63,14 +64,18 @@ class Picture:
     outcomes: dict[tuple[str, str], Outcome] = field(default_factory=dict)
     events: list[FindingEvent] = field(default_factory=list)
     journeys: list[Journey] = field(default_factory=list)
+    listed: set[str] = field(default_factory=set)
 
     def apply(self, record: Record) -> None:
-        """Take in one record; other sites', markers and what cannot be read change nothing."""
+        """Take in one record; other sites' change nothing."""
         key = (record.key or b"").decode("utf-8", "replace")
         topic = topics.BY_NAME.get(record.topic)
-        if topic is None or site_of(key) != self.site or f"/{LISTED}/" in key:
+        if topic is None or site_of(key) != self.site:
             return
-        if topic is topics.VIOLATIONS:
+        if f"/{LISTED}/" in key:
+            if record.timestamp >= self.begin:
+                self.listed.add(topic.name)
+        elif topic is topics.VIOLATIONS:
             if record.value is not None and record.timestamp >= self.begin:
                 self.events.append(msgspec.json.decode(record.value, type=FindingEvent))
         elif topic is topics.OUTCOMES:
@@ -107,6 +112,15 @@ class Picture:
         placed = self.pods.get(pod)
         joined = self.node_hosts.get(placed.spec.node_name) if placed is not None else None
         return joined.host_name if joined is not None else ""
+
+    def is_whole(self, *wanted: topics.Topic) -> bool:
+        """Whether these topics show everything that there is."""
+        return all(topic.name in self.listed for topic in wanted)
+
+    def labelled(self, key: str) -> bool:
+        """Whether every node carries this label."""
+        labels = (msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None) for node in self.nodes.values())
+        return all(key in (held or {}) for held in labels)
 
     def ours(self) -> list[str]:
         """The pods that the pipeline places, sorted."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from underhost.agents.picture import Picture
 from underhost.schemas.records import FindingEvent
+from underhost.schemas.topics import HOSTS, NODES, VMS
 from underhost.schemas.vsphere import Vm
 from underhost.streams.ports import Record
 
@@ -62,11 +63,14 @@ class Story:
 
 
 # ----------------------------------------------------------------------------------------------------------- the steps
-def move_and_mend(vm: str, host: str) -> list[Step]:
-    """The story of one VM that an operator moves onto a host where a replica of its pods runs, and DRS moves away."""
+def move_and_mend(vm: str, host: str, label: str) -> list[Step]:
+    """The story of one VM that an operator moves onto a host where a replica of its pods runs, and DRS moves away.
+
+    `label` is the key of the label by which nodes name their host.
+    """
     return [
         Step("the mapping of nodes to ESXi hosts", mapping_learned),
-        Step("the host label on every node", labels_written),
+        Step("the host label on every node", lambda picture: labels_written(picture, label)),
         Step("a node for every pod that waits for one", pods_bound),
         Step(
             f"a DRS rule that keeps {vm} away from the VMs on {host}", lambda picture: rules_written(picture, vm, host)
@@ -81,7 +85,9 @@ def move_and_mend(vm: str, host: str) -> list[Step]:
 def mapping_learned(picture: Picture) -> Told | None:
     """Every node is joined to a VM whose host is known."""
     rows = picture.node_hosts
-    if not picture.nodes or any(node not in rows or not rows[node].host for node in picture.nodes):
+    if not picture.is_whole(NODES, VMS, HOSTS) or any(
+        node not in rows or not rows[node].host for node in picture.nodes
+    ):
         return None
     by = sorted({rows[node].joined_by for node in picture.nodes})
     hosts = sorted({host.name for host in picture.hosts.values()} | {row.host_name for row in rows.values()})
@@ -92,11 +98,11 @@ def mapping_learned(picture: Picture) -> Told | None:
     ]
 
 
-def labels_written(picture: Picture) -> Told | None:
-    """The labeller's sink has answered for every node."""
-    if not picture.nodes or not all(picture.done("label", f"node/{node}") for node in picture.nodes):
+def labels_written(picture: Picture, label: str) -> Told | None:
+    """The labeller's sink has answered for every node, and the nodes carry the label."""
+    if not picture.labelled(label) or not all(picture.done("label", f"node/{node}") for node in picture.nodes):
         return None
-    return [f"Wrote the ESXi host on {len(picture.nodes)} Node objects, as a label that follows each vMotion."]
+    return [f"Wrote the ESXi host on {len(picture.nodes)} Node objects, a label that follows each vMotion: {label}."]
 
 
 def pods_bound(picture: Picture) -> Told | None:

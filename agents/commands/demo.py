@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from underhost.streams.simulated.site import SimulatedSite
 
 SITE = "demo"
-STEP_SECONDS = 60.0
-"""How long a step is waited for."""
+STEP_SECONDS = 90.0
+"""How long a step is waited for: longer than a minute, in which the DRS sink makes two edits at most."""
 STATUS_SECONDS = 60.0
 """Between two lines that say how things are, after the story."""
 
@@ -92,6 +92,8 @@ def _keep_quiet() -> None:
     logging.basicConfig(
         level=logging.ERROR, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", force=True
     )
+    for library in ("aiokafka", "faust", "mode"):  # what of their troubles matters comes as an error of ours
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
@@ -118,7 +120,7 @@ class _Demonstration:
         from underhost.streams.admin import ensure_topics
 
         picture = Picture(SITE, begin=int(time.time() * 1000))
-        story = Story(move_and_mend(*self._site.scenario.operator_move), picture)
+        story = Story(move_and_mend(*self._site.scenario.operator_move, self._settings.host_label.key), picture)
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

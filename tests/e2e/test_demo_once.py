@@ -20,7 +20,7 @@ STORY = [
     r" +esx-2: kni-worker3, kni-worker4",
     r" +esx-3: kni-worker5, kni-worker6",
     r" +esx-4: kni-control-plane",
-    TIME + r"Wrote the ESXi host on 7 Node objects, .*",
+    TIME + r"Wrote the ESXi host on 7 Node objects, .*: node\.cluster\.x-k8s\.io/esxi-host\.",
     TIME + r"Bound 9 pods that waited for a node:",
     r" +customapp/varnish-cache-54489f9fc9-5pbr2 to kni-worker\d? on esx-\d",
     r" +customapp/virt-launcher-mssql2016z2qnw-t924b to kni-worker[246] on esx-\d",

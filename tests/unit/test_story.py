@@ -15,6 +15,7 @@ from underhost.schemas.vsphere import DrsRule
 from underhost.streams.ports import Outgoing, Record
 
 BEGIN = 1_000_000
+LABEL = "node.cluster.x-k8s.io/esxi-host"
 NODES = {
     "kni-control-plane": ("vm-101", "esx-4"),
     "kni-worker": ("vm-102", "esx-1"),
@@ -77,6 +78,11 @@ async def the_records() -> Iterator[tuple[str, list[Record]]]:
         chapters.append(("nodes are mapped", [a_record(mapped(node, host)) for node, (_, host) in NODES.items()]))
         labels = [a_record(answered("label", f"node/{node}")) for node in NODES]
         chapters.append(("all labels but one are written", labels[:-1]))
+        for node, (_, host) in NODES.items():
+            uid, _, _ = await site.kubernetes.node_labels(node)
+            await site.kubernetes.apply_node_labels(node, uid, {LABEL: host})
+        await turns()
+        chapters.append(("nodes carry the label", published()))
         chapters.append(("the last label is there already", [a_record(answered("label", "node/kni-worker6", "noop"))]))
         for name, node in WHERE.items():
             await site.kubernetes.bind_pod(
@@ -103,7 +109,7 @@ async def the_records() -> Iterator[tuple[str, list[Record]]]:
 
 
 async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
-    story = Story(move_and_mend("kni-worker6", "esx-1"), Picture("demo", BEGIN))
+    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), Picture("demo", BEGIN))
     told: list[tuple[str, list[str]]] = []
     for chapter, records in await the_records():
         for record in records:
@@ -112,7 +118,7 @@ async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
         ("nodes are mapped", "Learned where 7 nodes run, by their providerID:"),
         (
             "the last label is there already",
-            "Wrote the ESXi host on 7 Node objects, as a label that follows each vMotion.",
+            f"Wrote the ESXi host on 7 Node objects, a label that follows each vMotion: {LABEL}.",
         ),
         ("the pods are bound", "Bound 9 pods that waited for a node:"),
         ("the sink says so", "Wrote 1 DRS rule into vCenter, so that it keeps these VMs on different hosts:"),
@@ -143,7 +149,7 @@ async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
 
 async def told_without(left_out: str) -> list[str]:
     """The headlines of the story when one chapter never comes."""
-    story = Story(move_and_mend("kni-worker6", "esx-1"), Picture("demo", BEGIN))
+    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), Picture("demo", BEGIN))
     records = [record for chapter, part in await the_records() if chapter != left_out for record in part]
     return [lines[0].split(" ", 1)[0] for record in records for _, lines in story.feed(record)]
 
@@ -152,6 +158,7 @@ async def told_without(left_out: str) -> list[str]:
     ("left_out", "told"),
     [
         ("nodes are mapped", []),
+        ("nodes carry the label", ["Learned"]),
         ("the last label is there already", ["Learned"]),
         ("the pods are bound", ["Learned", "Wrote"]),
         ("vCenter has the rule", ["Learned", "Wrote", "Bound"]),
@@ -178,7 +185,7 @@ async def test_the_story_stops_before_what_the_records_do_not_show(left_out: str
     ],
 )
 async def test_another_finding_is_not_the_storys(record: Record) -> None:
-    story = Story(move_and_mend("kni-worker6", "esx-1"), Picture("demo", BEGIN))
+    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), Picture("demo", BEGIN))
     for chapter, records in await the_records():
         if chapter == "a finding opens":
             assert list(story.feed(record)) == []
