@@ -227,7 +227,9 @@ class Follower:
                     backoff.reset()
                 refused = isinstance(error, Refused) and position is None and self._optional
                 delay = self._pace.absent if refused else backoff.next()
-                log.warning("watch interrupted", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
+                # Connections break every day; only one that does not come back at once is worth a line.
+                tell = log.warning if delay else log.info
+                tell("watch interrupted", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
             self.counters.resumes += 1
 
     async def _relist(self) -> str:

@@ -102,6 +102,14 @@ class FakeKube:
         """The object as it is."""
         return self._objects[plural][namespace, name]
 
+    def has(self, plural: str, name: str, namespace: str = "") -> bool:
+        """Whether the object is there."""
+        return (namespace, name) in self._objects[plural]
+
+    def all(self, plural: str) -> dict[tuple[str, str], Object]:
+        """Every object, by (namespace, name)."""
+        return dict(self._objects[plural])
+
     def count(self, verb: str, plural: str = "") -> int:
         """How many such requests came."""
         return sum(1 for item in self.requests if item.verb == verb and plural in ("", item.plural))

@@ -5,6 +5,7 @@ Called by `client.connect`. A fault is an InputError of one line that names the 
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,6 +87,8 @@ async def load(origin: Origin) -> Any:
 def _import() -> tuple[Any, Any]:
     from kubernetes_asyncio import client, config
 
+    # It logs what it also raises; we say it once, and in our words.
+    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)
     return config, client
 
 
