@@ -14,7 +14,7 @@ from faust.transport import base
 from faust.types import TP, ConsumerMessage
 from mode import Service
 
-from underhost.schemas.errors import BackendError
+from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
 from underhost.streams.embedded.store import Entry
@@ -30,7 +30,7 @@ TIMESTAMP_TYPE = 0
 class Consumer(base.Consumer):  # type: ignore[misc]
     """The only member of its group; it is assigned every partition of what it subscribes to."""
 
-    embedded: Log
+    _opened: Log | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -40,9 +40,16 @@ class Consumer(base.Consumer):  # type: ignore[misc]
         self._generation = 0
         self._rebalancing = asyncio.Lock()
 
+    @property
+    def embedded(self) -> Log:
+        """The log. Raises Refused before the start."""
+        if self._opened is None:
+            raise Refused("the embedded log is not open")
+        return self._opened
+
     async def on_start(self) -> None:
         """Open the log. Raises Refused when another process has it."""
-        self.embedded = await self.transport.acquire()
+        self._opened = await self.transport.acquire()
 
     async def on_stop(self) -> None:
         """Commit what was processed, then let go of the log."""
@@ -51,7 +58,8 @@ class Consumer(base.Consumer):  # type: ignore[misc]
         except BackendError as error:
             self.log.error("The last offsets are not committed: %s", error)
         finally:
-            await registry.release(self.embedded)
+            if self._opened is not None:
+                await registry.release(self._opened)
 
     @Service.task  # type: ignore[untyped-decorator]
     async def _fail_with_the_log(self) -> None:

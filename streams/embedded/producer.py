@@ -12,7 +12,7 @@ from typing import Any
 from faust.transport import base
 from faust.types import TP, RecordMetadata
 
-from underhost.schemas.errors import BackendError
+from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
 
@@ -23,19 +23,27 @@ CREATE_TIME = 0
 class Producer(base.Producer):  # type: ignore[misc]
     """Sends to the embedded log; every record is durable before its future resolves."""
 
-    embedded: Log
+    _opened: Log | None = None
+
+    @property
+    def embedded(self) -> Log:
+        """The log. Raises Refused before the start."""
+        if self._opened is None:
+            raise Refused("the embedded log is not open")
+        return self._opened
 
     async def on_start(self) -> None:
         """Open the log. Raises Refused when another process has it."""
         await super().on_start()
-        self.embedded = await self.transport.acquire()
+        self._opened = await self.transport.acquire()
 
     async def on_stop(self) -> None:
         """Write what is still buffered, then let go of the log."""
         try:
             await self.flush()
         finally:
-            await registry.release(self.embedded)
+            if self._opened is not None:
+                await registry.release(self._opened)
 
     async def create_topic(
         self,
@@ -103,10 +111,12 @@ class Producer(base.Producer):  # type: ignore[misc]
 
     async def flush(self) -> None:
         """Return once everything sent so far is on disk. Raises Refused after a failed write, unless we stop."""
+        if self._opened is None:
+            return
         try:
-            if self.embedded.failure is None:
+            if self._opened.failure is None:
                 await self.buffer.flush()
-            await self.embedded.flush()
+            await self._opened.flush()
         except BackendError:
             if not self.app.should_stop:
                 raise

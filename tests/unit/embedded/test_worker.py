@@ -221,3 +221,42 @@ def test_registering_makes_the_scheme_known_where_no_entry_point_is_installed(mo
     monkeypatch.setattr(TRANSPORTS, "namespaces", set())
     register()
     assert TRANSPORTS.by_url("embedded:///x.db") is Transport
+
+
+@pytest.mark.parametrize(
+    ("changelog", "rows"),
+    [
+        pytest.param([], {}, id="empty"),
+        pytest.param([(b"a", b"1"), (b"b", b"1"), (b"a", b"2")], {b"a": b"2", b"b": b"1"}, id="compacted"),
+        pytest.param([(b"a", b"1"), (b"b", b"1"), (b"a", None), (b"b", None)], {}, id="all deleted"),
+        pytest.param([(b"a", b"1"), (b"b", None), (b"a", None)], {}, id="tombstones only"),
+    ],
+)
+async def test_a_table_recovers_from_a_changelog_however_little_compaction_left_of_it(
+    tmp_path: Path, changelog: list[tuple[bytes, bytes | None]], rows: dict[bytes, bytes]
+) -> None:
+    path = tmp_path / "log.db"
+    log = await registry.acquire(path)
+    name = "t-last-changelog"
+    await log.create_topic(name, 4, {"cleanup.policy": "compact", "delete.retention.ms": "0"})
+    for key, value in changelog:
+        await log.append((name, 1), key, value, 0)
+    await log.compact(force=True)
+    app = an_app(path)
+    table = app.Table("last", key_type=bytes, value_type=bytes, partitions=4)
+    with_agent(app)
+    async with running(app):
+        assert dict(table.items()) == rows
+    await registry.release(log)
+
+
+async def test_a_second_worker_on_the_file_says_who_has_it_and_the_first_goes_on(
+    worker: Worker, tmp_path: Path
+) -> None:
+    first = worker(100)
+    until(first, "read")
+    app = an_app(tmp_path / "log.db")
+    with pytest.raises(Refused, match=rf"is in use by another underhost \(pid {first.pid}\)"):
+        await app.start()
+    await app.stop()
+    assert finish(first) == ([100, sum(range(100))], [100])
