@@ -1,6 +1,6 @@
 """Polars schemas of the sweep's frames: column names and types live only here.
 
-Made and read by `sweep.py`; what leaves it are plain positions and findings.
+Made and read by `sweep_frames.py`; what leaves it are plain positions and findings.
 """
 
 import polars as pl

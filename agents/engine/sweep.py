@@ -1,19 +1,15 @@
 """Which pods share a topology domain although a separation keeps them apart: set-wise, over all pods at once.
 
 In: a model and its separations. Out: groups of pods, as positions in `model.running`. Called by `violations.py` with
-the terms' own topologies and by `physical.py` with the ESXi hosts. Frames in, few rows out: pods are listed only where
-a separation is broken or undone. The rules in `agents/rules` ask the same of one class; tests hold both equal.
+the terms' own topologies and by `physical.py` with the ESXi hosts. Large sites are swept with polars (`sweep_frames.py`),
+and pods are listed only where a separation is broken or undone. The rules in `agents/rules` ask the same of one class of
+pods; tests hold all of these equal.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
-import numpy as np
-import polars as pl
-
-from underhost.agents.engine import frames as fr
 from underhost.agents.engine.domains import Domains
 from underhost.agents.engine.findings import connected
 from underhost.agents.engine.model import Model
@@ -75,64 +71,50 @@ def merge(model: Model, meetings: Iterable[Meeting]) -> list[Group]:
     return sorted(found, key=lambda group: (group.domain, keys[group.pods[0]]))
 
 
-_Row = tuple[int, int, bool, bool]  # value, pod, owner, match
+Row = tuple[int, int, bool, bool]  # value, pod, owner, match
+Met = Iterable[tuple[tuple[int, int], list[Row]]]  # by (separation, domain)
+FEW = 4_000  # pods up to which a walk is quicker than the import of polars
 
 
-def _met(
-    model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]
-) -> Iterable[tuple[tuple[int, int], list[_Row]]]:
+def _met(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Met:
     """The pods of every (separation, domain) that holds an owner and another pod it selects.
 
-    With `values`, those that hold pods of at least two values. Every join is eager: left to itself polars 2.1 reorders
-    lazy inner joins and builds their product.
+    With `values`, those that hold pods of at least two values.
     """
     if not apart or not len(model.running.keys):
-        return
-    placed, sides = _placed(model, domains, values), _sides(apart)
-    where = [fr.CLASS, fr.DOMAIN, fr.VALUE]
-    cells = placed.group_by(where).agg(pl.len().alias(fr.COUNT)).join(sides, on=fr.CLASS)
-    owner, match, count = pl.col(fr.OWNER), pl.col(fr.MATCH), pl.col(fr.COUNT)
-    met = cells.group_by(fr.SEPARATION, fr.DOMAIN).agg(
-        count.filter(owner).sum().alias(fr.OWNERS),
-        count.filter(match).sum().alias(fr.MATCHED),
-        count.sum().alias(fr.BOTH),
-        pl.col(fr.VALUE).min().alias(fr.LEAST),
-        pl.col(fr.VALUE).max().alias(fr.MOST),
-    )
-    # one pod alone, though it be owner and match at once, refuses nobody
-    wanted = (pl.col(fr.OWNERS) > 0) & (pl.col(fr.MATCHED) > 0) & (pl.col(fr.BOTH) > 1)
-    if values is not None:
-        wanted &= pl.col(fr.LEAST) < pl.col(fr.MOST)
-    cells = cells.join(met.filter(wanted), on=[fr.SEPARATION, fr.DOMAIN], how="semi")
-    rows = cells.join(placed, on=where).select(list(fr.MET)).sort(fr.SEPARATION, fr.DOMAIN, fr.POD)
-    for key, group in groupby(rows.iter_rows(), key=lambda row: (row[0], row[1])):
-        yield key, [row[2:] for row in group]
+        return []
+    if len(model.running.keys) <= FEW:
+        return walk(model, domains, values, apart)
+    from underhost.agents.engine.sweep_frames import sweep
+
+    return sweep(model, domains, values, apart)
 
 
-def _placed(model: Model, domains: Domains, values: Domains | None) -> pl.DataFrame:
-    codes = domains.codes[model.running.nodes]
-    own = codes if values is None else values.codes[model.running.nodes]
-    frame = pl.DataFrame(
-        {
-            fr.POD: np.arange(len(codes), dtype=np.uint32),
-            fr.CLASS: model.running.classes.astype(np.uint32),
-            fr.DOMAIN: codes.astype(np.int32),
-            fr.VALUE: own.astype(np.int32),
-        },
-        schema=fr.PLACED,
-    )
-    return frame.filter((pl.col(fr.DOMAIN) >= 0) & (pl.col(fr.VALUE) >= 0))
-
-
-def _sides(apart: Sequence[Separation]) -> pl.DataFrame:
-    rows: list[tuple[int, int, bool, bool]] = []
+def walk(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Met:
+    """The same as `sweep_frames.sweep`, pod by pod."""
+    codes, own = domains.code_list, (values or domains).code_list
+    nodes = model.running.nodes.tolist()
+    found = []
     for at, one in enumerate(apart):
         owners, matched = set(one.owners), set(one.matched)
-        rows += [(at, cls, cls in owners, cls in matched) for cls in sorted(owners | matched)]
-    return pl.DataFrame(rows, schema=fr.SIDES, orient="row")
+        rows: defaultdict[int, list[Row]] = defaultdict(list)
+        for cls in sorted(owners | matched):
+            for pod in model.pods_of(cls).tolist():
+                domain, value = codes[nodes[pod]], own[nodes[pod]]
+                if domain >= 0 and value >= 0:
+                    rows[domain].append((value, pod, cls in owners, cls in matched))
+        for domain, here in sorted(rows.items()):
+            if (
+                len(here) > 1
+                and any(row[2] for row in here)
+                and any(row[3] for row in here)
+                and (values is None or len({row[0] for row in here}) > 1)
+            ):
+                found.append(((at, domain), sorted(here, key=lambda row: row[1])))
+    return found
 
 
-def _different(rows: Sequence[_Row]) -> list[list[int]]:
+def _different(rows: Sequence[Row]) -> list[list[int]]:
     """Connected groups of pods: an owner and a match are connected where their values differ."""
     owners: defaultdict[int, list[int]] = defaultdict(list)
     matched: defaultdict[int, list[int]] = defaultdict(list)
