@@ -1,9 +1,9 @@
 """Which pods share a topology domain although a separation keeps them apart: set-wise, over all pods at once.
 
 In: a model and its separations. Out: groups of pods, as positions in `model.running`. Called by `violations.py` with
-the terms' own topologies and by `physical.py` with the ESXi hosts. Large sites are swept with polars (`sweep_frames.py`),
-and pods are listed only where a separation is broken or undone. The rules in `agents/rules` ask the same of one class of
-pods; tests hold all of these equal.
+the terms' own topologies and by `physical.py` with the ESXi hosts. Large sites are swept with polars
+(`sweep_frames.py`), and pods are listed only where a separation is broken or undone. The rules in `agents/rules` ask
+the same of one class of pods; tests hold all of these equal.
 """
 
 from collections import defaultdict
