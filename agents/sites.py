@@ -95,8 +95,10 @@ class Sites:
     def advance(self, topic: Topic, partition: int, offset: int) -> None:
         """The record at this offset has been dealt with, whatever it held."""
         place = (topic.short, partition)
+        highwater = self._highwater.get(place, 0)
+        reached = self._next.get(place, 0) < highwater <= offset + 1
         self._next[place] = offset + 1
-        if self._highwater.get(place) == offset + 1:
+        if reached:
             for site in self.held():
                 if self._partition_of(site) == partition:
                     self.on_change(site)

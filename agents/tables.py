@@ -67,7 +67,9 @@ class Tables:
         for table in self._tables.values():
             stored = _stored(table)
             for key in [key for key in stored if not self.sites.holds(site_of(key.decode()))]:
+                # Straight out of the store: a deletion through the table would be a tombstone in the changelog.
                 del stored[key]
+                table.data._key_partition.pop(key, None)
 
     def forget(self, key: bytes, *of: Topic) -> None:
         """Delete the row with this key from these topics' tables; only while a record of that key is handled."""

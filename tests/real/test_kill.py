@@ -1,0 +1,35 @@
+"""The kill -9 story of the embedded log, over a real Kafka broker."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import kill_worker
+import pytest
+from kafka_process import KafkaProcess
+from kill_story import EVERYTHING, finished, journal, killed, ordered
+
+from underhost.schemas.topics import ACTIONS, PLACEMENTS
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def broker(parts: Path, tmp_path: Path) -> Iterator[KafkaProcess]:
+    """A broker of the test's own."""
+    process = KafkaProcess(tmp_path / "kafka", parts)
+    process.start()
+    yield process
+    process.kill()
+
+
+async def test_a_killed_worker_ends_in_the_same_state_without_repeating_a_command(
+    broker: KafkaProcess, tmp_path: Path
+) -> None:
+    for stall in ("after:1", "before:4", "after:3"):
+        killed(tmp_path, stall, broker.address)
+    finished(tmp_path, broker.address)
+    assert journal(tmp_path) == EVERYTHING
+    nodes = {f"default/node//n{number}": 1 for number in range(kill_worker.NODES)}
+    pods = {f"default/pod/shop/db-{number}": 1 for number in range(kill_worker.NODES)}
+    assert await ordered(tmp_path, ACTIONS, broker.address) == nodes
+    assert await ordered(tmp_path, PLACEMENTS, broker.address) == pods
