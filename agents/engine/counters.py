@@ -4,14 +4,21 @@ In: a model's running pods. Out: `Counter`s, built when a rule first needs one a
 same (key, classes, nodes). Called by the rules through `State`. A rule never counts pods itself.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from underhost.agents.engine.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.engine.nodes import IntArray
 
-Weights = tuple[tuple[int, int], ...]  # (class id, what one pod of it counts), ascending
+
+class Weights:
+    """What one pod counts, by class; made by `State.weights`, so that equal ones are one object."""
+
+    __slots__ = ("by_class",)
+
+    def __init__(self, by_class: Mapping[int, int]) -> None:
+        self.by_class = by_class
 
 
 class Counter:
@@ -28,7 +35,7 @@ class Counter:
     __slots__ = ("dense", "domains", "mask", "sparse", "weight")
 
     def __init__(self, domains: Domains, weights: Weights, mask: BoolArray | None) -> None:
-        self.domains, self.weight, self.mask = domains, dict(weights), mask
+        self.domains, self.weight, self.mask = domains, weights.by_class, mask
         self.sparse: dict[int, int] | None = {} if domains.unique else None
         self.dense: IntArray | None = None if domains.unique else np.zeros(domains.size, np.int64)
 

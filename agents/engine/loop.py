@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from underhost.agents.engine.domains import BoolArray, IndexArray
-from underhost.agents.engine.model import PendingPod
 from underhost.agents.engine.nodes import IntArray
 from underhost.agents.engine.nominations import Nominations, refusals_at
 from underhost.agents.engine.plan import Plan, Plans
+from underhost.agents.engine.reader import PendingPod
 from underhost.agents.engine.requests import Request
 from underhost.agents.engine.rule import ScoringError
 from underhost.agents.engine.state import State
 from underhost.agents.rules import scheduling_gates
 
+_FEW = 24  # changed nodes up to which they are judged one by one rather than as arrays
 NO_NODES = "error: no nodes available to schedule pods"
 
 
@@ -103,10 +104,26 @@ class Loop:
             local = self._locals[request.id] = _Local(np.zeros(size, bool), np.zeros(size, np.int64), len(log))
             local.good[:], local.scores[:] = self._judge_local(plan, request, np.arange(size))
         elif local.upto < len(log):
-            nodes: IndexArray = np.array(sorted(set(log[local.upto :])), np.intp)
-            local.good[nodes], local.scores[nodes] = self._judge_local(plan, request, nodes)
+            changed = set(log[local.upto :])
+            if len(changed) <= _FEW:
+                self._judge_few(plan, request, changed, local)
+            else:
+                nodes: IndexArray = np.array(sorted(changed), np.intp)
+                local.good[nodes], local.scores[nodes] = self._judge_local(plan, request, nodes)
             local.upto = len(log)
         return local
+
+    @staticmethod
+    def _judge_few(plan: Plan, request: Request, nodes: set[int], local: _Local) -> None:
+        rules = [(named.prepared.at, named.weight) for named in plan.local]
+        for node in nodes:
+            good, total = True, 0
+            for at, weight in rules:
+                fits, score = at(request, node)
+                good = good and fits
+                total += weight * score
+            local.good[node] = good
+            local.scores[node] = total
 
     @staticmethod
     def _judge_local(plan: Plan, request: Request, nodes: IndexArray) -> tuple[BoolArray, IntArray]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from underhost.agents.engine.model import PendingPod
 from underhost.agents.engine.plan import Plan
+from underhost.agents.engine.reader import PendingPod
 from underhost.agents.engine.rule import Refusal
 from underhost.agents.engine.state import State
 

@@ -77,6 +77,13 @@ class Prepared:
         if codes is not None:
             mask &= codes == 0
 
+    def at(self, request: "Request", node: int) -> tuple[bool, int]:
+        """(good, score) of one node, for node-local rules only: what `refuse` and `score` say, without arrays."""
+        where = np.array([node], np.intp)
+        codes, score = self.refuse(request, where), self.score(request, where)
+        one = score if isinstance(score, int) else 0 if score is None else int(score[0])
+        return codes is None or not codes[0], one
+
     def explain(self, code: int, request: "Request", node: int, out: bool = False) -> Refusal:
         """What a code means on a node."""
         return self.refusals[code - 1]

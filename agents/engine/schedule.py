@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from underhost.agents.engine.loop import Decision, Loop
-from underhost.agents.engine.model import Model, PendingPod, compile
+from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.nominations import Nominations
+from underhost.agents.engine.reader import PendingPod
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.state import State
 from underhost.schemas.documents import Placements

@@ -5,6 +5,7 @@ loop, explain and judge. The model itself is never changed, so that many states 
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from underhost.agents.engine.counters import Counter, Weights
 from underhost.agents.engine.domains import BoolArray, Domains, IndexArray
 from underhost.agents.engine.model import Model
 from underhost.agents.engine.nodes import IntArray
+from underhost.agents.engine.selectors import Selector
 
 _FEW = 24  # classes up to which a counter is filled class by class rather than in one pass over all pods
 
@@ -36,6 +38,7 @@ class State:
         self.nonzero: IntArray = np.zeros((2, size), np.int64)
         self.log: list[int] = []
         self._counters: dict[object, Counter] = {}
+        self._weights: dict[tuple[tuple[int, int], ...], Weights] = {}
         self._touched: defaultdict[int, list[Counter]] = defaultdict(list)
         self._changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self.memo: dict[object, Any] = {}
@@ -84,28 +87,45 @@ class State:
 
         `mask_key` must tell apart masks that differ.
         """
-        key = (id(domains), weights, mask_key)
+        key = (id(domains), id(weights), mask_key)  # both live as long as the state
         found = self._counters.get(key)
         if found is None:
             found = self._counters[key] = Counter(domains, weights, mask)
-            self._count_running(found, weights)
-            for cls, _ in weights:
+            self._count_running(found, weights.by_class)
+            for cls in weights.by_class:
                 self._touched[cls].append(found)
                 for node, sign in self._changes.get(cls, ()):
                     found.add(cls, node, sign)
         return found
 
-    def _count_running(self, counter: Counter, weights: Weights) -> None:
+    def weights(self, by_class: Mapping[int, int]) -> Weights:
+        """The weights with this content, one object for all who ask."""
+        key = tuple(sorted(by_class.items()))
+        found = self._weights.get(key)
+        if found is None:
+            found = self._weights[key] = Weights(dict(key))
+        return found
+
+    def selected(self, selector: Selector, live: bool = False) -> Weights:
+        """Weight 1 for every class that the selector matches; with `live` without those that are being deleted."""
+        key = ("selected", selector.id, live)
+        found: Weights | None = self.memo.get(key)
+        if found is None:
+            classes = self.model.classes
+            found = self.weights({cls: 1 for cls in selector.classes if classes[cls].live or not live})
+            self.memo[key] = found
+        return found
+
+    def _count_running(self, counter: Counter, weights: Mapping[int, int]) -> None:
         model = self.model
         if len(weights) <= _FEW:
-            for cls, weight in weights:
+            for cls, weight in weights.items():
                 pods = model.pods_of(cls)
                 if len(pods):
                     counter.fill(model.running.nodes[pods], weight)
             return
         by_class = np.zeros(len(model.classes), np.int64)
-        ids, values = zip(*weights, strict=True)
-        by_class[list(ids)] = values
+        by_class[list(weights)] = list(weights.values())
         each = by_class[model.running.classes]
         chosen: IndexArray = np.flatnonzero(each)
         counter.fill(model.running.nodes[chosen], each[chosen])

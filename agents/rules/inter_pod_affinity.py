@@ -5,13 +5,11 @@ holds one way, and one single pod must match all its terms; where no pod anywher
 own terms may be the first. All pods count, deleted ones too. A host key means the live ESXi host (see `domains.py`).
 """
 
-from collections import defaultdict
-
 import numpy as np
 
 from underhost.agents.engine.classes import PodClass
 from underhost.agents.engine.counters import Counter, Weights
-from underhost.agents.engine.domains import BoolArray, IndexArray, Where
+from underhost.agents.engine.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.engine.nodes import IntArray
 from underhost.agents.engine.requests import Request
 from underhost.agents.engine.rule import (
@@ -115,12 +113,20 @@ class _InterPodAffinity(Prepared):
 
     def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
         """int(100 · ((sum of weights − min) / (max − min))), all in double precision as upstream."""
-        counters = [counter for counter in self._preferred if counter.any()]
-        if not counters:
+        raw: IntArray | None = None
+        for domains, counters in self._preferred:
+            counted = [(counter, factor) for counter, factor in counters if counter.any()]
+            if counted:
+                per_domain: IntArray = np.zeros(domains.size, np.int64)
+                for counter, factor in counted:
+                    per_domain += counter.values() * factor
+                codes = domains.codes[nodes]
+                here: IntArray = per_domain[codes]
+                if domains.missing:
+                    here[codes < 0] = 0
+                raw = here if raw is None else raw + here
+        if raw is None:
             return None
-        raw = counters[0].at(nodes)
-        for counter in counters[1:]:
-            raw = raw + counter.at(nodes)
         least = int(raw.min())
         spread = int(raw.max()) - least
         if spread <= 0:
@@ -137,77 +143,96 @@ def _affinity_counters(state: State, cls: PodClass) -> list[Counter] | None:
     matching: set[int] = set(terms[0].selector.classes) if terms[0].selector is not None else set()
     for term in terms[1:]:
         matching &= set(term.selector.classes) if term.selector is not None else set()
-    weights = _ones(matching)
+    weights = state.weights(dict.fromkeys(matching, 1))
     return [state.counter(state.model.topology.of(key), weights) for key in dict.fromkeys(t.key for t in terms)]
 
 
 def _own_anti_counters(state: State, cls: PodClass) -> list[Counter]:
-    by_key: defaultdict[str, set[int]] = defaultdict(set)
-    for term in cls.required_anti:
-        if term.selector is not None:
-            by_key[term.key].update(term.selector.classes)
-    return [state.counter(state.model.topology.of(key), _ones(classes)) for key, classes in by_key.items() if classes]
+    """For each term, the pods that it selects."""
+    of = state.model.topology.of
+    found = [
+        state.counter(of(term.key), state.selected(term.selector))
+        for term in cls.required_anti
+        if term.selector is not None and term.selector.classes
+    ]
+    return list({id(counter): counter for counter in found}.values())
 
 
 def _existing_anti_counters(state: State, cls: PodClass) -> list[Counter]:
-    """Per key, the pods with an anti-affinity term that matches this class."""
+    """For each selector that matches the class, the pods with an anti-affinity term of that selector, per key."""
+    found: dict[int, Counter] = {}
     owners = _anti_owners(state)
-    by_key: defaultdict[str, set[int]] = defaultdict(set)
     for selector in cls.selectors:
-        for key, owner in owners.get(selector.id, ()):
-            by_key[key].add(owner)
-    return [state.counter(state.model.topology.of(key), _ones(classes)) for key, classes in by_key.items()]
+        for key, classes in owners.get(selector.id, {}).items():
+            memo = (NAME, "anti", selector.id, key)
+            weights: Weights | None = state.memo.get(memo)
+            if weights is None:
+                weights = state.memo[memo] = state.weights(dict.fromkeys(classes, 1))
+            counter = state.counter(state.model.topology.of(key), weights)
+            found[id(counter)] = counter
+    return list(found.values())
 
 
-def _preferred_counters(state: State, cls: PodClass) -> list[Counter]:
-    """Per key, weights by class: own preferred terms, and what pods that are there prefer or require of this class."""
-    owners = _preference_owners(state)
-    by_key: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+def _preferred_counters(state: State, cls: PodClass) -> list[tuple[Domains, list[tuple[Counter, int]]]]:
+    """Per topology, counters with a factor: own preferred terms, and what pods that are there prefer of this class."""
+    of = state.model.topology.of
+    factors: dict[int, tuple[Counter, int]] = {}
+
+    def count(counter: Counter, factor: int) -> None:
+        factors[id(counter)] = (counter, factors.get(id(counter), (counter, 0))[1] + factor)
+
     for term in cls.preferred:
-        if term.selector is not None:
-            weights = by_key[term.key]
-            for other in term.selector.classes:
-                weights[other] += term.weight
+        if term.selector is not None and term.selector.classes and term.weight:
+            count(state.counter(of(term.key), state.selected(term.selector)), term.weight)
+    owners = _preference_owners(state)
     for selector in cls.selectors:
-        for key, owner, weight in owners.get(selector.id, ()):
-            by_key[key][owner] += weight
-    counters = []
-    for key, weights in by_key.items():
-        kept = tuple(sorted((other, weight) for other, weight in weights.items() if weight))
-        if kept:
-            counters.append(state.counter(state.model.topology.of(key), kept))
-    return counters
+        for key, classes in owners.get(selector.id, {}).items():
+            memo = (NAME, "preferred", selector.id, key)
+            shared: tuple[Weights, int] | None = state.memo.get(memo)
+            if shared is None:
+                shared = state.memo[memo] = _factored(state, classes)
+            count(state.counter(of(key), shared[0]), shared[1])
+    by_topology: dict[int, tuple[Domains, list[tuple[Counter, int]]]] = {}
+    for counter, factor in factors.values():
+        if factor:
+            by_topology.setdefault(id(counter.domains), (counter.domains, []))[1].append((counter, factor))
+    return list(by_topology.values())
 
 
-def _anti_owners(state: State) -> dict[int, list[tuple[str, int]]]:
-    """(key, class) of every required anti-affinity term, by selector."""
-    found: dict[int, list[tuple[str, int]]] | None = state.memo.get((NAME, "anti"))
+def _factored(state: State, classes: dict[int, int]) -> tuple[Weights, int]:
+    """Equal weights as weight 1 and a factor, so that the counter is shared with whoever counts the same pods."""
+    kept = {cls: weight for cls, weight in classes.items() if weight}
+    values = set(kept.values())
+    if len(values) == 1:
+        return state.weights(dict.fromkeys(kept, 1)), values.pop()
+    return state.weights(kept), 1
+
+
+def _anti_owners(state: State) -> dict[int, dict[str, list[int]]]:
+    """The classes of every required anti-affinity term, by selector and key."""
+    found: dict[int, dict[str, list[int]]] | None = state.memo.get((NAME, "anti"))
     if found is None:
         found = state.memo[(NAME, "anti")] = {}
         for cls in state.model.classes:
             for term in cls.required_anti:
                 if term.selector is not None:
-                    found.setdefault(term.selector.id, []).append((term.key, cls.id))
+                    found.setdefault(term.selector.id, {}).setdefault(term.key, []).append(cls.id)
     return found
 
 
-def _preference_owners(state: State) -> dict[int, list[tuple[str, int, int]]]:
-    """(key, class, weight) of every preferred term and every required affinity term, by selector."""
-    found: dict[int, list[tuple[str, int, int]]] | None = state.memo.get((NAME, "preferred"))
+def _preference_owners(state: State) -> dict[int, dict[str, dict[int, int]]]:
+    """The weight by class of every preferred term and every required affinity term, by selector and key."""
+    found: dict[int, dict[str, dict[int, int]]] | None = state.memo.get((NAME, "preferred"))
     if found is None:
         found = state.memo[(NAME, "preferred")] = {}
         for cls in state.model.classes:
-            for weighted in cls.preferred:
-                if weighted.selector is not None:
-                    found.setdefault(weighted.selector.id, []).append((weighted.key, cls.id, weighted.weight))
-            for term in cls.required_affinity:
-                if term.selector is not None:
-                    found.setdefault(term.selector.id, []).append((term.key, cls.id, _HARD_AFFINITY_WEIGHT))
+            every = [(term.selector, term.key, term.weight) for term in cls.preferred]
+            every += [(term.selector, term.key, _HARD_AFFINITY_WEIGHT) for term in cls.required_affinity]
+            for selector, key, weight in every:
+                if selector is not None:
+                    classes = found.setdefault(selector.id, {}).setdefault(key, {})
+                    classes[cls.id] = classes.get(cls.id, 0) + weight
     return found
-
-
-def _ones(classes: set[int]) -> Weights:
-    return tuple((cls, 1) for cls in sorted(classes))
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:

@@ -48,7 +48,7 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
         for rival, rival_ip in by_port[(protocol, port)]
         if _ANY_IP in (ip, rival_ip) or ip == rival_ip
     }
-    weights = tuple((rival, 1) for rival in sorted(rivals))
+    weights = state.weights(dict.fromkeys(rivals, 1))
     return _NodePorts(state, cls, state.counter(state.model.topology.each_node, weights))
 
 

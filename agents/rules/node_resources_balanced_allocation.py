@@ -28,11 +28,28 @@ class _Balanced(Prepared):
         """None for pods that request neither cpu nor memory."""
         return balance(self._state, request, nodes) if any(request.balanced) else None
 
+    def at(self, request: Request, node: int) -> tuple[bool, int]:
+        cpu, memory = request.balanced
+        if not cpu and not memory:
+            return True, 0
+        state, allocatable = self._state, self._state.model.nodes.allocatable
+        cores, size = allocatable.item(0, node), allocatable.item(1, node)
+        if cores <= 0 or size <= 0:
+            return True, _HALF + _HALF // 2
+        used_cpu, used_memory = state.used.item(0, node), state.used.item(1, node)
+        after = _balance_of((used_cpu + cpu) / cores, (used_memory + memory) / size)
+        return True, _HALF + (_HALF + after - _balance_of(used_cpu / cores, used_memory / size)) // 2
+
 
 def balance(state: State, request: Request, nodes: Where) -> IntArray:
     """int64[k]: 50 + (50 + balance with the pod − balance without it) / 2, each balance in [50, 100]."""
     change = _balance(state, request.balanced, nodes) - _balance(state, (0, 0), nodes)
     return _HALF + (_HALF + change) // 2
+
+
+def _balance_of(cpu: float, memory: float) -> int:
+    """(1 − |cpu fraction − memory fraction| / 2) · 100, truncated."""
+    return int((1 - abs((min(cpu, 1.0) - min(memory, 1.0)) / 2)) * float(MAX_SCORE))
 
 
 def _balance(state: State, more: tuple[int, int], nodes: Where) -> IntArray:

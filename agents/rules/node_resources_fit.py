@@ -46,6 +46,22 @@ class _NodeResourcesFit(Prepared):
         free: IntArray = self._state.model.nodes.allocatable[row][nodes] - self._state.used[row][nodes]
         return free + request.held.get(name, 0) if out else free
 
+    def at(self, request: Request, node: int) -> tuple[bool, int]:
+        state, nodes = self._state, self._state.model.nodes
+        good = state.pods.item(node) + 1 <= nodes.pods_allowed.item(node)
+        for name, amount in request.fit.items():
+            row = nodes.row(name)
+            good = good and row >= 0 and amount <= nodes.allocatable.item(row, node) - state.used.item(row, node)
+        total = weight = 0
+        for row in (0, 1):
+            capacity = nodes.allocatable.item(row, node)
+            if capacity > 0:
+                weight += 1
+                free = capacity - state.nonzero.item(row, node) - request.least[row]
+                if free >= 0:
+                    total += free * MAX_SCORE // capacity
+        return good, total // weight if weight else 0
+
     def explain(self, code: int, request: Request, node: int, out: bool = False) -> Refusal:
         at = np.array([node], np.intp)
         model_nodes = self._state.model.nodes

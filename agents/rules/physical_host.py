@@ -1,9 +1,9 @@
 """PhysicalHost, ours: a required separation that holds by label is undone where both pods end up on one ESXi host.
 
 A separation is a required anti-affinity (own, or of the pod that is there) or a DoNotSchedule spread, of any key but
-the host keys: those are judged by the live host itself, in the rules they belong to. Two pods conflict when their nodes are
-on one known host and have different values of the key. Nodes with fewer conflicting pods are preferred before any
-score; with `physical_host="required"` a conflict refuses. Without hosts the rule has nothing to do.
+the host keys: those are judged by the live host itself, in the rules they belong to. Two pods conflict when their
+nodes are on one known host and have different values of the key. Nodes with fewer conflicting pods are preferred
+before any score; with `physical_host="required"` a conflict refuses. Without hosts the rule has nothing to do.
 """
 
 from collections import defaultdict
@@ -56,7 +56,7 @@ class _PhysicalHost(Prepared):
     def _by_key(self, group: _Group, nodes: Where) -> IntArray:
         """Pods on the node's host whose node has the key, without those in the node's own domain of it."""
         key = group.keys[0]
-        topology, weights = self._state.model.topology, tuple((cls, 1) for cls in group.classes)
+        topology, weights = self._state.model.topology, self._state.weights(dict.fromkeys(group.classes, 1))
         present = topology.of(key).present
         on_host = self._state.counter(self._hosts, weights, present, (NAME, key))
         inside = self._state.counter(topology.within_host(key), weights)
@@ -65,7 +65,7 @@ class _PhysicalHost(Prepared):
     def _by_keys(self, group: _Group, nodes: Where) -> IntArray:
         """Each pod once, though several keys keep it apart."""
         topology = self._state.model.topology
-        counter = self._state.counter(topology.each_node, tuple((cls, 1) for cls in group.classes))
+        counter = self._state.counter(topology.each_node, self._state.weights(dict.fromkeys(group.classes, 1)))
         there = np.flatnonzero(counter.values())
         hosts = self._hosts.codes[nodes][:, None]
         shared = (hosts == self._hosts.codes[there]) & (hosts >= 0)

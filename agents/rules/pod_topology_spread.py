@@ -11,7 +11,7 @@ import numpy as np
 
 from underhost.agents.engine import golog
 from underhost.agents.engine.classes import HOSTNAME_KEY, Constraint, PodClass
-from underhost.agents.engine.counters import Counter, Weights
+from underhost.agents.engine.counters import Counter
 from underhost.agents.engine.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.engine.matching import affinity_mask, untolerated_mask
 from underhost.agents.engine.nodes import IntArray
@@ -172,12 +172,6 @@ def _mask(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -
     return mask_or_none, None if mask_or_none is None else key
 
 
-def _weights(state: State, one: Constraint) -> Weights:
-    """Pods that are being deleted do not count."""
-    selected = one.selector.classes if one.selector is not None else ()
-    return tuple((cls, 1) for cls in selected if state.model.classes[cls].live)
-
-
 def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
     mask, mask_key = _mask(state, cls, tuple(sorted({other.key for other in cls.hard})), one)
     domains = state.model.topology.of(one.key)
@@ -185,7 +179,7 @@ def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
     eligible: IndexArray = np.unique(codes[codes >= 0])
     counter = None
     if one.selector is not None:
-        counter = state.counter(domains, _weights(state, one), mask, mask_key)
+        counter = state.counter(domains, state.selected(one.selector, live=True), mask, mask_key)
     return _Hard(one, domains, counter, eligible, mask)
 
 
@@ -193,7 +187,9 @@ def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
     topology = state.model.topology
     present = topology.of(one.key).present
     if one.key == HOSTNAME_KEY:  # counted on the node itself, and over all nodes
-        counter = None if one.selector is None else state.counter(topology.each_node, _weights(state, one))
+        counter = (
+            None if one.selector is None else state.counter(topology.each_node, state.selected(one.selector, live=True))
+        )
         return _Soft(one, topology.each_node, counter, present, True)
     if cls.system_default:  # a node without the key is in a domain with the empty value
         keys: tuple[str, ...] = ()
@@ -203,7 +199,7 @@ def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
         domains = topology.of(one.key)
     counter = None
     if one.selector is not None:
-        counter = state.counter(domains, _weights(state, one), *_mask(state, cls, keys, one))
+        counter = state.counter(domains, state.selected(one.selector, live=True), *_mask(state, cls, keys, one))
     return _Soft(one, domains, counter, present, False)
 
 

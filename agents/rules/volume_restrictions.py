@@ -44,7 +44,7 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
     if holders is None:
         holders = state.memo[NAME] = [one for one in state.model.classes if one.disks]
     rivals = [one.id for one in holders if any(_conflict(mine, theirs) for mine in cls.disks for theirs in one.disks)]
-    weights = tuple((rival, 1) for rival in rivals)
+    weights = state.weights(dict.fromkeys(rivals, 1))
     return _VolumeRestrictions(state, cls, state.counter(state.model.topology.each_node, weights))
 
 

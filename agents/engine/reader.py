@@ -1,0 +1,256 @@
+"""Reads pods one by one: which of them are equal, what they request, and where they are.
+
+In: the pods of a snapshot. Out: numbered raw classes and requests, the running pods' numbers and nodes, the pending
+pods. Called by the compiler of the model, for every pod of a site: this is the one loop over all pods, so it parses
+nothing that it has met before. What the raw classes mean is left to `classes.py`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from underhost.agents.engine.classes import Disk, Port
+from underhost.agents.engine.defaults import DefaultSelectors
+from underhost.agents.engine.fault import Fault, decode
+from underhost.agents.engine.nodes import Nodes
+from underhost.agents.engine.requests import Request, request_of
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, Pod
+
+FINISHED = ("Succeeded", "Failed")
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod without a node. `nominated` is the node it is nominated to, "" for none; `order` its place in the input."""
+
+    key: str
+    uid: str
+    cls: int
+    request: int
+    priority: int
+    created: str
+    order: int
+    scheduler: str
+    terminating: bool
+    gates: tuple[str, ...]
+    nominated: str
+
+    @property
+    def queue_key(self) -> tuple[int, str, int]:
+        """Sorts pods in the order in which the scheduler takes them."""
+        return -self.priority, self.created, self.order
+
+
+class _Disk(msgspec.Struct, rename="camel"):
+    pd_name: str = ""
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    iqn: str = ""
+    monitors: list[str] = []
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
+class _ImageVolume(msgspec.Struct):
+    reference: str = ""
+
+
+class _Volume(msgspec.Struct, rename="camel"):
+    gce_persistent_disk: _Disk | None = None
+    aws_elastic_block_store: _Disk | None = None
+    iscsi: _Disk | None = None
+    rbd: _Disk | None = None
+    image: _ImageVolume | None = None
+
+
+_VOLUMES = msgspec.json.Decoder(list[_Volume] | None)
+_READ_VOLUMES = re.compile(rb'"(gcePersistentDisk|awsElasticBlockStore|iscsi|rbd|image)"\s*:')
+
+
+class PodReader:
+    """Numbers the classes and requests of pods.
+
+    Attributes:
+        classes: number by the fields of a `RawClass`, as a plain tuple. first_pod: the first pod of each class.
+        requests: by number. keys, pod_class, pod_request, pod_node: of the running pods, in input order.
+        pending, unbound: pods without a node, and pods on a node that is not there; `cls` is the raw class's number.
+    """
+
+    def __init__(self, nodes: Nodes, defaults: DefaultSelectors, has_owners: bool) -> None:
+        self._nodes, self._defaults, self._has_owners = nodes, defaults, has_owners
+        self.classes: dict[tuple[object, ...], int] = {}
+        self.first_pod: list[str] = []
+        self.requests: list[Request] = []
+        self._shapes: dict[object, int] = {}
+        self._vectors: dict[tuple[object, ...], int] = {}
+        self.keys: list[str] = []
+        self.pod_class: list[int] = []
+        self.pod_request: list[int] = []
+        self.pod_node: list[int] = []
+        self.pending: list[PendingPod] = []
+        self.unbound: list[PendingPod] = []
+
+    def read(self, pods: Mapping[str, Pod], assumed: Mapping[str, str]) -> None:
+        """Number every pod that is not finished. Raises BadObjectError."""
+        index, classes, shapes = self._nodes.index, self.classes, self._shapes
+        for order, (key, pod) in enumerate(pods.items()):
+            if pod.status.phase in FINISHED:
+                continue
+            node_name = pod.spec.node_name or assumed.get(key, "")
+            node = index.get(node_name, -1)
+            raw = self._raw_class(key, pod, node_name if node < 0 else "")
+            cls = classes.get(raw)
+            if cls is None:
+                cls = classes[raw] = len(classes)
+                self.first_pod.append(key)
+            shape = _shape(pod)
+            request = shapes.get(shape)
+            if request is None:
+                request = shapes[shape] = self._request(key, pod)
+            if node >= 0:
+                self.keys.append(key)
+                self.pod_class.append(cls)
+                self.pod_request.append(request)
+                self.pod_node.append(node)
+            else:
+                target = self.unbound if node_name else self.pending
+                target.append(_pending(order, key, pod, cls, request))
+
+    def _raw_class(self, key: str, pod: Pod, node_name: str) -> tuple[object, ...]:
+        """The fields of a RawClass, in order: making a named tuple would cost more than all the rest."""
+        meta, spec = pod.metadata, pod.spec
+        containers, inits = spec.containers or [], spec.init_containers
+        spread = bytes(spec.topology_spread_constraints)
+        ports: tuple[Port, ...] = ()
+        disks: tuple[Disk, ...] = ()
+        if len(containers) == 1 and not inits:
+            images: tuple[str, ...] = (containers[0].image,)
+            if containers[0].ports:
+                ports = _ports(containers)
+        else:
+            images = tuple([container.image for container in (*(inits or ()), *containers)])
+            ports = _ports([*(one for one in inits or () if one.restart_policy == "Always"), *containers])
+        count = len(images)
+        if spec.volumes is not EMPTY_LIST:
+            disks, more = _volumes(key, bytes(spec.volumes))
+            images += more
+        owner = None
+        if self._has_owners and meta.owner_references and spread in (b"[]", b"null"):
+            owner = self._defaults.owner_key(meta.namespace, meta.owner_references)
+        return (
+            meta.namespace,
+            bytes(meta.labels),
+            bytes(spec.affinity),
+            bytes(spec.node_selector),
+            bytes(spec.tolerations),
+            spread,
+            images,
+            count,
+            ports,
+            disks,
+            owner,
+            meta.deletion_timestamp is None,
+            node_name,
+        )
+
+    def _request(self, key: str, pod: Pod) -> int:
+        try:
+            request = request_of(pod)
+        except Fault as fault:
+            raise fault.within(f"Pod {key}") from None
+        number = self._vectors.setdefault(request.key(), len(self.requests))
+        if number == len(self.requests):
+            request.id = number
+            self.requests.append(request)
+        return number
+
+
+def _pending(order: int, key: str, pod: Pod, cls: int, request: int) -> PendingPod:
+    meta, spec = pod.metadata, pod.spec
+    return PendingPod(
+        key=key,
+        uid=meta.uid or f"uid-{key}",
+        cls=cls,
+        request=request,
+        priority=spec.priority or 0,
+        created=meta.creation_timestamp or "",
+        order=order,
+        scheduler=spec.scheduler_name or DEFAULT_SCHEDULER,
+        terminating=meta.deletion_timestamp is not None,
+        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        nominated=pod.status.nominated_node_name,
+    )
+
+
+def _shape(pod: Pod) -> object:
+    """Equal for pods whose requests are written alike."""
+    spec, status = pod.spec, pod.status
+    containers = spec.containers or []
+    statuses = status.container_statuses or status.init_container_statuses
+    if (
+        len(containers) == 1
+        and not spec.init_containers
+        and spec.overhead is EMPTY_OBJECT
+        and spec.resources is EMPTY_OBJECT
+        and not statuses
+    ):
+        return bytes(containers[0].resources)
+    resized: tuple[object, ...] = ()
+    if statuses:
+        every = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        resized = tuple(
+            (one.name, bytes(one.resources), bytes(one.allocated_resources))
+            for one in every
+            if one.resources is not EMPTY_OBJECT
+        )
+        if resized:
+            names = tuple(container.name for container in (*containers, *(spec.init_containers or ())))
+            pending = next((c.reason for c in status.conditions or () if c.type == "PodResizePending"), None)
+            resized = (*resized, names, pending)
+    return (
+        tuple(bytes(container.resources) for container in containers),
+        tuple((bytes(container.resources), container.restart_policy) for container in spec.init_containers or ()),
+        bytes(spec.overhead),
+        bytes(spec.resources),
+        resized,
+    )
+
+
+def _ports(containers: list[Container]) -> tuple[Port, ...]:
+    """The host ports, each once, sorted."""
+    found = {
+        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in containers
+        for port in container.ports or ()
+        if port.host_port > 0
+    }
+    return tuple(sorted(found))
+
+
+def _volumes(key: str, raw: bytes) -> tuple[tuple[Disk, ...], tuple[str, ...]]:
+    """Inline disks and image volumes. Most pods have neither: their volumes are not parsed."""
+    if _READ_VOLUMES.search(raw) is None:
+        return (), ()
+    try:
+        volumes = decode(raw, _VOLUMES, "spec.volumes") or []
+    except Fault as fault:
+        raise fault.within(f"Pod {key}") from None
+    disks: list[Disk] = []
+    images: list[str] = []
+    for volume in volumes:
+        if volume.gce_persistent_disk is not None:
+            disk = volume.gce_persistent_disk
+            disks.append(("gcePersistentDisk", (disk.pd_name,), disk.read_only))
+        if volume.aws_elastic_block_store is not None:
+            disks.append(("awsElasticBlockStore", (volume.aws_elastic_block_store.volume_id,), False))
+        if volume.iscsi is not None:
+            disks.append(("iscsi", (volume.iscsi.iqn,), volume.iscsi.read_only))
+        if volume.rbd is not None:
+            disk = volume.rbd
+            disks.append(("rbd", (disk.pool, disk.image, *sorted(disk.monitors)), disk.read_only))
+        if volume.image is not None:
+            images.append(volume.image.reference)
+    return tuple(disks), tuple(images)
