@@ -112,7 +112,10 @@ class _Demonstration:
 
     async def run(self, *, once: bool) -> str | None:
         """Until told to stop, or the end of the story. What was missed, in one line; None where nothing was."""
-        self._teller.say([f"A simulated site: {self._site.scenario.title}."])
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        self._teller.say([f"A simulated site: {self._site.scenario.title}."])  # before a second of imports
         from underhost.agents.outside import Outside
         from underhost.agents.picture import Picture
         from underhost.agents.story import Story, move_and_mend
@@ -121,9 +124,6 @@ class _Demonstration:
 
         picture = Picture(SITE, begin=int(time.time() * 1000))
         story = Story(move_and_mend(*self._site.scenario.operator_move, self._settings.host_label.key), picture)
-        stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await ensure_topics(self._settings.kafka)
         outside = Outside(self._site.sources, self._site.kubernetes, self._site.vsphere)
         worker = asyncio.ensure_future(run_worker(self._settings, outside=outside, stop=stop, web=self._web))

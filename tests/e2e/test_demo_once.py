@@ -76,6 +76,24 @@ def test_a_second_run_on_the_same_log_tells_its_own_story(tmp_path: Path) -> Non
         assert_told(done.stdout.splitlines(), STORY)
 
 
+def test_it_can_be_stopped_while_it_starts() -> None:
+    with subprocess.Popen([PROGRAM, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        errors = process.stderr.read()
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_a_step_that_does_not_come_in_time_is_named() -> None:
+    command = [PROGRAM, "demo", "--once", "--step-timeout", "0.001"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: the mapping of nodes to ESXi hosts did not come within 0.001 s\n",
+    )
+
+
 def test_an_unknown_site_is_bad_usage() -> None:
     done = subprocess.run([PROGRAM, "demo", "nowhere"], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (2, "error: no simulated site 'nowhere'; there is: kubevirt\n")
