@@ -26,6 +26,8 @@ from underhost.streams.reconcile import outgoing_of
 log = structlog.get_logger("underhost.watch")
 
 STAGE = "watch"
+AT_ONCE = 1000
+"""Records in one publish."""
 LARGEST = 900_000
 """Bytes of a value that Kafka's default limit of 1 MiB a record lets through with room for key and headers."""
 
@@ -245,7 +247,9 @@ class Follower:
         vanished = sorted(self._held.keys() - listing.objects.keys() - unreadable)
         changes: list[Seen | Unreadable] = [*listing.objects.values(), *listing.unreadable]
         changes.extend(Seen(key, self._held[key].uid, None) for key in vanished)
-        await self._take(changes)
+        for begin in range(0, len(changes), AT_ONCE):
+            await self._take(changes[begin : begin + AT_ONCE])
+            await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
         return listing.position
 
     async def _take(self, changes: Sequence[Seen | Unreadable]) -> None:

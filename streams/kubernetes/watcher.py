@@ -22,6 +22,7 @@ from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.reconcile import ListingPlan, outgoing_of, plan_listing
 from underhost.streams.settings import KubernetesSettings
 from underhost.streams.watch import (
+    AT_ONCE,
     Backoff,
     Follower,
     Held,
@@ -39,7 +40,6 @@ FIRST_ANSWER = 10.0
 """Seconds in which a throttling server must have let the first lists through, before the start is given up."""
 RETRY_SHRUNK = 30.0
 """Seconds after which lists that are not believed are read again."""
-PUBLISH_AT_ONCE = 1000
 
 
 class KubernetesSource:
@@ -128,8 +128,8 @@ class KubernetesSource:
         # Off the event loop: with 100,000 pods this is a second of work.
         plan = await asyncio.to_thread(plan_listing, self._site, self.name, KUBERNETES_TOPICS, held, listed, self.epoch)
         records += map(deliverable, self._believed(plan, held, listed))
-        for begin in range(0, len(records), PUBLISH_AT_ONCE):
-            await self._publisher.publish(*records[begin : begin + PUBLISH_AT_ONCE])
+        for begin in range(0, len(records), AT_ONCE):
+            await self._publisher.publish(*records[begin : begin + AT_ONCE])
         log.info("listed", site=self._site, objects=sum(map(len, listed.values())), shrunk=bool(self.shrunk))
         return await asyncio.to_thread(lambda: [_Start.of(listing) for listing in listings])
 

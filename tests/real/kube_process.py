@@ -1,13 +1,12 @@
 """A real kube-apiserver over etcd, on free loopback ports, in a folder of its own; ended by pid."""
 
-import os
 import socket
 import ssl
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,14 +30,18 @@ current-context: c
 
 @dataclass(frozen=True)
 class Kube:
-    """A running API server: `kubeconfig` is a cluster admin's, `server` its address, `ca` its certificate."""
+    """A running API server: `kubeconfig` is a cluster admin's, `server` its address, `ca` its certificate.
+
+    `kill` ends the server as a crash does, etcd stays; `restart` starts it again at the same address and waits for it.
+    """
 
     folder: Path
     server: str
     kubeconfig: Path
     ca: Path
     etcd: str
-    pids: Sequence[int]
+    kill: Callable[[], None]
+    restart: Callable[[], None]
 
     def kubeconfig_of(self, token: str, *, ca: Path | None = None, server: str = "") -> Path:
         """A kubeconfig with another token, CA or address."""
@@ -72,55 +75,69 @@ def start_kube(folder: Path, parts: Path, *flags: str) -> Iterator[Kube]:
     tokens = folder / "tokens.csv"
     users = "".join(f"{token},{name},{name}\n" for name, token in USER_TOKENS.items())
     tokens.write_text(f"{ADMIN_TOKEN},admin,admin,system:masters\n{NOBODY_TOKEN},nobody,nobody\n{users}")
-    started: list[subprocess.Popen[bytes]] = []
+    started: dict[str, subprocess.Popen[bytes]] = {}
+    ca = folder / "pki" / "apiserver.crt"
+    arguments = {
+        "etcd": _etcd_flags(folder, etcd, peer),
+        "kube-apiserver": [*_api_flags(folder, etcd, api, key, tokens), *flags],
+    }
 
-    def start(name: str, *args: str) -> None:
-        with (folder / f"{name}.log").open("wb") as out:
-            started.append(subprocess.Popen([str(parts / name), *args], stdout=out, stderr=out, cwd=folder))
+    def start(name: str) -> None:
+        with (folder / f"{name}.log").open("ab") as out:
+            started[name] = subprocess.Popen([str(parts / name), *arguments[name]], stdout=out, stderr=out, cwd=folder)
+
+    def kill(name: str = "kube-apiserver") -> None:
+        started[name].kill()  # the state is thrown away, and a clean stop would wait for watches to end
+        started[name].wait()
+
+    def restart() -> None:
+        start("kube-apiserver")
+        _wait(server, ca, started, folder)
 
     try:
-        start(
-            "etcd",
-            f"--data-dir={folder / 'etcd'}",
-            "--unsafe-no-fsync",
-            f"--listen-client-urls={etcd}",
-            f"--advertise-client-urls={etcd}",
-            f"--listen-peer-urls=http://127.0.0.1:{peer}",
-            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
-            f"--initial-cluster=default=http://127.0.0.1:{peer}",
-        )
-        start(
-            "kube-apiserver",
-            f"--etcd-servers={etcd}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={api}",
-            f"--cert-dir={folder / 'pki'}",
-            f"--token-auth-file={tokens}",
-            "--authorization-mode=RBAC",
-            f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            "--service-cluster-ip-range=10.96.0.0/16",
-            "--disable-admission-plugins=ServiceAccount",
-            *flags,
-        )
-        ca = folder / "pki" / "apiserver.crt"
-        _wait(server, ca, started, folder)
+        start("etcd")
+        restart()
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(KUBECONFIG.format(server=server, ca=ca, token=ADMIN_TOKEN))
-        yield Kube(folder, server, kubeconfig, ca, etcd, [process.pid for process in started])
+        yield Kube(folder, server, kubeconfig, ca, etcd, kill, restart)
     finally:
-        for process in reversed(started):
-            process.kill()  # the state is thrown away, and a clean stop would wait for watches to end
-            process.wait()
+        for name in reversed(started):
+            kill(name)
 
 
-def _wait(server: str, ca: Path, processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
+def _etcd_flags(folder: Path, url: str, peer: int) -> list[str]:
+    return [
+        f"--data-dir={folder / 'etcd'}",
+        "--unsafe-no-fsync",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-cluster=default=http://127.0.0.1:{peer}",
+    ]
+
+
+def _api_flags(folder: Path, etcd: str, port: int, key: Path, tokens: Path) -> list[str]:
+    return [
+        f"--etcd-servers={etcd}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={folder / 'pki'}",
+        f"--token-auth-file={tokens}",
+        "--authorization-mode=RBAC",
+        f"--service-account-key-file={key}",
+        f"--service-account-signing-key-file={key}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--disable-admission-plugins=ServiceAccount",
+    ]
+
+
+def _wait(server: str, ca: Path, processes: Mapping[str, subprocess.Popen[bytes]], folder: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
-        for process in processes:
+        for name, process in processes.items():
             if process.poll() is not None:
-                name = Path(os.fsdecode(process.args[0])).name  # type: ignore[index]
                 raise RuntimeError(f"{name} ended: {(folder / f'{name}.log').read_text()[-2000:]}")
         with suppress(OSError, urllib.error.URLError, ssl.SSLError):
             request = urllib.request.Request(f"{server}/readyz", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})

@@ -278,6 +278,19 @@ async def until_new_connection(outage: Outage) -> None:
         await asyncio.sleep(0.05)
 
 
+async def test_a_server_that_crashes_is_followed_again_when_it_is_back(
+    kube: Kube, client: KubernetesClient, namespace: str
+) -> None:
+    topics, path = FakeTopics(), f"/api/v1/namespaces/{namespace}/pods"
+    await create(client, path, a_pod("old"))
+    async with watching(kube, topics):
+        kube.kill()
+        await asyncio.to_thread(kube.restart)
+        await create(client, path, a_pod("new"))
+        await client.call("DELETE", f"{path}/old", query=[("gracePeriodSeconds", "0")])
+        await topics.until(lambda t: [key for key in t.keys(PODS) if namespace in key] == [f"prod/pod/{namespace}/new"])
+
+
 async def test_long_lists_come_in_pages_and_complete(kube: Kube, client: KubernetesClient, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods"
     for begin in range(0, 1200, 40):
