@@ -233,7 +233,9 @@ class FakeDrsWriter:
     async def rules(self, cluster: str) -> list[DrsRule]:
         if cluster != "C0":
             raise Refused(f"no cluster named {cluster}")
-        return list(self.held.values())
+        found = list(self.held.values())
+        await asyncio.sleep(0)  # others may run between a look and a write, as with a real server
+        return found
 
     async def add_rule(self, cluster: str, rule: DrsRule) -> None:
         self._write("add", rule)

@@ -213,7 +213,7 @@ class Picture:
         for path, value in {**change.properties, **dict.fromkeys(change.missing)}.items():
             if value is not None or not path.startswith("config."):
                 known[path] = value
-        if "name" in change.missing or not known.get("name"):
+        if not known.get("name"):
             self.unreadable.add(change.ref)
 
     def _cluster_of(self, host: str) -> str:

@@ -13,7 +13,7 @@ from underhost.schemas.records import Listed
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 from underhost.streams.settings import VSphereSettings
-from underhost.streams.vsphere.changes import ENTER, LEAVE, MODIFY, VM, ClusterState, ObjectChange
+from underhost.streams.vsphere.changes import ENTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.watcher import VSphereSource
 from underhost.streams.watch import Pace
@@ -91,6 +91,7 @@ async def test_an_update_of_350_moves_in_truncated_pages_of_100_is_seen_whole() 
     vcenter, topics = FakeVCenter(hosts=2, vms=350, page=100), FakeTopics()
     async with running(a_source(vcenter, topics)):
         first = len(await topics.until(2 + 350 + 1 + 3))
+        assert [record.key for record in topics.log[-3:]] == ["s/listed/vsphere"] * 3  # not before the last page
         vcenter.move(*vcenter.vms, to="host-2")
         log = await topics.until(first + 175)
     assert sorted(record.key for record in log[first:]) == sorted(f"s/vm//vm-{i}" for i in range(1, 351, 2))
@@ -239,6 +240,20 @@ async def test_vms_that_vanish_in_several_updates_between_two_polls_count_togeth
     assert deleted == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3", "s/vm//vm-4"]
     assert source.shrunk == [
         "underhost.vms: 6 of 10 objects of site s vanished at once; not believed, so none is deleted"
+    ]
+
+
+async def test_the_last_vm_that_vanishes_is_an_empty_inventory_and_not_deleted() -> None:
+    vcenter, topics = FakeVCenter(vms=1), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(8)
+        vcenter.remove("vm-1")
+        vcenter.tell(ObjectChange(MODIFY, HOST, "host-1", {"runtime.inMaintenanceMode": True}))
+        await topics.until(9)
+    assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1"]
+    assert source.shrunk == [
+        "underhost.vms: 1 of 1 objects of site s vanished at once; not believed, so none is deleted"
     ]
 
 
