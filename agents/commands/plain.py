@@ -7,12 +7,6 @@ characters are never passed on to a terminal.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-SEVERITIES = (
-    "violation", "physical", "unsatisfiable", "budget", "unknown-node", "co-located", "drift", "label-stale",
-    "unknown-host",
-)  # fmt: skip
-"""From the top."""
-
 
 def one_of(option: str, value: str, allowed: Sequence[str]) -> None:
     """Raises InputError unless the value is one of these."""

@@ -38,9 +38,12 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Show the open findings of the running pipeline."""
         from underhost.agents.commands.plain import one_of
+        from underhost.agents.engine.findings import SEVERITIES
         from underhost.streams.reader import open_reader
 
         one_of("--output", output, FORMATS)
+        for each in severity or ():
+            one_of("--severity", each, SEVERITIES)
         reader = open_reader(settings_of(config, bootstrap_servers, embedded).kafka)
         wanted = _filter(site, severity)
         asyncio.run(_follow(reader, wanted, output) if follow else _show(reader, wanted, output))
@@ -54,8 +57,14 @@ def _filter(site: str | None, severities: list[str] | None) -> Callable[["Findin
 
 
 async def _show(reader: "TopicReader", wanted: Callable[["FindingEvent"], bool], output: str) -> None:
-    events, _ = await open_findings(reader)
-    typer.echo(render([event for event in events if wanted(event)], output), nl=False)
+    from underhost.agents.commands.output import Table, show, show_tables
+
+    events = [event for event in (await open_findings(reader))[0] if wanted(event)]
+    if output in ("table", "wide") and events:
+        wide = output == "wide"
+        show_tables([Table(WIDE if wide else HEADER, [_row(event, wide) for event in events])])
+    else:
+        show(render(events, output))
 
 
 async def _follow(reader: "TopicReader", wanted: Callable[["FindingEvent"], bool], output: str) -> None:
@@ -114,24 +123,20 @@ def _decode(record: "Record") -> "FindingEvent | None":
 
 
 def _order(event: "FindingEvent") -> tuple[Any, ...]:
-    from underhost.agents.commands.plain import SEVERITIES
+    from underhost.agents.engine.findings import RANK
 
-    rank = SEVERITIES.index(event.severity) if event.severity in SEVERITIES else len(SEVERITIES)
-    return event.site, rank, event.rule, event.pod or "", event.id
+    return event.site, RANK.get(event.severity, len(RANK)), event.rule, event.pod or "", event.id
 
 
 def render(events: list["FindingEvent"], output: str) -> str:
-    """All open findings in one of the formats, with its line end; nothing open says so in a table."""
-    from underhost.agents.commands.plain import columns, document
+    """All open findings as JSON, YAML or names, with the line end; in a table's place that none is open."""
+    from underhost.agents.commands.plain import document
 
     if output in ("json", "yaml"):
         return document("Violations", {"violations": events}, output)
     if output == "name":
         return "".join(f"{event.site}/{event.id}\n" for event in events)
-    if not events:
-        return "No open findings.\n"
-    rows = [_row(event, output == "wide") for event in events]
-    return columns(WIDE if output == "wide" else HEADER, rows)
+    return "No open findings.\n"
 
 
 def render_event(event: "FindingEvent", output: str) -> str:
