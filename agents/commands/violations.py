@@ -57,14 +57,8 @@ def _filter(site: str | None, severities: list[str] | None) -> Callable[["Findin
 
 
 async def _show(reader: "TopicReader", wanted: Callable[["FindingEvent"], bool], output: str) -> None:
-    from underhost.agents.commands.output import Table, show, show_tables
-
     events = [event for event in (await open_findings(reader))[0] if wanted(event)]
-    if output in ("table", "wide") and events:
-        wide = output == "wide"
-        show_tables([Table(WIDE if wide else HEADER, [_row(event, wide) for event in events])])
-    else:
-        show(render(events, output))
+    typer.echo(render(events, output), nl=False)
 
 
 async def _follow(reader: "TopicReader", wanted: Callable[["FindingEvent"], bool], output: str) -> None:
@@ -129,14 +123,18 @@ def _order(event: "FindingEvent") -> tuple[Any, ...]:
 
 
 def render(events: list["FindingEvent"], output: str) -> str:
-    """All open findings as JSON, YAML or names, with the line end; in a table's place that none is open."""
-    from underhost.agents.commands.plain import document
+    """All open findings in one of the formats, with the line end; a table says where none is open."""
+    from underhost.agents.commands.plain import columns, document
 
     if output in ("json", "yaml"):
         return document("Violations", {"violations": events}, output)
     if output == "name":
         return "".join(f"{event.site}/{event.id}\n" for event in events)
-    return "No open findings.\n"
+    if not events:
+        return "No open findings.\n"
+    wide = output == "wide"
+    # Names are long and many: kubectl's columns, cut nowhere, are read more easily than a table that fits.
+    return columns(WIDE if wide else HEADER, [_row(event, wide) for event in events])
 
 
 def render_event(event: "FindingEvent", output: str) -> str:

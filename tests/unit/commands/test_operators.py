@@ -144,9 +144,7 @@ def test_config_schema_is_a_json_schema_of_the_files_keys() -> None:
     ("arguments", "fault"),
     [
         pytest.param(("violations", "-o", "xml"), "--output xml: one of table, wide, json", id="unknown format"),
-        pytest.param(
-            ("violations", "--severity", "bad"), "--severity bad: one of violation, phys", id="unknown severity"
-        ),
+        pytest.param(("violations", "--severity", "bad"), "--severity bad: one of violation", id="unknown severity"),
         pytest.param(("topics", "nodez"), "no topic nodez; there are: nodes, pods", id="unknown topic"),
         pytest.param(
             ("topics", "--embedded", "x", "--bootstrap-servers", "y:1"), "only one of them", id="two places at once"
