@@ -32,11 +32,14 @@ PEOPLE = ("kubectl", "k9s", "lens", "mozilla", "curl", "python", "openapi-genera
 
 @dataclass
 class _Ordered:
-    """The last command for a node: what it said, against which labels, when; `again`: when an equal one may follow."""
+    """The last command for a node: what it said and against which labels.
+
+    `quiet` is until when other changes of the node wait, `again` from when an equal command may follow.
+    """
 
     desired: Mapping[str, object]
     held: Mapping[str, str | None]
-    at: float
+    quiet: float
     again: float
     action: str
     dry: bool = False
@@ -77,7 +80,9 @@ class LabelDecider:
             elif self._may_order(name, desired, held, now):
                 reason = f"node {name} runs on host {joined.host_name or joined.host}"
                 action = order(KIND, f"node/{name}", desired, reason, snapshot.offsets)
-                self._ordered[name] = _Ordered(desired, held, now, now + AFTER_FAILURE, action.id)
+                # A node's first label is no move: the first move after it is followed at once.
+                quiet = now + QUIET if any(held.values()) else now
+                self._ordered[name] = _Ordered(desired, held, quiet, now + AFTER_FAILURE, action.id)
                 actions.append(action)
         return actions
 
@@ -94,7 +99,7 @@ class LabelDecider:
         last = self._ordered.get(name)
         if last is not None:
             last.desired = {}
-            if now - last.at >= QUIET:
+            if now >= last.quiet:
                 del self._ordered[name]
 
     def _may_order(self, name: str, desired: Mapping[str, object], held: Mapping[str, str | None], now: float) -> bool:
@@ -102,7 +107,7 @@ class LabelDecider:
         if last is None:
             return True
         if last.desired != desired or last.held != held:
-            when = last.at + QUIET  # the node moved on, or somebody changed its labels
+            when = last.quiet  # the node moved on, or somebody changed its labels
         elif last.dry:
             return False  # a dry run changes nothing, so nothing is gained by repeating it
         else:

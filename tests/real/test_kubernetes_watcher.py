@@ -440,6 +440,57 @@ async def test_pods_are_bound_once_with_their_uid_as_precondition(
     assert (await sink.apply(gone)).result == "refused"
 
 
+async def test_of_two_orders_for_a_pod_exactly_one_binds_it(
+    client: KubernetesClient, namespace: str, node: tuple[str, str]
+) -> None:
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    created = [await create(client, pods, a_pod(f"p{number:03}")) for number in range(100)]
+    sink = BindSink(KubernetesApiWriter(client), enabled=True)
+
+    def bind(pod: dict[str, Any], where: str) -> Action:
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        return order("bind", f"pod/{namespace}/{name}", {"uid": uid, "node": where}, "", {})
+
+    for pod in created:
+        here, there = await asyncio.gather(sink.apply(bind(pod, node[0])), sink.apply(bind(pod, "elsewhere")))
+        bound = json.loads(await client.call("GET", f"{pods}/{pod['metadata']['name']}"))["spec"]["nodeName"]
+        assert {here.result, there.result} == {"applied", "refused"}
+        assert bound == (node[0] if here.result == "applied" else "elsewhere")
+
+
+async def test_kubevirt_replica_sets_are_watched_where_kubevirt_is_installed(
+    kube: Kube, client: KubernetesClient, namespace: str
+) -> None:
+    plural = "virtualmachineinstancereplicasets"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": plural, "singular": plural[:-1], "kind": "VirtualMachineInstanceReplicaSet"}
+    spec = {"group": "kubevirt.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await create(client, definitions, {"metadata": {"name": f"{plural}.kubevirt.io"}, "spec": spec})
+    path = f"/apis/kubevirt.io/v1/namespaces/{namespace}/{plural}"
+    body = {"apiVersion": "kubevirt.io/v1", "kind": names["kind"], "metadata": {"name": "vms"}, "spec": {"replicas": 2}}
+    async with asyncio.timeout(20):
+        while True:  # until the new kind is served
+            try:
+                await create(client, path, body)
+                break
+            except Gone:
+                await asyncio.sleep(0.1)
+    topics = FakeTopics()
+    async with watching(kube, topics):
+        key = f"prod/virtualmachineinstancereplicaset/{namespace}/vms"
+        record = json.loads(topics.live[WORKLOADS.name][key])
+        assert (record["kind"], record["apiVersion"], record["spec"]) == (
+            names["kind"],
+            "kubevirt.io/v1",
+            {"replicas": 2},
+        )
+        await client.call("DELETE", f"{path}/vms")
+        await topics.until(lambda t: key not in t.keys(WORKLOADS))
+    await client.call("DELETE", f"{definitions}/{plural}.kubevirt.io")
+
+
 WATCH = ["list", "watch"]
 WATCHER_RULES: list[dict[str, list[str]]] = [
     {

@@ -109,9 +109,18 @@ def test_a_move_after_ten_quiet_seconds_is_ordered_at_once() -> None:
     assert ordered(decider.decide(site(n1=("host-2", {KEY: "esx-1"})), now=11.0)) == {"node/n1": {KEY: "esx-2"}}
 
 
-def test_one_node_that_flaps_holds_up_no_other() -> None:
+def test_the_first_label_is_no_move_so_that_a_move_right_after_it_is_ordered_at_once() -> None:
     decider = LabelDecider(HostLabelSettings())
     decider.decide(site(n1=("host-1", {})), now=0.0)
+    assert decider.decide(site(n1=("host-1", {KEY: "esx-1"})), now=0.5) == []
+    assert ordered(decider.decide(site(n1=("host-2", {KEY: "esx-1"})), now=1.0)) == {"node/n1": {KEY: "esx-2"}}
+    assert decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=2.0) == []
+    assert ordered(decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=11.0)) == {"node/n1": {KEY: "esx-1"}}
+
+
+def test_one_node_that_flaps_holds_up_no_other() -> None:
+    decider = LabelDecider(HostLabelSettings())
+    decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=0.0)
     actions = decider.decide(site(n1=("host-2", {KEY: "esx-1"}), n2=("host-2", {})), now=1.0)
     assert ordered(actions) == {"node/n2": {KEY: "esx-2"}}
 
@@ -160,7 +169,7 @@ def test_the_outcome_of_an_older_order_says_nothing() -> None:
 
 def test_a_label_changed_by_hand_is_ordered_back() -> None:
     decider = LabelDecider(HostLabelSettings())
-    action = decider.decide(site(n1=("host-1", {})), now=0.0)[0]
+    action = decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=0.0)[0]
     decider.observe(outcome(action, "applied", ""), now=0.1)
     assert decider.decide(site(n1=("host-1", {KEY: "esx-1"})), now=0.2) == []
     assert decider.decide(site(n1=("host-1", {KEY: "mine"})), now=5.0) == []
