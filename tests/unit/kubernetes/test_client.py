@@ -52,7 +52,7 @@ async def test_a_closed_port_is_unreachable(kube: FakeKube, tmp_path: Path, unus
 async def test_a_server_that_never_answers_is_unreachable(
     kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("underhost.streams.kubernetes.client.PROBE_TIMEOUT", 0.3)
+    monkeypatch.setattr("underhost.streams.kubernetes.client.PROBE_TIMEOUT", 2.0)
 
     async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
