@@ -32,5 +32,5 @@ def test_a_fixed_case_is_judged_as_upstream_judges_it(name: str, part: str) -> N
 def test_a_negative_namespace_selector_matches_only_the_namespaces_that_it_says() -> None:
     verdicts = explain(compare.snapshot((CASES / f"{NEGATIVE}.json").read_bytes()), compare.OPTIONS).pods
     refused = {pod: [name for name, node in one.nodes.items() if not node.feasible] for pod, one in verdicts.items()}
-    # wp (node a) is in p (env=prod), wd (node b) in d (env=dev); guard (node c) keeps new pods away that are not in prod
+    # wp (node a) is in p (prod), wd (node b) in d (dev); guard (node c) is against new pods outside prod
     assert refused == {"d/notin": ["b"], "d/dne": [], "d/in": ["b"], "p/new": [], "d/new": ["c"]}
