@@ -5,6 +5,7 @@ Called by `client.connect`. A fault is an InputError of one line that names the 
 """
 
 import asyncio
+import ipaddress
 import logging
 import os
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import aiohttp
 import yaml
 
 from underhost.schemas.errors import InputError
@@ -19,6 +21,9 @@ from underhost.streams.settings import KubernetesSettings
 
 # What kubernetes_asyncio lets through, beside its own exception, for a file of the wrong shape or a failing plugin.
 _LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
+
+READ_BUFFER = 2**21
+"""Bytes, as kubernetes_asyncio has it: an object can be longer than aiohttp's default."""
 
 
 class Origin(NamedTuple):
@@ -79,9 +84,27 @@ async def load(origin: Origin) -> Any:
         raise InputError(f"{origin}: {_one_line(error)}") from error
     _check_server(origin, configuration.host)
     try:
-        return client_module.ApiClient(configuration)
+        return _without_proxy(client_module.ApiClient(configuration))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError: an unreadable CA, certificate or key
         raise InputError(f"{origin}: certificates cannot be used: {_one_line(error)}") from error
+
+
+def _without_proxy(api: Any) -> Any:
+    """As kubectl does: a server on the loopback is never asked through the proxy of the environment."""
+    host = urlsplit(api.configuration.host).hostname or ""
+    if host == "localhost" or _is_loopback(host):
+        rest = api.rest_client
+        connector = rest.pool_manager.connector
+        rest.pool_manager.detach()
+        rest.pool_manager = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=READ_BUFFER)
+    return api
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _import() -> tuple[Any, Any]:

@@ -30,6 +30,14 @@ async def test_connects_to_a_server_that_answers(kube: FakeKube, tmp_path: Path)
     assert kube.count("version") == 1
 
 
+async def test_a_server_on_the_loopback_is_not_asked_through_a_proxy(
+    kube: FakeKube, tmp_path: Path, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{unused_tcp_port}")
+    await (await connect(kube.settings(tmp_path))).close()
+    assert kube.count("version") == 1
+
+
 async def test_wrong_credentials_are_refused(kube: FakeKube, tmp_path: Path) -> None:
     kube.token = "right"
     with pytest.raises(Refused) as caught:
