@@ -42,37 +42,40 @@ class Shapes:
     """Checks the raw parts; equal bytes are checked once. Every method raises BadObjectError with the field only."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[object, bytes]] = set()
+        self._strings: set[bytes] = set()
+        self._quantities: set[bytes] = set()
+        self._objects: set[bytes] = set()
 
     def strings(self, raw: Raw, field: str) -> None:
         """An object of strings that are no longer than label values may be, or null."""
         if raw is k8s.EMPTY_OBJECT:
             return
         data = bytes(raw)
-        if (_strings, data) in self._seen:
+        if data in self._strings:
             return
         for key, value in (_decoded(_strings, raw, field) or {}).items():
             if len(key) > LABEL_KEY_MAX:
                 _too_long(f"{field}[{key[:40]}…]", "the key has", len(key), LABEL_KEY_MAX)
             if len(value) > LABEL_VALUE_MAX:
                 _too_long(f"{field}[{key}]", "the value has", len(value), LABEL_VALUE_MAX)
-        self._seen.add((_strings, data))
+        self._strings.add(data)
 
     def quantities(self, raw: Raw, field: str) -> None:
         """An object of strings or numbers, or null."""
-        self._once(_quantities, raw, field, k8s.EMPTY_OBJECT)
+        if raw is not k8s.EMPTY_OBJECT:
+            _once(_quantities, self._quantities, raw, field)
 
     def objects(self, raw: Raw, field: str) -> None:
         """A list of objects, or null."""
-        self._once(_objects, raw, field, k8s.EMPTY_LIST)
+        if raw is not k8s.EMPTY_LIST:
+            _once(_objects, self._objects, raw, field)
 
-    def _once(self, decoder: msgspec.json.Decoder[Any], raw: Raw, field: str, default: Raw) -> None:
-        if raw is default:
-            return
-        key = (decoder, bytes(raw))
-        if key not in self._seen:
-            _decoded(decoder, raw, field)
-            self._seen.add(key)
+
+def _once(decoder: msgspec.json.Decoder[Any], seen: set[bytes], raw: Raw, field: str) -> None:
+    data = bytes(raw)
+    if data not in seen:
+        _decoded(decoder, raw, field)
+        seen.add(data)
 
 
 def begins(raw: Raw, first: str, field: str) -> None:
@@ -108,12 +111,18 @@ def pod_shapes(pod: k8s.Pod, shapes: Shapes) -> None:
     shapes.objects(spec.tolerations, "spec.tolerations")
     shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
     shapes.quantities(spec.overhead, "spec.overhead")
-    begins(spec.affinity, "{", "spec.affinity")
-    begins(spec.resources, "{", "spec.resources")
-    begins(spec.volumes, "[", "spec.volumes")
-    for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for index, container in enumerate(containers or ()):
-            begins(container.resources, "{", f"spec.{name}[{index}].resources")
+    if spec.affinity is not k8s.EMPTY_OBJECT:
+        begins(spec.affinity, "{", "spec.affinity")
+    if spec.resources is not k8s.EMPTY_OBJECT:
+        begins(spec.resources, "{", "spec.resources")
+    if spec.volumes is not k8s.EMPTY_LIST:
+        begins(spec.volumes, "[", "spec.volumes")
+    for container in spec.containers or ():
+        if container.resources is not k8s.EMPTY_OBJECT:
+            begins(container.resources, "{", f"spec.containers[{container.name}].resources")
+    for container in spec.init_containers or ():
+        if container.resources is not k8s.EMPTY_OBJECT:
+            begins(container.resources, "{", f"spec.initContainers[{container.name}].resources")
 
 
 def node_shapes(node: k8s.Node, shapes: Shapes) -> None:

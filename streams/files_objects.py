@@ -7,6 +7,7 @@ to the engine.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -103,8 +104,8 @@ class Collected:
         if not kind:
             name = item.metadata.name if item.metadata else ""
             raise BadObjectError(_without_kind(item), object_=f"{place} {name}".strip(), file=file)
-        group = api_version.rpartition("/")[0]
         if not is_read(kind, api_version):
+            group = api_version.rpartition("/")[0]
             self.ignored[f"{kind}.{group}" if kind in GROUPS else kind] += 1
             return
         metadata = self._named(item, kind, file, place)
@@ -197,6 +198,7 @@ class Collected:
         return metadata
 
 
+@lru_cache(maxsize=1024)
 def is_read(kind: str, api_version: str) -> bool:
     """Whether the kind matters here; an object that does not say its apiVersion is taken for the native kind."""
     return kind in GROUPS and (not api_version or api_version.rpartition("/")[0] in GROUPS[kind])
@@ -204,6 +206,8 @@ def is_read(kind: str, api_version: str) -> bool:
 
 def _decoded(raw: Raw, type_: type[T], name: str) -> T:
     """The part of an object, its default where it is absent or null. Raises BadObjectError with the field only."""
+    if raw is NULL:
+        return type_()
     try:
         value: T | None = _DECODERS[type_].decode(raw)
     except msgspec.ValidationError as error:
