@@ -199,8 +199,12 @@ class SimulatedKubernetes:
         for budget in budgets:
             if not is_ready(pod) and budget.status.current_healthy >= budget.status.desired_healthy > 0:
                 continue  # IfHealthyBudget: a pod that is not ready costs the budget nothing
-            if budget.status.disruptions_allowed < 1:
+            allowed = budget.status.disruptions_allowed
+            if allowed < 1:
                 raise Retry("Cannot evict pod as it would violate the pod's disruption budget.", EVICTION_RETRY)
+            # At once, as the API server does: the controller's figures come too late for a second eviction.
+            status = msgspec.structs.replace(budget.status, disruptions_allowed=allowed - 1)
+            self.update(msgspec.structs.replace(budget, status=status))
 
     def _set_labels(self, node: Node, labels: Mapping[str, str | None], manager: str) -> None:
         current, managers = labels_of(node.metadata), self._managers[node.metadata.name]
