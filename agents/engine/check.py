@@ -9,13 +9,15 @@ from collections import Counter
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.budgets import budget_findings, cover
 from underhost.agents.engine.colocated import colocated_findings
-from underhost.agents.engine.drs_cover import desired_rules
 from underhost.agents.engine.judge import Judge
 from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.node_findings import node_drift, unknown_hosts, unknown_nodes
 from underhost.agents.engine.physical import physical_findings
+from underhost.agents.engine.separations import gatherings, separations
 from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.unsatisfiable import unsatisfiable_findings
 from underhost.agents.engine.violations import violation_findings
+from underhost.agents.engine.vm_graph import vm_graphs
 from underhost.schemas.documents import Report
 
 
@@ -38,7 +40,8 @@ def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> R
         *unknown_hosts(snapshot),
     ]
     if model.has_hosts:
-        found += desired_rules(snapshot, options, model)[1]
+        graphs = vm_graphs(snapshot, model, separations(model.classes))
+        found += unsatisfiable_findings(snapshot, graphs, gatherings(model.classes, options.host_keys))
     found = f.in_order(found)
     return Report(
         findings=found,

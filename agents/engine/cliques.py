@@ -5,6 +5,7 @@ all of them and no other. Called by `drs_cover.py`; knows no VM. A least cover i
 cover, trim; it is deterministic for equal input.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 
@@ -91,15 +92,17 @@ def _take(uncovered: list[int], clique: int) -> bool:
 def _trim(cliques: list[int]) -> list[int]:
     """The same cover without members whose every edge another clique covers too, the last chosen trimmed first."""
     kept = list(cliques)
+    holders: defaultdict[int, set[int]] = defaultdict(set)
+    for position, clique in enumerate(kept):
+        for member in bits(clique):
+            holders[member].add(position)
     for index in range(len(kept) - 1, -1, -1):
         for member in reversed(_members(kept[index])):
-            clique = kept[index]
             others = 0
-            for position, other in enumerate(kept):
-                if position != index and other >> member & 1:
-                    others |= other
-            if clique & ~others & ~(1 << member) == 0:
-                kept[index] = clique & ~(1 << member)
-        if kept[index].bit_count() < 2:
-            del kept[index]
-    return kept
+            for position in holders[member]:
+                if position != index:
+                    others |= kept[position]
+            if kept[index] & ~others & ~(1 << member) == 0:
+                kept[index] &= ~(1 << member)
+                holders[member].discard(index)
+    return [clique for clique in kept if clique.bit_count() > 1]

@@ -1,26 +1,28 @@
 """Running pods that the scheduler would refuse on their own nodes today: `violation` findings.
 
 In: a snapshot and a judge of its model. Out: findings, pods that refuse one another in one. Called by `check.py`. The
-verdicts are the rules' own (`judge.py`); here they become findings. Cordons and NoSchedule taints are left to
-`node_findings.py`, shared hosts to `physical.py`.
+verdicts are the rules' own; each rule is asked only of the pods that it can concern. Cordons and NoSchedule taints are
+left to `node_findings.py`, shared hosts to `physical.py`.
 """
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
 from underhost.agents.engine import findings as f
+from underhost.agents.engine import terms
+from underhost.agents.engine.classes import PodClass
+from underhost.agents.engine.domains import IndexArray
 from underhost.agents.engine.judge import Judge
-from underhost.agents.engine.rule import Refusal
+from underhost.agents.engine.rule import Prepared, Refusal
 from underhost.agents.engine.separations import INTER_POD_AFFINITY, Separation, separations
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.agents.engine.sweep import Group, Meeting, broken, merge
 from underhost.agents.rules import (
     inter_pod_affinity,
     node_affinity,
-    node_name,
     node_ports,
     node_resources_fit,
     pod_topology_spread,
@@ -28,55 +30,80 @@ from underhost.agents.rules import (
 )
 from underhost.schemas.records import Domain, Finding
 
-ALONE = (node_name.NAME, node_affinity.NAME, node_ports.NAME, node_resources_fit.NAME)
 REASON_EVICTED = "the node has an untolerated NoExecute taint"
 _NO_BOUND = 1 << 40  # a maxSkew that nothing exceeds
+_OF_NODE = "Pod {pod} runs on node {node}, which its nodeSelector or required node affinity excludes."
+_OF_PORTS = "Pod {pod} asks for a host port that another pod on node {node} holds."
+_OF_FIT = "Pod {pod} would no longer fit on node {node}, where it runs: {reason}."
+_OF_AFFINITY = "Pod {pod} on node {node} no longer has the pods near it that its required affinity asks for."
+_OF_LABEL = "Pod {pod} runs on node {node}, which lacks a label that its topology spread counts by."
+_OF_TAINT = "Pod {pod} runs on node {node}, which has a NoExecute taint that it does not tolerate: it is to be evicted."
 
 
 def violation_findings(snapshot: Snapshot, judge: Judge) -> list[Finding]:
-    """Every violation, worst first as `findings.in_order` sorts."""
-    refusals = judge.refusals()
+    """Every violation, sorted as `findings.in_order` does."""
     found = [
-        *_alone(snapshot, judge, refusals),
-        *_affinity(snapshot, judge, refusals),
+        *_alone(snapshot, judge),
+        *_affinity(snapshot, judge),
         *_anti_affinity(snapshot, judge),
-        *_spread(snapshot, judge, refusals),
+        *_spread(snapshot, judge),
         *_evicted(snapshot, judge),
     ]
     return f.in_order(found)
 
 
-def _alone(snapshot: Snapshot, judge: Judge, refusals: list[Mapping[str, Refusal]]) -> list[Finding]:
+def _refused(judge: Judge, cls: PodClass, prepared: Prepared | None) -> Iterator[tuple[int, Refusal]]:
+    """The running pods of a class that a rule, which does not look at requests, refuses on their own nodes."""
+    pods = judge.model.pods_of(cls.id)
+    if prepared is not None and len(pods):
+        yield from _codes(judge, pods, prepared, int(judge.model.running.requests[pods[0]]))
+
+
+def _codes(judge: Judge, pods: IndexArray, prepared: Prepared, request_id: int) -> Iterator[tuple[int, Refusal]]:
+    request, nodes = judge.model.requests[request_id], judge.model.running.nodes[pods]
+    codes = prepared.refuse(request, nodes, True)
+    if codes is not None:
+        for at in np.flatnonzero(codes).tolist():
+            yield int(pods[at]), prepared.explain(int(codes[at]), request, int(nodes[at]), True)
+
+
+def _alone(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """Rules that concern a pod and its node: one finding for each pod and rule."""
-    say = {
-        node_name.NAME: "Pod {pod} is not meant for node {node} on which it runs: {reason}.",
-        node_affinity.NAME: "Pod {pod} runs on node {node}, which its nodeSelector or required node affinity excludes.",
-        node_ports.NAME: "Pod {pod} asks for a host port that another pod on node {node} holds.",
-        node_resources_fit.NAME: "Pod {pod} would no longer fit on node {node}, where it runs: {reason}.",
-    }
-    found = []
-    for at, refused in enumerate(refusals):
-        for rule in ALONE:
-            if rule in refused:
-                found.append(_of_pod(snapshot, judge, at, rule, ", ".join(refused[rule].reasons), say[rule]))
+    model, state, found = judge.model, judge.state, []
+    for cls in model.classes:
+        if cls.node_selector or cls.node_terms is not None:
+            for at, refusal in _refused(judge, cls, node_affinity.prepare(state, cls)):
+                found.append(_of_pod(snapshot, judge, at, node_affinity.NAME, refusal.reasons, _OF_NODE))
+        if cls.ports:
+            for at, refusal in _refused(judge, cls, node_ports.prepare(state, cls)):
+                found.append(_of_pod(snapshot, judge, at, node_ports.NAME, refusal.reasons, _OF_PORTS))
+    if model.classes:  # room on a node is the same question for every class
+        prepared = node_resources_fit.prepare(state, model.classes[0])
+        for request in range(len(model.requests)):
+            pods: IndexArray = np.flatnonzero(model.running.requests == request)
+            for at, refusal in _codes(judge, pods, prepared, request):
+                found.append(_of_pod(snapshot, judge, at, node_resources_fit.NAME, refusal.reasons, _OF_FIT))
     return found
 
 
-def _affinity(snapshot: Snapshot, judge: Judge, refusals: list[Mapping[str, Refusal]]) -> list[Finding]:
+def _affinity(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """Required affinity that nobody meets any more: the pods it wanted near have left."""
-    say = "Pod {pod} on node {node} no longer has the pods near it that its required affinity asks for."
-    rule, reason = inter_pod_affinity.NAME, inter_pod_affinity.REASON_AFFINITY
+    rule, reasons = inter_pod_affinity.NAME, (inter_pod_affinity.REASON_AFFINITY,)
     return [
-        _of_pod(snapshot, judge, at, rule, reason, say)
-        for at, refused in enumerate(refusals)
-        if rule in refused and reason in refused[rule].reasons
+        _of_pod(snapshot, judge, at, rule, reasons, _OF_AFFINITY)
+        for cls in judge.model.classes
+        if cls.required_affinity
+        for at, refusal in _refused(judge, cls, inter_pod_affinity.prepare(judge.state, cls))
+        if refusal.reasons == reasons
     ]
 
 
 def _evicted(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """Untolerated NoExecute taints. A toleration for a time is none: the taint manager will see to it."""
-    say = "Pod {pod} runs on node {node}, which has a NoExecute taint that it does not tolerate: it is to be evicted."
-    return [_of_pod(snapshot, judge, at, taint_toleration.NAME, REASON_EVICTED, say) for at in judge.evicted().tolist()]
+    if not any(taint.effect == terms.NO_EXECUTE for taints in judge.model.nodes.taints for taint in taints):
+        return []
+    rule, reasons = taint_toleration.NAME, (REASON_EVICTED,)
+    return [_of_pod(snapshot, judge, at, rule, reasons, _OF_TAINT) for at in judge.evicted().tolist()]
 
 
 def _anti_affinity(snapshot: Snapshot, judge: Judge) -> list[Finding]:
@@ -108,21 +135,20 @@ def _apart(snapshot: Snapshot, judge: Judge, key: str, value: str, group: Group)
     return _of_group(snapshot, inter_pod_affinity.NAME, reason, message, pods, Domain(key=key, value=value))
 
 
-def _spread(snapshot: Snapshot, judge: Judge, refusals: list[Mapping[str, Refusal]]) -> list[Finding]:
+def _spread(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """DoNotSchedule spread: the pods of a domain that holds too many, or on nodes that lack a key."""
     rule, model = pod_topology_spread.NAME, judge.model
-    say = "Pod {pod} runs on node {node}, which lacks a label that its topology spread counts by."
+    missing = (pod_topology_spread.REASON_MISSING_LABEL,)
     found = []
-    by_class: defaultdict[int, list[int]] = defaultdict(list)
-    for at, refused in enumerate(refusals):
-        if rule in refused:
-            if pod_topology_spread.REASON_NOT_SPREAD in refused[rule].reasons:
-                by_class[int(model.running.classes[at])].append(at)
-            else:
-                found.append(_of_pod(snapshot, judge, at, rule, pod_topology_spread.REASON_MISSING_LABEL, say))
     meetings: defaultdict[str, list[Meeting]] = defaultdict(list)
-    for cls, pods in by_class.items():
-        for key, meeting in _crowded(judge, cls, pods):
+    for cls in model.classes:
+        crowded = []
+        for at, refusal in _refused(judge, cls, pod_topology_spread.prepare(judge.state, cls)) if cls.hard else ():
+            if refusal.reasons == missing:
+                found.append(_of_pod(snapshot, judge, at, rule, missing, _OF_LABEL))
+            else:
+                crowded.append(at)
+        for key, meeting in _crowded(judge, cls, crowded) if crowded else ():
             meetings[key].append(meeting)
     for key, met in sorted(meetings.items()):
         values = model.topology.of(key).values
@@ -139,10 +165,9 @@ def _spread(snapshot: Snapshot, judge: Judge, refusals: list[Mapping[str, Refusa
     return found
 
 
-def _crowded(judge: Judge, cls: int, pods: list[int]) -> list[tuple[str, Meeting]]:
+def _crowded(judge: Judge, one_class: PodClass, pods: list[int]) -> list[tuple[str, Meeting]]:
     """(key, the class's refused pods in one domain) for each constraint that refuses them, asked one by one."""
     model = judge.model
-    one_class = model.classes[cls]
     at = np.array(pods, np.intp)
     nodes = model.running.nodes[at]
     found = []
@@ -177,7 +202,8 @@ def _placed(snapshot: Snapshot, pods: list[str]) -> str:
     return f.listing([f"{pod} (node {snapshot.pods[pod].spec.node_name})" for pod in pods])
 
 
-def _of_pod(snapshot: Snapshot, judge: Judge, at: int, rule: str, reason: str, say: str) -> Finding:
+def _of_pod(snapshot: Snapshot, judge: Judge, at: int, rule: str, reasons: tuple[str, ...], say: str) -> Finding:
+    reason = ", ".join(reasons)
     key = judge.model.running.keys[at]
     node = judge.model.nodes.names[int(judge.model.running.nodes[at])]
     uid = f.uid_of(key, snapshot.pods[key])

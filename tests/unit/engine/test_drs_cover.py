@@ -8,14 +8,9 @@ from check_builders import a_node, a_pod, a_site, apart, spread, together
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from underhost.agents.engine.drs_cover import (
-    REASON_CONTRADICTION,
-    REASON_TOO_MANY,
-    desired_rules,
-    owns,
-    rule_name,
-)
+from underhost.agents.engine.drs_cover import desired_rules, owns, rule_name
 from underhost.agents.engine.snapshot import Options
+from underhost.agents.engine.unsatisfiable import REASON_CONTRADICTION, REASON_TOO_MANY
 from underhost.schemas.vsphere import Host
 
 HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
@@ -237,6 +232,7 @@ def test_a_long_name_is_cut_to_what_vcenter_takes():
     name = rule_name("s" * 40, "n" * 63 + "." + "o" * 63)
     assert len(name) == 80
     assert owns("s" * 40, name)
+    assert name != rule_name("s" * 40, "n" * 63 + "." + "o" * 62 + "p")
 
 
 GRAPH = st.tuples(st.integers(2, 7), st.integers(0, 2**21 - 1))
