@@ -14,9 +14,10 @@ from underhost.agents.engine.domains import IndexArray
 from underhost.agents.engine.matching import untolerated_mask
 from underhost.agents.engine.model import Model
 from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.plan import Plans
+from underhost.agents.engine.plan import Named, Plans
 from underhost.agents.engine.rule import Peers, Refusal
 from underhost.agents.engine.state import State
+from underhost.agents.rules import REGISTRY
 
 NOTHING: Mapping[str, Refusal] = {}
 
@@ -33,28 +34,27 @@ class Judge:
         """For each of these running pods (positions in `model.running`; None: all), refusals by rule."""
         running = self.model.running
         chosen: IndexArray = np.arange(len(running.keys)) if pods is None else np.array(list(pods), np.intp)
-        found: list[dict[str, Refusal]] = [{} for _ in chosen]
+        found: dict[int, dict[str, Refusal]] = {}
         for places in _grouped(running.classes[chosen]):
-            self._judge_class(chosen, places, found)
-        return [one or NOTHING for one in found]
+            plan = self._plans.of(int(running.classes[chosen[places[0]]]))
+            self._ask([named for named in plan.rules if not named.prepared.node_local], chosen, places, found)
+        for places in _grouped(running.requests[chosen]):  # whatever the class
+            self._ask(self._plans.of(int(running.classes[chosen[places[0]]])).local, chosen, places, found)
+        return [_in_order(found[at]) if at in found else NOTHING for at in range(len(chosen))]
 
-    def _judge_class(self, chosen: IndexArray, places: IndexArray, found: list[dict[str, Refusal]]) -> None:
-        """`places` are the positions in `chosen` of pods of one class."""
-        running, requests = self.model.running, self.model.requests
-        plan = self._plans.of(int(running.classes[chosen[places[0]]]))
-        for named in plan.rules:
-            groups = [places]
-            if named.prepared.node_local:
-                groups = [places[group] for group in _grouped(running.requests[chosen[places]])]
-            for group in groups:
-                request = requests[running.requests[chosen[group[0]]]]
-                nodes = running.nodes[chosen[group]]
-                codes = named.prepared.refuse(request, nodes, True)
-                if codes is None:
-                    continue
+    def _ask(
+        self, rules: list[Named], chosen: IndexArray, places: IndexArray, found: dict[int, dict[str, Refusal]]
+    ) -> None:
+        """`places` are the positions in `chosen` of pods that are equal in the rules' eyes."""
+        pods = chosen[places]
+        request = self.model.requests[self.model.running.requests[pods[0]]]
+        nodes = self.model.running.nodes[pods]
+        for named in rules:
+            codes = named.prepared.refuse(request, nodes, True)
+            if codes is not None and codes.any():
                 for at in np.flatnonzero(codes).tolist():
                     refusal = named.prepared.explain(int(codes[at]), request, int(nodes[at]), True)
-                    found[group[at]][named.name] = refusal
+                    found.setdefault(int(places[at]), {})[named.name] = refusal
 
     def conflicts(self) -> IntArray:
         """int64[P]: for every running pod, the pods kept apart from it that share its ESXi host."""
@@ -100,6 +100,11 @@ class Judge:
 def judge(model: Model, pods: Iterable[int] | None = None) -> list[Mapping[str, Refusal]]:
     """For each running pod (positions in `model.running`; None: all), the rules that refuse it on its own node."""
     return Judge(model).refusals(pods)
+
+
+def _in_order(refusals: dict[str, Refusal]) -> dict[str, Refusal]:
+    """The refusals in filter order."""
+    return refusals if len(refusals) == 1 else {name: refusals[name] for name in REGISTRY if name in refusals}
 
 
 def _grouped(values: IndexArray) -> list[IndexArray]:
