@@ -13,11 +13,9 @@ from underhost.agents.engine.judge import Judge
 from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.node_findings import node_drift, unknown_hosts, unknown_nodes
 from underhost.agents.engine.physical import physical_findings
-from underhost.agents.engine.separations import gatherings, separations
 from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.agents.engine.unsatisfiable import unsatisfiable_findings
+from underhost.agents.engine.unsatisfiable import judge_hosts
 from underhost.agents.engine.violations import violation_findings
-from underhost.agents.engine.vm_graph import vm_graphs
 from underhost.schemas.documents import Report
 
 
@@ -40,8 +38,7 @@ def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> R
         *unknown_hosts(snapshot),
     ]
     if model.has_hosts:
-        graphs = vm_graphs(snapshot, model, separations(model.classes))
-        found += unsatisfiable_findings(snapshot, graphs, gatherings(model.classes, options.host_keys))
+        found += judge_hosts(snapshot, options, model)
     found = f.in_order(found)
     return Report(
         findings=found,

@@ -8,6 +8,7 @@ from check_builders import a_node, a_pod, a_site, apart, spread, together
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from underhost.agents.engine.check import check
 from underhost.agents.engine.drs_cover import desired_rules, owns, rule_name
 from underhost.agents.engine.snapshot import Options
 from underhost.agents.engine.unsatisfiable import REASON_CONTRADICTION, REASON_TOO_MANY
@@ -201,6 +202,20 @@ def test_more_replicas_than_usable_hosts_keep_as_many_apart_as_fit_and_are_found
         "shop/db-0, shop/db-1 and 3 more run on 5 VMs that must all be apart, but vSphere cluster C0 has 3 usable "
         "hosts: some must share one. The DRS rules keep apart as many as fit."
     )
+
+
+def test_check_finds_what_the_rules_cannot_keep():
+    for pods, on in ((5, ["h1", "h2", "h3", "h1", "h2"]), (3, ["h1", "h2", "h3"]), (2, ["h1", "h1"])):
+        site = a_site(
+            *nodes(pods),
+            *(db(at, f"n{at + 1}") for at in range(pods)),
+            on={f"n{at + 1}": host for at, host in enumerate(on)},
+            hosts=FOUR_HOSTS[:3],
+        )
+        _, expected = desired_rules(site, Options())
+        report = check(site, Options())
+        assert [one for one in report.findings if one.severity == "unsatisfiable"] == expected
+        assert len(expected) == (pods == 5)
 
 
 def test_a_spread_over_more_machines_than_hosts_is_split_but_not_unsatisfiable():
