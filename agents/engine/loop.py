@@ -19,6 +19,7 @@ from underhost.agents.engine.state import State
 from underhost.agents.rules import scheduling_gates
 
 _FEW = 24  # changed nodes up to which they are judged one by one rather than as arrays
+_KEPT = 256  # requests whose node-local verdicts are kept: sites have a few sizes of pods, or all are different
 NO_NODES = "error: no nodes available to schedule pods"
 
 
@@ -100,6 +101,8 @@ class Loop:
         log = self._state.log
         local = self._locals.get(request.id)
         if local is None:
+            if len(self._locals) >= _KEPT:
+                del self._locals[next(iter(self._locals))]
             size = len(self._state.model.nodes)
             local = self._locals[request.id] = _Local(np.zeros(size, bool), np.zeros(size, np.int64), len(log))
             local.good[:], local.scores[:] = self._judge_local(plan, request, np.arange(size))
