@@ -4,18 +4,34 @@ In: the VM graphs of a snapshot. Out: findings for required anti-affinity over m
 pods that must share a host and be apart. Called by `check.py` and, for the same rules, by `drs_cover.py`.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+
+import numpy as np
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.cliques import bits
-from underhost.agents.engine.separations import INTER_POD_AFFINITY, Gathering
-from underhost.agents.engine.snapshot import Snapshot
-from underhost.agents.engine.vm_graph import Edge, VmGraph
+from underhost.agents.engine.model import Model
+from underhost.agents.engine.separations import INTER_POD_AFFINITY, Gathering, gatherings, separations
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.vm_graph import Edge, VmGraph, vm_graphs
 from underhost.schemas.records import Domain, Finding
 
 RULE = "PhysicalHost"
 REASON_TOO_MANY = "more pods must be apart than hosts are usable"
 REASON_CONTRADICTION = "pods that must share a host must also be apart"
+
+
+def judge_hosts(snapshot: Snapshot, options: Options, model: Model) -> list[Finding]:
+    """The findings of a snapshot. Separations of fewer pods than any cluster has usable hosts are not looked at."""
+    near = gatherings(model.classes, options.host_keys)
+    apart = separations(model.classes)
+    if not near:
+        usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
+        least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
+        sizes = np.diff(model.offsets).tolist()
+        apart = [one for one in apart if sum(sizes[cls] for cls in set(one.owners).intersection(one.matched)) > least]
+    return unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart), near) if apart or near else []
 
 
 def unsatisfiable_findings(snapshot: Snapshot, graphs: Sequence[VmGraph], near: Sequence[Gathering]) -> list[Finding]:
