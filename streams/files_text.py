@@ -40,6 +40,12 @@ def plain(data: bytes) -> bytes:
             return data.decode("utf-16").encode()
         except UnicodeDecodeError as error:
             raise BadText(f"not UTF-16, though it begins so: {error}") from error
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            line, begin = data.count(10, 0, error.start) + 1, data.rfind(b"\n", 0, error.start)
+            raise BadText(f"not UTF-8 (line {line}, byte {error.start - begin})") from error
     return data.removeprefix(b"\xef\xbb\xbf")
 
 

@@ -88,9 +88,9 @@ class _Expander:
         label = f"{manifest.kind}/{namespace}/{name}"
         if manifest.metadata.deletion_timestamp is not None or self._replicas.is_managed(manifest):
             return
-        if manifest.metadata.uid and not self._replicas.of(manifest):
-            return  # of a cluster, not a manifest: that none of its pods is in the dump does not mean there are none
         try:
+            if manifest.metadata.uid and not self._replicas.of(manifest):
+                return  # of a cluster, not a manifest: a dump without its pods does not mean that there are none
             for pod in list(_EXPANDED[manifest.kind](self, manifest)):
                 self._put(pod, label)
         except Fault as fault:

@@ -143,6 +143,7 @@ def test_every_form_of_input_is_read(write: Write, content: Any, expected: list[
         ),
         pytest.param("just text", "expected an object, got a string", id="prose"),
         pytest.param(b"\x00\x01", "not valid YAML: unacceptable character #x0000", id="binary"),
+        pytest.param(b'{"kind": "Pod",\n "metadata": {"name": "\xda"}}', "not UTF-8 (line 2, byte 24)", id="not UTF-8"),
         pytest.param(gzip.compress(b"kind: Pod")[:-9], "the gzip file is damaged or truncated", id="truncated gzip"),
         pytest.param('{"a":' * 100_000, "nested too deeply", id="JSON nested 100,000 levels"),
         pytest.param("a: " + "[" * 100_000, "nested deeper than 200 levels (line 1)", id="YAML nested 100,000 levels"),
