@@ -4,6 +4,7 @@ In: `-f`, `--inventory`, `--host-key`, `--physical-host`. Out: a snapshot and th
 Used by check, explain, schedule and the what-if commands; imports nothing heavy, so that help pages stay quick.
 """
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,6 +76,7 @@ def read_site(
     objects = load_files(files, inventory=inventory, stdin=sys.stdin.buffer)
     with faults_named(objects):
         snapshot, notes = snapshot_of(objects, manifests=manifests)
+    gc.freeze()  # what was read lives as long as the command: no collection need look at it again
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     defaults = Options()

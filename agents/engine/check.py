@@ -13,6 +13,7 @@ from underhost.agents.engine.judge import Judge
 from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.node_findings import node_drift, unknown_hosts, unknown_nodes
 from underhost.agents.engine.physical import physical_findings
+from underhost.agents.engine.preferences import preference_drift
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.unsatisfiable import judge_hosts
 from underhost.agents.engine.violations import violation_findings
@@ -26,7 +27,8 @@ def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> R
     """
     model = compile(snapshot, options) if model is None else model
     budgets = cover(snapshot)
-    violations = violation_findings(snapshot, Judge(model))
+    judge = Judge(model)
+    violations = violation_findings(snapshot, judge)
     physical = physical_findings(snapshot, model)
     found = [
         *violations,
@@ -37,6 +39,8 @@ def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> R
         *node_drift(snapshot, model),
         *unknown_hosts(snapshot),
     ]
+    if options.drift:
+        found += preference_drift(snapshot, judge)
     if model.has_hosts:
         found += judge_hosts(snapshot, options, model)
     found = f.in_order(found)
