@@ -33,7 +33,7 @@ def decode(data: bytes, decoder: "msgspec.json.Decoder[T]", field: str) -> T:
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
         raise Fault(field + path.rstrip("`"), message) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Fault(field, str(error)) from None
 
 

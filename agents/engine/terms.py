@@ -7,6 +7,7 @@ Raises Fault with the path of the wrong value.
 
 import re
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +27,9 @@ NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", 
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 DO_NOT_SCHEDULE, SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
 NODE_NAME_FIELD = "metadata.name"
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", re.ASCII)
 _LABEL_VALUE_LENGTH = 63
@@ -67,7 +71,7 @@ class PodAffinityTerm(_Part, frozen=True):
 class WeightedPodAffinityTerm(_Part, frozen=True):
     """A preferred term."""
 
-    weight: int
+    weight: Int32
     pod_affinity_term: PodAffinityTerm
 
 
@@ -97,7 +101,7 @@ class NodeSelectorTerm(_Part, frozen=True):
 class PreferredSchedulingTerm(_Part, frozen=True):
     """A preferred term of node affinity."""
 
-    weight: int
+    weight: Int32
     preference: NodeSelectorTerm
 
 
@@ -137,11 +141,11 @@ class Toleration(_Part, frozen=True):
 class SpreadConstraint(_Part, frozen=True):
     """spec.topologySpreadConstraints[]."""
 
-    max_skew: int
+    max_skew: Int32
     topology_key: str
     when_unsatisfiable: str
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: list[str] | None = None
@@ -159,7 +163,7 @@ class Image(_Part, frozen=True):
     """status.images[] of a node."""
 
     names: list[str] | None = None
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 _LABELS = msgspec.json.Decoder(dict[str, str] | None)

@@ -1,5 +1,5 @@
 import pytest
-from rule_builders import HOST, PodBuilder, a_node, a_pod, app, cluster, nodes, term
+from rule_builders import HOST, PodBuilder, a_node, a_pod, app, cluster, nodes, spread, term
 
 from underhost.agents.engine.schedule import PodDecision, decide, schedule
 from underhost.agents.engine.snapshot import Options
