@@ -133,6 +133,11 @@ def test_equal_input_gives_equal_bytes() -> None:
             "nodeSelectorTerms[0].matchExpressions[0].operator",
             id="an operator in the wrong case",
         ),
+        pytest.param(
+            a_pod("web").spreads({**spread(HOST, {}), "maxSkew": 10**30}),
+            "Pod shop/web: spec.topologySpreadConstraints[0].maxSkew: ",
+            id="a number beyond 32 bits",
+        ),
         pytest.param(a_pod("web").spec(affinity=[]), "Pod shop/web: spec.affinity: ", id="an affinity that is a list"),
         pytest.param(
             a_pod("web").spec(nodeSelector=["a"]),
