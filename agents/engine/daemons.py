@@ -23,19 +23,20 @@ _TOLERATED = (
 
 def daemon_spec(spec: Json, node: str = "") -> Json:
     """The pod spec with the controller's tolerations; with a node, pinned to it (that replaces the node affinity)."""
+    given, affinity = spec.get("tolerations") or [], spec.get("affinity") or {}
+    if not isinstance(given, list) or not isinstance(affinity, dict):
+        return spec  # the engine names the fault when it reads the pod
     tolerated = [*_TOLERATED, *([("network-unavailable", terms.NO_SCHEDULE)] if spec.get("hostNetwork") else [])]
-    tolerations = list(spec.get("tolerations") or [])
+    tolerations = list(given)
     for name, effect in tolerated:
         toleration = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
         if toleration not in tolerations:
             tolerations.append(toleration)
     made = {**spec, "tolerations": tolerations}
     if node:
-        affinity = dict(spec.get("affinity") or {})
         field = {"key": terms.NODE_NAME_FIELD, "operator": IN, "values": [node]}
         required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        affinity["nodeAffinity"] = {**(affinity.get("nodeAffinity") or {}), REQUIRED: required}
-        made["affinity"] = affinity
+        made["affinity"] = {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), REQUIRED: required}}
     return made
 
 

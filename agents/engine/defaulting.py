@@ -83,7 +83,7 @@ def complete(pod: Json, classes: PriorityClasses) -> str:
         if isinstance(resources, dict):
             _limits_to_requests(resources)
         if spec.get("hostNetwork") is True:
-            for port in _objects(container.get("ports")):
+            for port in objects_of(container.get("ports")):
                 if not port.get("hostPort") and "containerPort" in port:
                     port["hostPort"] = port["containerPort"]
     _pod_level_requests(pod)
@@ -92,7 +92,7 @@ def complete(pod: Json, classes: PriorityClasses) -> str:
         for term in _affinity_terms(spec):
             _merge(term, "matchLabelKeys", "In", labels)
             _merge(term, "mismatchLabelKeys", "NotIn", labels)
-        for constraint in _objects(spec.get("topologySpreadConstraints")):
+        for constraint in objects_of(spec.get("topologySpreadConstraints")):
             _merge(constraint, "matchLabelKeys", "In", labels)
     return _prioritise(spec, classes)
 
@@ -157,18 +157,18 @@ def _affinity_terms(spec: Json) -> Iterator[Json]:
     for kind in ("podAffinity", "podAntiAffinity"):
         part = affinity.get(kind) if isinstance(affinity, dict) else None
         if isinstance(part, dict):
-            yield from _objects(part.get(REQUIRED))
-            for weighted in _objects(part.get(PREFERRED)):
+            yield from objects_of(part.get(REQUIRED))
+            for weighted in objects_of(part.get(PREFERRED)):
                 if isinstance(weighted.get("podAffinityTerm"), dict):
                     yield weighted["podAffinityTerm"]
 
 
 def _containers(spec: Json) -> Iterator[Json]:
-    yield from _objects(spec.get("containers"))
-    yield from _objects(spec.get("initContainers"))
+    yield from objects_of(spec.get("containers"))
+    yield from objects_of(spec.get("initContainers"))
 
 
-def _objects(value: Any) -> Iterator[Json]:
+def objects_of(value: Any) -> Iterator[Json]:
     """The objects of a list; nothing of anything else."""
     if isinstance(value, list):
         yield from (one for one in value if isinstance(one, dict))

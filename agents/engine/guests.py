@@ -5,9 +5,10 @@ reads is carried over; KubeVirt's own additions (memory overhead, its node label
 configuration and are left out. Source: kubevirt pkg/virt-controller/services/{template,renderresources}.go.
 """
 
+from collections import Counter
 from typing import Any
 
-from underhost.agents.engine.defaulting import Json
+from underhost.agents.engine.defaulting import Json, objects_of
 
 CPU_ALLOCATION_RATIO = 10  # KubeVirt's default: a guest's CPU asks for a tenth of a core
 LAUNCHER = {"kubevirt.io": "virt-launcher"}
@@ -22,7 +23,7 @@ def launcher_template(name: str, labels: Any, spec: Json) -> Json:
     domain = _object(spec.get("domain"))
     pod_spec: Json = {key: spec[key] for key in _SCHEDULING if spec.get(key) is not None}
     pod_spec["containers"] = [{"name": "compute", "resources": _resources(domain)}]
-    claims = [_object(volume).get("persistentVolumeClaim") for volume in spec.get("volumes") or []]
+    claims = [volume.get("persistentVolumeClaim") for volume in objects_of(spec.get("volumes"))]
     volumes = [
         {"name": f"volume-{i}", "persistentVolumeClaim": {"claimName": claim.get("claimName", "")}}
         for i, claim in enumerate(claims)
@@ -57,11 +58,9 @@ def _resources(domain: Json) -> Json:
         dedicated = cpu.get("dedicatedCpuPlacement") is True
         requests["cpu"] = str(count) if dedicated else f"{count * 1000 // CPU_ALLOCATION_RATIO}m"
     devices = _object(domain.get("devices"))
-    for device in (*(devices.get("gpus") or ()), *(devices.get("hostDevices") or ())):
-        resource = _object(device).get("deviceName")
-        if isinstance(resource, str):
-            requests[resource] = str(int(requests.get(resource, 0)) + 1)
-    return {"requests": requests}
+    listed = (*objects_of(devices.get("gpus")), *objects_of(devices.get("hostDevices")))
+    names = [device["deviceName"] for device in listed if isinstance(device.get("deviceName"), str)]
+    return {"requests": requests | {name: str(count) for name, count in Counter(names).items()}}
 
 
 def _object(value: Any) -> Json:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from underhost.agents.engine.daemons import daemon_spec, pinned_to, runs_on
-from underhost.agents.engine.defaulting import Json, PriorityClasses, complete, needs_completion
+from underhost.agents.engine.defaulting import Json, PriorityClasses, complete, needs_completion, objects_of
 from underhost.agents.engine.fault import Fault, decode
 from underhost.agents.engine.guests import is_started, launcher_template
 from underhost.agents.engine.replicas import POD_HASH, Replicas, missing_of
@@ -184,7 +184,7 @@ class _Expander:
         parallelism = _count(spec, "parallelism", 1)
         left = _count(spec, "completions", parallelism) - _count(status, "succeeded", 0)
         ended = ({"type": "Complete", "status": "True"}.items(), {"type": "Failed", "status": "True"}.items())
-        if any(end <= one.items() for one in status.get("conditions") or [] for end in ended):
+        if any(end <= one.items() for one in objects_of(status.get("conditions")) for end in ended):
             return
         name = manifest.metadata.name
         labels = {"batch.kubernetes.io/job-name": name, "job-name": name}
