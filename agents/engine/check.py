@@ -14,6 +14,7 @@ from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.node_findings import node_drift, unknown_hosts, unknown_nodes
 from underhost.agents.engine.physical import physical_findings
 from underhost.agents.engine.preferences import preference_drift
+from underhost.agents.engine.separations import separations
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.unsatisfiable import judge_hosts
 from underhost.agents.engine.violations import violation_findings
@@ -28,8 +29,9 @@ def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> R
     model = compile(snapshot, options) if model is None else model
     budgets = cover(snapshot)
     judge = Judge(model)
-    violations = violation_findings(snapshot, judge)
-    physical = physical_findings(snapshot, model)
+    apart = separations(model.classes)
+    violations = violation_findings(snapshot, judge, apart)
+    physical = physical_findings(snapshot, model, apart)
     found = [
         *violations,
         *physical,
@@ -42,7 +44,7 @@ def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> R
     if options.drift:
         found += preference_drift(snapshot, judge)
     if model.has_hosts:
-        found += judge_hosts(snapshot, options, model)
+        found += judge_hosts(snapshot, options, model, apart)
     found = f.in_order(found)
     return Report(
         findings=found,

@@ -6,6 +6,7 @@ violations of their own rule. Which two pods conflict is the rule's definition (
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.model import Model
@@ -19,18 +20,21 @@ REASON = "pods that a rule keeps apart share an ESXi host"
 HOST = "host"
 
 
-def physical_findings(snapshot: Snapshot, model: Model) -> list[Finding]:
-    """Pods on one host that a required anti-affinity or a DoNotSchedule spread keeps apart by label."""
+def physical_findings(snapshot: Snapshot, model: Model, apart: Sequence[Separation] | None = None) -> list[Finding]:
+    """Pods on one host that a required anti-affinity or a DoNotSchedule spread keeps apart by label.
+
+    `apart` are the model's separations, where the caller has them.
+    """
     hosts = model.topology.hosts
     if hosts is None:
         return []
     by_key: defaultdict[tuple[str, str], list[Separation]] = defaultdict(list)
-    for one in separations(model.classes):
+    for one in separations(model.classes) if apart is None else apart:
         if not model.topology.is_host_key(one.key):
             by_key[(one.rule, one.key)].append(one)
     meetings: defaultdict[str, list[Meeting]] = defaultdict(list)
-    for (source, key), apart in by_key.items():
-        meetings[source] += undone(model, hosts, model.topology.of(key), apart)
+    for (source, key), ours in by_key.items():
+        meetings[source] += undone(model, hosts, model.topology.of(key), ours)
     found = []
     for source, met in sorted(meetings.items()):
         for group in merge(model, met):

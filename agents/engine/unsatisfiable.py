@@ -12,7 +12,7 @@ import numpy as np
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.cliques import bits
 from underhost.agents.engine.model import Model
-from underhost.agents.engine.separations import INTER_POD_AFFINITY, Gathering, gatherings, separations
+from underhost.agents.engine.separations import INTER_POD_AFFINITY, Gathering, Separation, gatherings
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.vm_graph import Edge, VmGraph, vm_graphs
 from underhost.schemas.records import Domain, Finding
@@ -22,10 +22,9 @@ REASON_TOO_MANY = "more pods must be apart than hosts are usable"
 REASON_CONTRADICTION = "pods that must share a host must also be apart"
 
 
-def judge_hosts(snapshot: Snapshot, options: Options, model: Model) -> list[Finding]:
+def judge_hosts(snapshot: Snapshot, options: Options, model: Model, apart: Sequence[Separation]) -> list[Finding]:
     """The findings of a snapshot. Separations of fewer pods than any cluster has usable hosts are not looked at."""
     near = gatherings(model.classes, options.host_keys)
-    apart = separations(model.classes)
     if not near:
         usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
         least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)

@@ -6,8 +6,9 @@ left to `node_findings.py`, shared hosts to `physical.py`.
 """
 
 import copy
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -40,12 +41,12 @@ _OF_LABEL = "Pod {pod} runs on node {node}, which lacks a label that its topolog
 _OF_TAINT = "Pod {pod} runs on node {node}, which has a NoExecute taint that it does not tolerate: it is to be evicted."
 
 
-def violation_findings(snapshot: Snapshot, judge: Judge) -> list[Finding]:
-    """Every violation, sorted as `findings.in_order` does."""
+def violation_findings(snapshot: Snapshot, judge: Judge, apart: Sequence[Separation] | None = None) -> list[Finding]:
+    """Every violation, sorted as `findings.in_order` does. `apart` are the model's separations, where known already."""
     found = [
         *_alone(snapshot, judge),
         *_affinity(snapshot, judge),
-        *_anti_affinity(snapshot, judge),
+        *_anti_affinity(snapshot, judge, separations(judge.model.classes) if apart is None else apart),
         *_spread(snapshot, judge),
         *_evicted(snapshot, judge),
     ]
@@ -106,11 +107,11 @@ def _evicted(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     return [_of_pod(snapshot, judge, at, rule, reasons, _OF_TAINT) for at in judge.evicted().tolist()]
 
 
-def _anti_affinity(snapshot: Snapshot, judge: Judge) -> list[Finding]:
+def _anti_affinity(snapshot: Snapshot, judge: Judge, every: Sequence[Separation]) -> list[Finding]:
     """Pods that required anti-affinity keeps apart, in one domain of its key; the live host where the key means it."""
     model = judge.model
     by_key: defaultdict[str, list[Separation]] = defaultdict(list)
-    for one in separations(model.classes):
+    for one in every:
         if one.rule == INTER_POD_AFFINITY:
             by_key[one.key].append(one)
     found = []
@@ -121,10 +122,15 @@ def _anti_affinity(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     return found
 
 
+def _holds(classes: tuple[int, ...], cls: int) -> bool:
+    at = bisect_left(classes, cls)
+    return at < len(classes) and classes[at] == cls
+
+
 def _apart(snapshot: Snapshot, judge: Judge, key: str, value: str, group: Group) -> Finding:
     model = judge.model
     first = int(model.running.classes[group.pods[0]])
-    owner = any(first in one.owners for one in group.separations)
+    owner = any(_holds(one.owners, first) for one in group.separations)
     pods = [model.running.keys[at] for at in group.pods]
     where = f"on ESXi host {value}" if model.topology.is_host_key(key) else f"in {key} {value!r}"
     message = (
