@@ -4,11 +4,13 @@ In: `KafkaSettings` and the table of topics. Out: topics that exist with the con
 `underhost run` before anything else and by `underhost topics`.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aiokafka import TopicPartition
-from aiokafka.admin import NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 
 from underhost.schemas.errors import InputError, Refused
@@ -17,6 +19,9 @@ from underhost.streams import kafka
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.view import open_view
 from underhost.streams.settings import KafkaSettings
+
+CLEANUP = "cleanup.policy"
+POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,9 @@ class TopicDescription:
 async def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOPICS) -> None:
     """Create the topics that are missing.
 
-    Raises InputError naming every topic that is there with another count of partitions; Unreachable when Kafka does not
-    answer; Refused when it answers and will not create them, or when another process has the embedded log.
+    Raises InputError naming every topic that is there with another count of partitions or another clean-up (a state
+    topic that is not compacted loses its site after some days); Unreachable when Kafka does not answer; Refused when it
+    answers and will not create them, or when another process has the embedded log.
     """
     if settings.bootstrap_servers:
         await _ensure_kafka(settings.bootstrap_servers, settings, topics)
@@ -48,12 +54,27 @@ async def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOPIC
         await _ensure_embedded(settings, topics)
 
 
-def _check(where: str, there: Mapping[str, int], topics: Sequence[Topic], wanted: int) -> None:
-    faults = [
-        f"{where}: topic {topic.name} has {there[topic.name]} partitions, {wanted} are configured (kafka.partitions)"
-        for topic in topics
-        if there.get(topic.name, wanted) != wanted
-    ]
+@dataclass(frozen=True)
+class _There:
+    """An existing topic. `cleanup` is None where we may not see it."""
+
+    partitions: int
+    cleanup: str | None
+
+
+def _check(where: str, there: Mapping[str, _There], topics: Sequence[Topic], wanted: int) -> None:
+    faults = []
+    for topic in topics:
+        found = there.get(topic.name)
+        if found is None:
+            continue
+        if found.partitions != wanted:
+            faults.append(
+                f"{where}: topic {topic.name} has {found.partitions} partitions, {wanted} are configured"
+                " (kafka.partitions)"
+            )
+        if found.cleanup not in (None, topic.cleanup):
+            faults.append(f"{where}: topic {topic.name} has cleanup.policy {found.cleanup}, it must be {topic.cleanup}")
     if faults:
         raise InputError(*faults)
 
@@ -61,7 +82,10 @@ def _check(where: str, there: Mapping[str, int], topics: Sequence[Topic], wanted
 async def _ensure_embedded(settings: KafkaSettings, topics: Sequence[Topic]) -> None:
     log = await registry.acquire(settings.embedded)
     try:
-        there = {name: log.partition_count(name) or 0 for name in log.topics}
+        there = {
+            name: _There(log.partition_count(name) or 0, config.get(CLEANUP, "delete"))
+            for name, config in log.topics.items()
+        }
         _check(str(settings.embedded), there, topics, settings.partitions)
         for topic in topics:
             await log.create_topic(topic.name, settings.partitions, topic.config)
@@ -72,7 +96,7 @@ async def _ensure_embedded(settings: KafkaSettings, topics: Sequence[Topic]) -> 
 async def _ensure_kafka(servers: str, settings: KafkaSettings, topics: Sequence[Topic]) -> None:
     async with kafka.admin(servers) as admin:
         with kafka.answering(servers):
-            there = await kafka.partition_counts(admin)
+            there = await _on_kafka(admin, topics)
         _check(f"Kafka at {servers}", there, topics, settings.partitions)
         missing = [
             NewTopic(topic.name, settings.partitions, settings.replication_factor, topic_configs=topic.config)
@@ -87,8 +111,33 @@ async def _ensure_kafka(servers: str, settings: KafkaSettings, topics: Sequence[
             if code not in (0, TopicAlreadyExistsError.errno):
                 why = message[0] if message and message[0] else for_code(code).__name__
                 raise Refused(f"Kafka at {servers} does not create topic {name}: {why}")
-        with kafka.answering(servers):  # another worker may have been first, with another count
-            _check(f"Kafka at {servers}", await kafka.partition_counts(admin), topics, settings.partitions)
+        with kafka.answering(servers):
+            there = await _all_on_kafka(admin, topics)
+        _check(f"Kafka at {servers}", there, topics, settings.partitions)  # another worker may have been first
+
+
+async def _all_on_kafka(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, _There]:
+    """The topics once the broker shows all of them: the controller answers before the brokers know.
+
+    Raises TimeoutError after `kafka.CONNECT_SECONDS`.
+    """
+    async with asyncio.timeout(kafka.CONNECT_SECONDS):
+        while len(there := await _on_kafka(admin, topics)) < len(topics):  # noqa: ASYNC110 (a broker signals nothing)
+            await asyncio.sleep(POLL_SECONDS)
+    return there
+
+
+async def _on_kafka(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, _There]:
+    """Those of the topics that exist."""
+    counts = await kafka.partition_counts(admin)
+    names = [topic.name for topic in topics if topic.name in counts]
+    wanted = [ConfigResource(ConfigResourceType.TOPIC, name, configs={CLEANUP: ""}) for name in names]
+    cleanups = {}
+    for answer in await admin.describe_configs(wanted) if wanted else ():
+        for code, _, _, name, configs in answer.resources:
+            if code == 0:
+                cleanups[name] = next((value for key, value, *_ in configs if key == CLEANUP), None)
+    return {name: _There(counts[name], cleanups.get(name)) for name in names}
 
 
 async def describe_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOPICS) -> list[TopicDescription]:
@@ -128,6 +177,8 @@ async def _kafka_bounds(servers: str, topics: Sequence[Topic]) -> dict[str, list
         with kafka.answering(servers):
             counts = await kafka.partition_counts(admin)
     partitions = [TopicPartition(topic.name, part) for topic in topics for part in range(counts.get(topic.name, 0))]
+    if not partitions:
+        return {topic.name: [] for topic in topics}
     async with kafka.consumer(servers) as consumer:
         with kafka.answering(servers):
             first, end = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)

@@ -42,6 +42,7 @@ async def started(servers: str, client: Any) -> AsyncIterator[Any]:
         with answering(servers):
             async with asyncio.timeout(CONNECT_SECONDS):
                 await client.start()
+        await asyncio.sleep(0)  # aiokafka cannot be stopped before the tasks of its start have begun to run
         yield client
     finally:
         await client.stop() if hasattr(client, "stop") else await client.close()

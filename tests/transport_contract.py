@@ -5,6 +5,7 @@ A subclass gives the settings of an empty place in a fixture `kafka`, and `publi
 
 import asyncio
 from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,15 @@ class TransportContract:
         with pytest.raises(InputError, match=r"topic underhost\.pods has 4 partitions, 5 are configured"):
             await ensure_topics(kafka.model_copy(update={"partitions": 5}))
         assert {one.partitions for one in await describe_topics(kafka)} == {4}
+
+    async def test_a_state_topic_that_is_not_compacted_is_refused(self, kafka: KafkaSettings) -> None:
+        await ensure_topics(kafka, [replace(PODS, cleanup="delete"), NODES])
+        with pytest.raises(InputError) as error:
+            await ensure_topics(kafka)
+        assert [fault.partition(": ")[2] for fault in error.value.faults] == [
+            "topic underhost.pods has cleanup.policy delete, it must be compact"
+        ]
+        assert {one.partitions for one in await describe_topics(kafka, [PLACEMENTS])} == {0}, "nothing was created"
 
     async def test_a_record_is_read_back_from_its_sites_partition_with_key_value_and_cloud_event(
         self, kafka: KafkaSettings

@@ -131,7 +131,8 @@ def _prepare(db: sqlite3.Connection, path: Path, read_only: bool, sync: str) -> 
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA synchronous = {sync}")
-    db.execute("PRAGMA cache_size = -16000")
+    db.execute("PRAGMA cache_size = -16000")  # KiB, negative by SQLite's rule
+    db.execute("PRAGMA journal_size_limit = 67108864")  # a burst does not leave its write-ahead log behind for ever
     if not tables:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {FORMAT}")

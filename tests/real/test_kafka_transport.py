@@ -1,18 +1,23 @@
 """The same checks as for the embedded log, over a real Kafka broker."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 
 import pytest
 from kafka_process import KafkaProcess
-from transport_contract import TransportContract
+from transport_contract import TransportContract, pod, take
 
-from underhost.schemas.topics import TOPICS
+from underhost.schemas.topics import PODS, TOPICS
 from underhost.streams import kafka as clients
+from underhost.streams.admin import ensure_topics
+from underhost.streams.app import build_app
+from underhost.streams.partition import partition_of
 from underhost.streams.ports import Publisher
-from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings import KafkaSettings
+from underhost.streams.publish import FaustPublisher, KafkaPublisher
+from underhost.streams.reader import open_reader
+from underhost.streams.settings import KafkaSettings, Settings
 
 pytestmark = pytest.mark.real
 
@@ -44,3 +49,41 @@ class TestKafka(TransportContract):
         """Straight to the broker."""
         assert kafka.bootstrap_servers is not None
         return KafkaPublisher(kafka.bootstrap_servers, kafka.partitions)
+
+
+async def test_an_app_publishes_over_kafka_as_over_the_embedded_log(kafka: KafkaSettings) -> None:
+    await ensure_topics(kafka)
+    app = build_app(Settings(kafka=kafka), app_id="publisher")
+    try:
+        await FaustPublisher(app).publish(*(pod("a", b"%d" % number) for number in range(1000)), pod("b", None))
+    finally:
+        await app.producer.stop()
+    async with aclosing(open_reader(kafka).history([PODS])) as history:
+        records = [record async for record in history]
+    assert [record.value for record in records] == [*(b"%d" % number for number in range(1000)), None]
+    assert {record.partition for record in records} == {partition_of("prod-a", 4)}
+    assert dict(records[-1].headers)["ce_id"] == b"uid-b/1"
+
+
+async def test_a_broker_that_was_killed_and_came_back_lost_nothing_that_was_acknowledged(
+    broker: KafkaProcess, kafka: KafkaSettings
+) -> None:
+    await ensure_topics(kafka)
+    acknowledged = []
+    async with (
+        KafkaPublisher(broker.address, kafka.partitions) as publisher,
+        aclosing(open_reader(kafka).follow([PODS], from_beginning=True)) as records,
+    ):
+        for number in range(100):
+            await publisher.publish(pod("a", b"%d" % number))
+            acknowledged.append(b"%d" % number)
+        assert len(await take(records, 100)) == 100
+        broker.kill()
+        during = asyncio.ensure_future(publisher.publish(pod("a", b"while it was away")))
+        await asyncio.to_thread(broker.start)
+        await during
+        await publisher.publish(pod("a", b"after"))
+        followed = [record.value for record in await take(records, 2)]
+    assert followed == [b"while it was away", b"after"], "the follower goes on by itself"
+    async with aclosing(open_reader(kafka).history([PODS])) as history:
+        assert [record.value async for record in history] == [*acknowledged, b"while it was away", b"after"]
