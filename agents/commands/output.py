@@ -15,6 +15,7 @@ from underhost.agents.commands.plain import clean, columns
 
 if TYPE_CHECKING:
     import msgspec
+    from rich.console import Console
 
 TABLE, WIDE, JSON, YAML, NAME = "table", "wide", "json", "yaml", "name"
 FORMATS = (TABLE, WIDE, JSON, YAML, NAME)
@@ -31,6 +32,10 @@ TONES = {
 }
 
 
+_GAP = 3  # blanks between columns
+_NARROW = 60  # a column for sentences that is narrower than this is set below its row
+
+
 class Table(NamedTuple):
     """Rows below a header; the last column is the one that may be long."""
 
@@ -42,13 +47,24 @@ def document(value: "msgspec.Struct", output: str) -> str:
     """The document as indented JSON or as YAML, keys sorted."""
     import msgspec
 
-    from underhost.schemas.documents import to_builtins, to_json
+    from underhost.schemas.documents import to_builtins
 
+    tree = to_builtins(value)
+    for finding in tree.get("findings", ()):
+        _complete(finding)
     if output == YAML:
         import yaml
 
-        return "---\n" + yaml.safe_dump(to_builtins(value), sort_keys=True, allow_unicode=True, width=120)
-    return msgspec.json.format(to_json(value), indent=2).decode() + "\n"
+        return "---\n" + yaml.safe_dump(tree, sort_keys=True, allow_unicode=True, width=120)
+    return msgspec.json.format(msgspec.json.encode(tree, order="sorted"), indent=2).decode() + "\n"
+
+
+def _complete(finding: "dict[str, object]") -> None:
+    """A finding about pods or nodes has all of these keys, null where there is nothing to say."""
+    if "pod" in finding or "node" in finding:
+        for key in ("pod", "node", "domain", "source"):
+            finding.setdefault(key, None)
+        finding.setdefault("peers", [])
 
 
 def show(text: str) -> None:
@@ -60,27 +76,53 @@ def show_tables(tables: Iterable[Table]) -> None:
     """Print tables one below the other, with colour and lines that fit where standard output is a terminal."""
     shown = [table for table in tables if table.rows]
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        _show_rich(shown)
+        show_on_terminal(shown)
         return
     show("\n".join(columns(table.header, table.rows) for table in shown))
 
 
-def _show_rich(tables: Sequence[Table]) -> None:
+def show_on_terminal(tables: Sequence[Table]) -> None:
+    """Print tables as wide as the terminal; where the last column would be too narrow to read, it is below its row."""
     from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
 
     console = Console(highlight=False)
     for at, table in enumerate(tables):
-        grid = RichTable(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-        for position, name in enumerate(table.header):
-            last = position == len(table.header) - 1
-            grid.add_column(name, overflow="fold", no_wrap=not last, ratio=None)
-        for row in table.rows:
-            grid.add_row(*(Text(clean(cell), style=TONES.get(cell, "")) for cell in row))
         if at:
             console.print()
-        console.print(grid)
+        widths = _widths(table)
+        left = console.width - sum(widths[:-1]) - _GAP * (len(widths) - 1)
+        _show_grid(console, table, stacked=widths[-1] > left and left < _NARROW)
+
+
+def _show_grid(console: "Console", table: Table, stacked: bool) -> None:
+    """Columns; stacked, the last one is below its row, where it would be too narrow to be read beside it."""
+    from rich.padding import Padding
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    if stacked:
+        widths = _widths(table)[:-1]
+        for row in (table.header, *table.rows):
+            line = Text()
+            for cell, width in zip(row, widths, strict=False):
+                tone = "bold" if row is table.header else TONES.get(cell, "")
+                line.append(clean(cell).ljust(width), style=tone).append(" " * _GAP)
+            line.rstrip()
+            console.print(line, soft_wrap=True)
+            if row is not table.header:
+                console.print(Padding(Text(clean(row[-1])), (0, 0, 0, 4)))
+        return
+    grid = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for position, name in enumerate(table.header):
+        grid.add_column(name, overflow="fold", no_wrap=position < len(table.header) - 1)
+    for row in table.rows:
+        grid.add_row(*(Text(clean(cell), style=TONES.get(cell, "")) for cell in row))
+    console.print(grid)
+
+
+def _widths(table: Table) -> list[int]:
+    rows = [[clean(cell) for cell in row] for row in (table.header, *table.rows)]
+    return [max(len(row[column]) for row in rows) for column in range(len(table.header))]
 
 
 def available(nodes: int, reasons: dict[str, int]) -> str:

@@ -5,6 +5,8 @@ nodes of one host after a vMotion; a third mssql machine that waits; two coredns
 """
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build
 from underhost.agents.commands.offline import parse_selector
-from underhost.agents.commands.output import available
+from underhost.agents.commands.output import Table, available, show_on_terminal
 from underhost.schemas.errors import BadObjectError, InputError
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"
@@ -57,6 +59,15 @@ def test_check_prints_a_versioned_report():
     assert physical["peers"] == ["default/varnish-6d4cf-dflzs"]
     assert physical["domain"] == {"key": "host", "value": "esx-2"}
     assert physical["source"] == "InterPodAffinity"
+    drift = report["findings"][-1]
+    assert {key: drift[key] for key in ("severity", "node", "pods", "pod", "peers", "source")} == {
+        "severity": "drift",
+        "node": "kni-worker2",
+        "pods": 1,
+        "pod": None,
+        "peers": [],
+        "source": None,
+    }
     assert report["budgets"] == {
         "default/mssql": {"allowed": 0, "current": 2, "desired": 3, "expected": 3},
         "default/varnish": {"allowed": 1, "current": 3, "desired": 2, "expected": 3},
@@ -286,3 +297,30 @@ def test_the_line_of_an_unplaceable_pod_is_upstreams():
 )
 def test_a_selector_is_read_as_kubectl_reads_it(text, expected):
     assert parse_selector(text) == expected
+
+
+def test_on_a_terminal_a_long_message_is_below_its_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = [("drift", "n1", "Node n1 is cordoned, and 1 pod that it would not take now runs there: shop/a\x1b[31m.")]
+    show_on_terminal([Table(("SEVERITY", "NODE", "MESSAGE"), rows)])
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "SEVERITY   NODE",
+        "drift      n1",
+        "    Node n1 is cordoned, and 1 pod that it would not take",
+        "    now runs there: shop/a?[31m.",
+    ]
+
+
+def test_a_check_of_a_small_dump_imports_nothing_that_it_does_not_need():
+    program = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from underhost.agents.cli import build\n"
+        f"assert CliRunner().invoke(build(), ['check', '-f', {DUMP!r}, '--inventory', {INVENTORY!r}]).exit_code == 1\n"
+        "heavy = ('polars', 'faust', 'aiohttp', 'aiokafka', 'kubernetes_asyncio', 'pyVmomi', 'rich.table')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
