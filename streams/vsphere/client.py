@@ -25,8 +25,8 @@ from underhost.streams.vsphere.threads import in_thread
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOGIN_TIMEOUT = 13.0
-"""Seconds for a whole login, name look-up included: a command says within 15 s that a vCenter does not answer."""
+LOGIN_TIMEOUT = 11.0
+"""Seconds for a whole login, name look-up included: within 15 s of its start a command says that nobody answers."""
 LOGIN_STEP_TIMEOUT = 5.0
 """Seconds for one read or write on the socket while logging in."""
 CALL_TIMEOUT = 15.0

@@ -71,6 +71,16 @@ class VSphereSource:
         self._held: dict[str, dict[str, bytes]] | None = None
         self._recent: dict[str, tuple[int, int]] = {}
 
+    @property
+    def stale(self) -> str:
+        """One line when vCenter has not answered for two poll intervals (30 s at least), "" while all is well.
+
+        What the topics hold is then the last that was known: no reason to write anything new.
+        """
+        if self.contact is None or (silent := self._clock() - self.contact) < max(2 * self._settings.poll_interval, 30):
+            return ""
+        return f"vCenter has not answered for {silent:.0f} s"
+
     def refresh(self) -> None:
         """Read rules and flags again now: somebody has just changed them."""
         self._asked.set()
@@ -104,6 +114,8 @@ class VSphereSource:
 
     async def _one_session(self) -> None:
         """From login to the end of the session, which is always an exception."""
+        if self._settings.insecure:
+            log.warning("certificate not checked", site=self.site, url=self._settings.url)
         collector = await self._connect(self._settings)
         try:
             picture = Picture(self.site, self._settings.clusters)

@@ -6,6 +6,7 @@ A second login, `admin`, does to the simulator what people and DRS do to a vCent
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -33,9 +34,11 @@ from underhost.schemas.kubernetes import decode
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import DrsRule, Host, Vm
 from underhost.streams.settings import VSphereSettings
+from underhost.streams.vsphere import client
 from underhost.streams.vsphere.client import connect
 from underhost.streams.vsphere.collector import open_collector
 from underhost.streams.vsphere.watcher import VSphereSource
+from underhost.streams.watch import Pace
 
 pytestmark = pytest.mark.real
 CLUSTER = "DC0_C0"
@@ -403,6 +406,33 @@ async def test_a_vcenter_that_comes_back_is_listed_anew_without_help(
         finally:
             again.stop()
     assert [record.key for record in log[-3:]] == ["s/listed/vsphere"] * 3
+
+
+class Paused(asyncio.Event):
+    """A pause between sessions: says that one has begun, and takes no time."""
+
+    async def __call__(self, delay: float) -> None:
+        self.set()
+        await asyncio.sleep(0)
+
+
+async def test_a_vcenter_that_falls_silent_is_given_up_and_listed_anew_when_it_speaks_again(
+    vcsim: Vcsim, settings: VSphereSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "CALL_TIMEOUT", client.LOGIN_STEP_TIMEOUT)  # just above the length of a wait
+    topics, paused = FakeTopics(), Paused()
+    async with running(VSphereSource("s", settings, topics, topics, pace=Pace(sleep=paused))) as task:
+        await topics.until(18)
+        vcsim.process.send_signal(signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(30):
+                await paused.wait()
+        finally:
+            vcsim.process.send_signal(signal.SIGCONT)
+        log = await topics.until(21)
+        assert not task.done()
+    assert [record.key for record in log[18:21]] == ["s/listed/vsphere"] * 3
+    assert [record for record in log if record.value is None] == []
 
 
 async def test_a_stop_ends_the_wait_and_logs_out(admin: Admin, settings: VSphereSettings) -> None:

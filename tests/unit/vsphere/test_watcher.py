@@ -401,3 +401,27 @@ async def test_a_broker_that_is_away_loses_no_change() -> None:
         log = await topics.until(first + 1)
     assert [record.key for record in log[first:]] == ["s/vm//vm-1"]
     assert vcenter.logins == 1
+
+
+async def test_a_vcenter_that_has_not_answered_for_two_polls_is_stale_until_it_answers_again() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    now = [1000.0]
+    source = VSphereSource(
+        "s",
+        SETTINGS.model_copy(update={"poll_interval": 30.0}),
+        topics,
+        topics,
+        connect=vcenter.connect,
+        pace=Pace(sleep=Slept()),
+        clock=lambda: now[0],
+    )
+    assert source.stale == ""  # not listed yet is another thing
+    async with running(source):
+        first = len(await topics.until(10))
+        now[0] = 1059.0
+        assert source.stale == ""
+        now[0] = 1060.0
+        assert source.stale == "vCenter has not answered for 60 s"
+        vcenter.move("vm-1", to="host-3")
+        await topics.until(first + 1)
+        assert source.stale == ""
