@@ -144,8 +144,8 @@ def finding_opened(picture: Picture, vm: str, host: str) -> Told | None:
     event = _finding(picture, vm)
     if event is None:
         return None
-    where = (f"{pod} on {_node(picture, pod)}" for pod in _pods(event))
-    return [f"A finding opens ({event.severity}): {' and '.join(where)} share {host}.", event.message]
+    where = (f"{pod} on {_node(picture, pod)} on {host}" for pod in _pods(event))
+    return [f"A finding opens ({event.severity}): pods that must be apart share {host}:", *where, event.message]
 
 
 def drs_moved(picture: Picture, vm: str, host: str) -> Told | None:
@@ -163,8 +163,8 @@ def finding_resolved(picture: Picture, vm: str, host: str) -> Told | None:
     opened = _finding(picture, vm)
     for event in picture.events if opened is not None else ():
         if opened is not None and event.id == opened.id and event.state == "resolved":
-            pods = " and ".join(_pods(event))
-            return [f"The finding is resolved: {pods} do not share {host} any more."]
+            where = (f"{pod} on {_node(picture, pod)} on {picture.host_of(pod)}" for pod in _pods(event))
+            return [f"The finding is resolved: its pods do not share {host} any more:", *where]
     return None
 
 

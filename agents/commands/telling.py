@@ -34,15 +34,16 @@ class Teller:
     def say(self, lines: Sequence[str], tone: str = "") -> None:
         """A headline, with the time, and the lines below it."""
         stamp = f"{time.monotonic() - self._begin:7.1f}s  "
-        headline, *below = [clean(line) for line in lines]
-        typer.echo(stamp + typer.style(headline, **TONES[tone]), color=self._colour)  # type: ignore[arg-type]
-        for line in below:
-            for part in self._wrapped(line):
-                typer.echo(INDENT + part, color=self._colour)
+        headline, *below = [self._wrapped(clean(line)) for line in lines]
+        for begin, part in zip([stamp, *[INDENT] * len(headline)], headline, strict=False):
+            typer.echo(begin + typer.style(part, **TONES[tone]), color=self._colour)  # type: ignore[arg-type]
+        for part in (part for line in below for part in line):
+            typer.echo(INDENT + part, color=self._colour)
         sys.stdout.flush()
 
     def _wrapped(self, line: str) -> list[str]:
         """Lines that fit the terminal; elsewhere a line stays one, for whoever searches it."""
         if not self._terminal:
             return [line]
-        return textwrap.wrap(line, max(40, shutil.get_terminal_size().columns - len(INDENT)), subsequent_indent="  ")
+        width = max(40, shutil.get_terminal_size().columns - len(INDENT))
+        return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

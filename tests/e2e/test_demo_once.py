@@ -27,10 +27,14 @@ STORY = [
     TIME + r"Wrote \d DRS rules? into vCenter, so that it keeps these VMs on different hosts:",
     r" +kni-worker2, kni-worker4, kni-worker6 \(underhost-demo-.*\)",
     TIME + r"An operator moves kni-worker6 to esx-1, .*",
-    TIME + rf"A finding opens \((physical|violation)\): {DATABASE} on kni-worker[26] and {DATABASE} on kni-worker[26] "
-    r"share esx-1\.",
+    TIME + r"A finding opens \((physical|violation)\): pods that must be apart share esx-1:",
+    rf" +{DATABASE} on kni-worker[26] on esx-1",
+    rf" +{DATABASE} on kni-worker[26] on esx-1",
+    rf" +{DATABASE} \(node kni-worker[26]\) and {DATABASE} \(node kni-worker[26]\) both run on ESXi host esx-1, .*",
     TIME + r"DRS keeps the rule: it moves kni-worker6 from esx-1 to esx-[34]\.",
-    TIME + rf"The finding is resolved: {DATABASE} and {DATABASE} do not share esx-1 any more\.",
+    TIME + r"The finding is resolved: its pods do not share esx-1 any more:",
+    rf" +{DATABASE} on kni-worker[26] on esx-[134]",
+    rf" +{DATABASE} on kni-worker[26] on esx-[134]",
 ]
 """Every sentence of the story, in order; between them there may be others."""
 

@@ -128,10 +128,10 @@ async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
         ),
         (
             "a finding opens",
-            f"A finding opens (physical): {FIRST} on kni-worker2 and {SECOND} on kni-worker6 share esx-1.",
+            "A finding opens (physical): pods that must be apart share esx-1:",
         ),
         ("DRS has moved the VM", "DRS keeps the rule: it moves kni-worker6 from esx-1 to esx-3."),
-        ("the finding is resolved", f"The finding is resolved: {FIRST} and {SECOND} do not share esx-1 any more."),
+        ("the finding is resolved", "The finding is resolved: its pods do not share esx-1 any more:"),
     ]
     below = {lines[0].split()[0]: lines[1:] for _, lines in told}
     assert below["Learned"] == [
@@ -142,7 +142,12 @@ async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
     ]
     assert f"{SECOND} to kni-worker6 on esx-3" in below["Bound"]
     assert len(below["Bound"]) == 9
-    assert below["A"] == ["both run on ESXi host esx-1"]
+    assert below["A"] == [
+        f"{FIRST} on kni-worker2 on esx-1",
+        f"{SECOND} on kni-worker6 on esx-1",
+        "both run on ESXi host esx-1",
+    ]
+    assert below["The"] == [f"{FIRST} on kni-worker2 on esx-1", f"{SECOND} on kni-worker6 on esx-3"]
     assert story.next is None
     assert status(story.picture) == "32 pods on 7 nodes on 4 hosts; no finding open."
 
