@@ -1,0 +1,120 @@
+"""A cluster for the stories: manifests are applied, pods settle where the evaluator puts them, nodes are drained.
+
+Everything goes the way of the offline commands: the files' reader, the expansion of manifests, `schedule`, `explain`.
+"""
+
+import io
+import json
+from typing import Any
+
+import msgspec
+import yaml
+
+from underhost.agents.engine.check import check
+from underhost.agents.engine.explain import explain
+from underhost.agents.engine.schedule import schedule
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.load import snapshot_of
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.documents import NodeVerdict, Placements, Report
+from underhost.streams.files import load_files
+
+Json = dict[str, Any]
+
+
+def a_node(name: str, *taints: Json, cpu: str = "8", memory: str = "32Gi", **labels: str) -> Json:
+    """A node that carries its own name as kubernetes.io/hostname."""
+    allocatable = {"cpu": cpu, "memory": memory, "pods": "110", "ephemeral-storage": "100Gi"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {"taints": list(taints)},
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+class Cluster:
+    """Nodes, manifests and running pods, all as plain API objects."""
+
+    def __init__(self, *nodes: Json) -> None:
+        self.nodes = {node["metadata"]["name"]: node for node in nodes}
+        self.manifests: list[Json] = []
+        self.pods: dict[str, Json] = {}
+        self.replica_sets: dict[str, Json] = {}
+
+    def apply(self, text: str) -> None:
+        """kubectl apply: an object of the same kind and name is replaced."""
+        for document in yaml.safe_load_all(text):
+            same = (document["kind"], document["metadata"]["name"])
+            self.manifests = [one for one in self.manifests if (one["kind"], one["metadata"]["name"]) != same]
+            self.manifests.append(document)
+
+    def snapshot(self) -> Snapshot:
+        """What the offline commands would judge."""
+        items = [*self.nodes.values(), *self.pods.values(), *self.replica_sets.values(), *self.manifests]
+        return snapshot_of(load_files(["-"], stdin=io.BytesIO(json.dumps({"kind": "List", "items": items}).encode())))[
+            0
+        ]
+
+    def settle(self) -> Placements:
+        """Every pending pod is placed and runs there from now on."""
+        snapshot = self.snapshot()
+        placed = schedule(snapshot, Options())
+        for key, workload in snapshot.workloads.items():
+            if workload.kind == "ReplicaSet":  # the Deployments' controller has made them
+                self.replica_sets[key] = msgspec.json.decode(k8s.encode(workload))
+                self.replica_sets[key]["metadata"]["uid"] = key
+        for pod, node in placed.placements.items():
+            if node is not None:
+                self._run(pod, snapshot.pods[pod], node)
+        return placed
+
+    def _run(self, pod: str, value: k8s.Pod, node: str) -> None:
+        running: Json = msgspec.json.decode(k8s.encode(value))
+        running |= {"apiVersion": "v1", "kind": "Pod"}
+        running["metadata"]["uid"] = pod
+        running["spec"]["nodeName"] = node
+        running["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        self.pods[pod] = running
+
+    def where(self, prefix: str = "") -> dict[str, str]:
+        """The node of every running pod whose name begins so."""
+        names = {pod.partition("/")[2]: value["spec"]["nodeName"] for pod, value in self.pods.items()}
+        return {name: node for name, node in sorted(names.items()) if name.startswith(prefix)}
+
+    def cordon(self, node: str) -> None:
+        """The node is marked, with the taint that goes with it."""
+        spec = self.nodes[node]["spec"]
+        spec["unschedulable"] = True
+        spec["taints"].append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+
+    def uncordon(self, node: str) -> None:
+        """The mark is taken away."""
+        spec = self.nodes[node]["spec"]
+        del spec["unschedulable"]
+        spec["taints"] = [taint for taint in spec["taints"] if taint["key"] != "node.kubernetes.io/unschedulable"]
+
+    def drain(self, node: str) -> list[str]:
+        """kubectl drain: the pods that went away."""
+        self.cordon(node)
+        gone = [pod for pod, value in self.pods.items() if value["spec"]["nodeName"] == node]
+        for pod in gone:
+            del self.pods[pod]
+        return gone
+
+    def delete(self, pod: str) -> None:
+        """kubectl delete pod: its owner will make another."""
+        del self.pods[f"default/{pod}"]
+
+    def explain(self, pod: str) -> dict[str, NodeVerdict]:
+        """Every node's verdict on a pod."""
+        return explain(self.snapshot(), Options(), [f"default/{pod}"]).pods[f"default/{pod}"].nodes
+
+    def feasible(self, pod: str) -> list[str]:
+        """The nodes that would take a pod."""
+        return [name for name, verdict in self.explain(pod).items() if verdict.feasible]
+
+    def check(self, drift: bool = False) -> Report:
+        """What is wrong with the running pods."""
+        return check(self.snapshot(), Options(drift=drift))
