@@ -20,6 +20,7 @@ HONOR, IGNORE = "Honor", "Ignore"
 
 Port = tuple[str, str, int]  # host IP, protocol, port
 Disk = tuple[str, tuple[str, ...], bool]  # kind, identity, read-only
+Owner = tuple[str, str, str]  # kind, apiVersion, name of the controller
 
 
 class Term(NamedTuple):
@@ -62,7 +63,7 @@ class RawClass(NamedTuple):
     containers: int
     ports: tuple[Port, ...]
     disks: tuple[Disk, ...]
-    owner: tuple[str, str, str] | None
+    owner: Owner | None
     live: bool
     node_name: str
 

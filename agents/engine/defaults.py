@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from underhost.agents.engine import terms
-from underhost.agents.engine.classes import RawClass
+from underhost.agents.engine.classes import Owner, RawClass
 from underhost.agents.engine.fault import Fault
 from underhost.agents.engine.selectors import IN, Requirement
-from underhost.schemas.kubernetes import OwnerReference, Service, Workload
+from underhost.schemas.kubernetes import Service, Workload
 
 _API = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "ReplicationController": "v1"}
 _NULL = (b"null", b"{}")
@@ -56,14 +56,12 @@ class DefaultSelectors:
         self._owners[(kind, meta.namespace, meta.name)] = requirements
         self.keys.update(key for key, _, _ in requirements)
 
-    def owner_key(self, namespace: str, owners: list[OwnerReference]) -> tuple[str, str, str] | None:
-        """The controller among the owners if its selector is known: part of what makes pods equal."""
-        for owner in owners:
-            if owner.controller:
-                key = (owner.kind, namespace, owner.name)
-                known = key in self._owners and owner.api_version == _API[owner.kind]
-                return key if known else None
-        return None
+    def known(self, namespace: str, owner: Owner | None) -> Owner | None:
+        """The owner if its selector is known: only then does it make a pod differ from others."""
+        if owner is None:
+            return None
+        kind, version, name = owner
+        return owner if (kind, namespace, name) in self._owners and version == _API[kind] else None
 
     def __call__(self, raw: RawClass, labels: Mapping[str, str]) -> tuple[Requirement, ...] | None:
         merged: dict[str, str] = {}
@@ -71,7 +69,8 @@ class DefaultSelectors:
             if terms.meets(labels, selector):
                 merged.update(selector)
         requirements: tuple[Requirement, ...] = tuple((key, IN, (value,)) for key, value in sorted(merged.items()))
-        if raw.owner is not None:
-            own = self._owners[raw.owner]
+        owner = self.known(raw.namespace, raw.owner)
+        if owner is not None:
+            own = self._owners[(owner[0], raw.namespace, owner[2])]
             requirements += tuple(one for one in own if one not in requirements)
         return requirements or None

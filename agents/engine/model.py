@@ -15,9 +15,10 @@ and for the pods that refuse one another `judge.peers(model, i, rule)`. Pods on 
 `model.unbound`, not in `model.running`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +27,16 @@ from underhost.agents.engine.classes import ClassBuilder, Parser, PodClass, RawC
 from underhost.agents.engine.defaults import DefaultSelectors
 from underhost.agents.engine.domains import IndexArray, Topology
 from underhost.agents.engine.fault import Fault
-from underhost.agents.engine.nodes import Nodes
-from underhost.agents.engine.reader import PendingPod, PodReader
+from underhost.agents.engine.nodes import NodeParts, Nodes
+from underhost.agents.engine.reader import PendingPod, PodReader, Reading
 from underhost.agents.engine.requests import Request
 from underhost.agents.engine.selectors import SelectorTable
 from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.schemas.kubernetes import Node
 
-__all__ = ["Model", "PendingPod", "Running", "compile"]
+__all__ = ["Compiler", "Model", "PendingPod", "Running", "compile"]
+
+_SPARE, _LEAST = 4, 1024  # how much more than what is in use a compiler remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,41 +104,107 @@ class Model:
         return self.by_class[self.offsets[cls] : self.offsets[cls + 1]]
 
 
-def compile(snapshot: Snapshot, options: Options, assumed: Mapping[str, str] | None = None) -> Model:
+def compile(snapshot: Snapshot, options: Options) -> Model:
     """The model of a snapshot.
 
-    `assumed` maps pods already ordered to a node, and not yet seen there, to that node: they count as running on it.
     Raises BadObjectError that names the first object that breaks the API's rules, and its field.
     """
-    nodes = Nodes(snapshot.nodes)
-    defaults = DefaultSelectors(snapshot.services, snapshot.workloads)
-    reader = PodReader(nodes, defaults, bool(snapshot.workloads))
-    reader.read(snapshot.pods, assumed or {})
-    classes, class_of, table = _build_classes(reader, snapshot, nodes, defaults)
-    hosts, host_names = _hosts(snapshot, nodes)
-    running = Running(
-        reader.keys,
-        class_of[np.array(reader.pod_class, np.intp)] if reader.keys else np.zeros(0, np.intp),
-        np.array(reader.pod_request, np.intp),
-        np.array(reader.pod_node, np.intp),
-    )
-    by_class: IndexArray = np.argsort(running.classes, kind="stable")
-    offsets: IndexArray = np.searchsorted(running.classes[by_class], np.arange(len(classes) + 1))
-    pending = [replace(pod, cls=int(class_of[pod.cls])) for pod in reader.pending]
-    unbound = [replace(pod, cls=int(class_of[pod.cls])) for pod in reader.unbound]
-    return Model(
-        options=options,
-        nodes=nodes,
-        topology=Topology(nodes.labels, options.host_keys, hosts, host_names),
-        selectors=table,
-        classes=classes,
-        requests=reader.requests,
-        running=running,
-        pending=pending,
-        unbound=unbound,
-        by_class=by_class,
-        offsets=offsets,
-    )
+    return Compiler().compile(snapshot, options)
+
+
+class Compiler:
+    """Compiles one snapshot of a site after another, and reads only the objects that are new since the last one.
+
+    Whoever compiles again and again (the pipeline) keeps one of these; an object that is the same Python object as last
+    time is not read again. Models share what did not change. Not for several threads at once.
+    """
+
+    def __init__(self) -> None:
+        self._reader = PodReader()
+        self._parts = NodeParts()
+        self._last: tuple[Snapshot, Model] | None = None
+        self._nodes: tuple[list[Node], Nodes] | None = None
+        self._topology: tuple[Nodes, object, Topology] | None = None
+        self._classes: tuple[list[object], object, _Classes] | None = None
+
+    def compile(self, snapshot: Snapshot, options: Options) -> Model:
+        """As the function `compile`; the same snapshot again is the same model. Raises BadObjectError."""
+        if self._last is not None and self._last[0] is snapshot and self._last[1].options == options:
+            return self._last[1]
+        nodes = self._compile_nodes(snapshot)
+        reading = self._reader.read(snapshot.pods, nodes.index)
+        numbers = np.array([*reading.pod_class, *(pod.cls for pod in (*reading.pending, *reading.unbound))], np.intp)
+        used: IndexArray = np.unique(numbers)
+        built = self._compile_classes(snapshot, nodes, reading, used)
+        class_of = np.zeros(len(self._reader.classes), np.intp)
+        class_of[used] = built.class_of
+        classes = class_of[np.array(reading.pod_class, np.intp)]
+        by_class: IndexArray = np.argsort(classes, kind="stable")
+        model = Model(
+            options=options,
+            nodes=nodes,
+            topology=self._compile_topology(snapshot, options, nodes),
+            selectors=built.table,
+            classes=built.classes,
+            requests=list(self._reader.requests),
+            running=Running(
+                reading.keys, classes, np.array(reading.pod_request, np.intp), np.array(reading.pod_node, np.intp)
+            ),
+            pending=[replace(pod, cls=int(class_of[pod.cls])) for pod in reading.pending],
+            unbound=[replace(pod, cls=int(class_of[pod.cls])) for pod in reading.unbound],
+            by_class=by_class,
+            offsets=np.searchsorted(classes[by_class], np.arange(len(built.classes) + 1)),
+        )
+        self._forget(len(used), len(nodes))
+        self._last = (snapshot, model)
+        return model
+
+    def _compile_nodes(self, snapshot: Snapshot) -> Nodes:
+        objects = list(snapshot.nodes.values())
+        if self._nodes is None or not _same(objects, self._nodes[0]):
+            self._nodes = (objects, Nodes(snapshot.nodes, self._parts))
+        return self._nodes[1]
+
+    def _compile_topology(self, snapshot: Snapshot, options: Options, nodes: Nodes) -> Topology:
+        hosts, names = _hosts(snapshot, nodes)
+        key = (options.host_keys, hosts, names)
+        if self._topology is None or self._topology[0] is not nodes or self._topology[1] != key:
+            self._topology = (nodes, key, Topology(nodes.labels, options.host_keys, hosts, names))
+        return self._topology[2]
+
+    def _compile_classes(self, snapshot: Snapshot, nodes: Nodes, reading: Reading, used: IndexArray) -> "_Classes":
+        others: list[object] = [
+            *snapshot.namespaces.values(),
+            *snapshot.services.values(),
+            *snapshot.workloads.values(),
+        ]
+        key = (used.tolist(), nodes.images.keys())
+        if self._classes is None or self._classes[1] != key or not _same(others, self._classes[0]):
+            every = list(self._reader.classes)
+            raws = {number: RawClass._make(every[number]) for number in used.tolist()}
+            self._classes = (others, key, _build_classes(raws, reading, snapshot, nodes))
+        return self._classes[2]
+
+    def _forget(self, classes: int, nodes: int) -> None:
+        """Start anew where most of what is remembered is about objects that are gone."""
+        if len(self._reader.classes) > _SPARE * (classes + _LEAST):
+            self._reader = PodReader()
+            self._classes = None
+        if len(self._parts) > _SPARE * (4 * nodes + _LEAST):
+            self._parts = NodeParts()
+
+
+class _Classes(NamedTuple):
+    """`class_of`: intp, the class of each raw class in use, ascending by its number."""
+
+    classes: list[PodClass]
+    class_of: IndexArray
+    table: SelectorTable
+
+
+def _same(one: Sequence[object], other: Sequence[object]) -> bool:
+    """Whether both hold the very same objects in the same order."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
 def _hosts(snapshot: Snapshot, nodes: Nodes) -> tuple[list[str | None] | None, dict[str, str]]:
@@ -146,55 +216,41 @@ def _hosts(snapshot: Snapshot, nodes: Nodes) -> tuple[list[str | None] | None, d
     return (found if any(found) else None), names
 
 
-def _build_classes(
-    reader: PodReader, snapshot: Snapshot, nodes: Nodes, defaults: DefaultSelectors
-) -> tuple[list[PodClass], IndexArray, SelectorTable]:
-    """Raw classes that differ only in labels that no selector names become one."""
+def _build_classes(raws: Mapping[int, RawClass], reading: Reading, snapshot: Snapshot, nodes: Nodes) -> _Classes:
+    """Raw classes that differ only in labels that no selector names, or in unknown owners, become one."""
+    defaults = DefaultSelectors(snapshot.services, snapshot.workloads)
     parser = Parser()
     parsed = []
-    raws = [RawClass._make(key) for key in reader.classes]
-    for at, raw in enumerate(raws):
+    for number, raw in raws.items():
         try:
             parsed.append(parser.parse(raw))
         except Fault as fault:
-            raise fault.within(f"Pod {reader.first_pod[at]}") from None
+            raise fault.within(f"Pod {reading.a_pod_of(number)}") from None
     used = parser.selected_keys() | defaults.keys
-    namespaces = _namespaces(snapshot, raws)
     table = SelectorTable()
-    builder = ClassBuilder(table, namespaces, nodes.images, defaults)
+    builder = ClassBuilder(table, _namespaces(snapshot, raws.values()), nodes.images, defaults)
     classes: list[PodClass] = []
     known: dict[tuple[object, ...], int] = {}
-    class_of = np.zeros(len(parsed), np.intp)
-    for at, (raw, parts) in enumerate(zip(raws, parsed, strict=True)):
+    class_of = []
+    for (number, raw), parts in zip(raws.items(), parsed, strict=True):
         labels = {key: parts.labels[key] for key in sorted(used & parts.labels.keys())}
-        identity = (
-            raw.namespace,
-            tuple(labels.items()),
-            raw.affinity,
-            raw.node_selector,
-            raw.tolerations,
-            raw.spread,
-            builder.image_key(raw),
-            raw.ports,
-            raw.disks,
-            raw.owner,
-            raw.live,
-            raw.node_name,
-        )
+        owner = defaults.known(raw.namespace, raw.owner)
+        seen = raw._replace(labels=b"", images=(), containers=0, owner=owner)
+        identity = (seen, tuple(labels.items()), builder.image_key(raw))
         found = known.get(identity)
         if found is None:
             found = known[identity] = len(classes)
             try:
                 classes.append(builder.build(found, raw, parts, labels))
             except Fault as fault:
-                raise fault.within(f"Pod {reader.first_pod[at]}") from None
-        class_of[at] = found
+                raise fault.within(f"Pod {reading.a_pod_of(number)}") from None
+        class_of.append(found)
     for cls, selectors in zip(classes, table.match([(c.namespace, c.labels) for c in classes]), strict=True):
         cls.selectors = selectors
-    return classes, class_of, table
+    return _Classes(classes, np.array(class_of, np.intp), table)
 
 
-def _namespaces(snapshot: Snapshot, raws: list[RawClass]) -> dict[str, dict[str, str]]:
+def _namespaces(snapshot: Snapshot, raws: Iterable[RawClass]) -> dict[str, dict[str, str]]:
     """Labels by namespace; one that the input lacks has none."""
     found: dict[str, dict[str, str]] = {raw.namespace: {} for raw in raws}
     for name, namespace in snapshot.namespaces.items():

@@ -19,6 +19,19 @@ IntArray = npt.NDArray[np.int64]
 _LATEST = ":latest"
 
 
+class NodeParts:
+    """Raw parts of nodes parsed so far, by their bytes."""
+
+    def __init__(self) -> None:
+        self.labels: dict[bytes, dict[str, str]] = {}
+        self.amounts: dict[bytes, dict[str, int]] = {}
+        self.taints: dict[bytes, tuple[terms.Taint, ...]] = {}
+        self.images: dict[bytes, list[tuple[str, int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.labels) + len(self.amounts) + len(self.taints) + len(self.images)
+
+
 class Nodes:
     """N nodes.
 
@@ -31,7 +44,8 @@ class Nodes:
         images: image name to (size in bytes, intp nodes that have it, ascending).
     """
 
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
+    def __init__(self, nodes: Mapping[str, Node], parts: NodeParts | None = None) -> None:
+        self._parts = parts or NodeParts()
         ordered = [nodes[name] for name in sorted(nodes)]
         self.names = [node.metadata.name for node in ordered]
         self.index = {name: at for at, name in enumerate(self.names)}
@@ -48,8 +62,7 @@ class Nodes:
         return self.resources.get(resource, -1)
 
     def _parse(self, ordered: list[Node]) -> None:
-        labels: dict[bytes, dict[str, str]] = {}
-        amounts: dict[bytes, dict[str, int]] = {}
+        labels, amounts, known = self._parts.labels, self._parts.amounts, self._parts.taints
         lists: dict[bytes, int] = {}
         self.labels: list[dict[str, str]] = []
         self.taints: list[tuple[terms.Taint, ...]] = []
@@ -66,13 +79,15 @@ class Nodes:
                 own_amounts.append(amounts[raw])
                 raw = bytes(node.spec.taints)
                 if raw not in lists:
+                    if raw not in known:
+                        known[raw] = terms.taints(raw)
                     lists[raw] = len(self.taints)
-                    self.taints.append(terms.taints(raw))
+                    self.taints.append(known[raw])
                 own_list.append(lists[raw])
             except Fault as fault:
                 raise fault.within(f"Node {node.metadata.name}") from None
         self.taint_list: IndexArray = np.array(own_list, np.intp)
-        for one in amounts.values():
+        for one in {id(one): one for one in own_amounts}.values():
             for name in sorted(one):
                 if name != PODS:
                     self.resources.setdefault(name, len(self.resources))
@@ -87,7 +102,7 @@ class Nodes:
 
     def _images(self, nodes: Mapping[str, Node]) -> dict[str, tuple[int, IndexArray]]:
         """An image of several sizes has the size that the first node of the input lists, as in upstream's cache."""
-        parsed: dict[bytes, list[tuple[str, int]]] = {}
+        parsed = self._parts.images
         sizes: dict[str, int] = {}
         holders: dict[str, set[int]] = {}
         for name, node in nodes.items():

@@ -7,16 +7,14 @@ nothing that it has met before. What the raw classes mean is left to `classes.py
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
-from underhost.agents.engine.classes import Disk, Port
-from underhost.agents.engine.defaults import DefaultSelectors
+from underhost.agents.engine.classes import Disk, Owner, Port
 from underhost.agents.engine.fault import Fault, decode
-from underhost.agents.engine.nodes import Nodes
 from underhost.agents.engine.requests import Request, request_of
-from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, Pod
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, OwnerReference, Pod
 
 FINISHED = ("Succeeded", "Failed")
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -70,56 +68,72 @@ _VOLUMES = msgspec.json.Decoder(list[_Volume] | None)
 _READ_VOLUMES = re.compile(rb'"(gcePersistentDisk|awsElasticBlockStore|iscsi|rbd|image)"\s*:')
 
 
-class PodReader:
-    """Numbers the classes and requests of pods.
+@dataclass(slots=True)
+class Reading:
+    """What one pass over the pods has found. Numbers are the reader's.
 
     Attributes:
-        classes: number by the fields of a `RawClass`, as a plain tuple. first_pod: the first pod of each class.
-        requests: by number. keys, pod_class, pod_request, pod_node: of the running pods, in input order.
+        keys, pod_class, pod_request, pod_node: of the running pods, in input order.
         pending, unbound: pods without a node, and pods on a node that is not there; `cls` is the raw class's number.
     """
 
-    def __init__(self, nodes: Nodes, defaults: DefaultSelectors, has_owners: bool) -> None:
-        self._nodes, self._defaults, self._has_owners = nodes, defaults, has_owners
+    keys: list[str] = field(default_factory=list)
+    pod_class: list[int] = field(default_factory=list)
+    pod_request: list[int] = field(default_factory=list)
+    pod_node: list[int] = field(default_factory=list)
+    pending: list[PendingPod] = field(default_factory=list)
+    unbound: list[PendingPod] = field(default_factory=list)
+
+    def a_pod_of(self, cls: int) -> str:
+        """Some pod of a raw class, for a message."""
+        waiting = {pod.cls: pod.key for pod in (*self.unbound, *self.pending)}
+        return self.keys[self.pod_class.index(cls)] if cls in self.pod_class else waiting[cls]
+
+
+class PodReader:
+    """Numbers the classes and requests of pods, and remembers the pods it has read: equal objects are not read again.
+
+    Attributes:
+        classes: number by the fields of a `RawClass`, as a plain tuple. requests: by number. Both only grow.
+    """
+
+    def __init__(self) -> None:
         self.classes: dict[tuple[object, ...], int] = {}
-        self.first_pod: list[str] = []
         self.requests: list[Request] = []
         self._shapes: dict[object, int] = {}
         self._vectors: dict[tuple[object, ...], int] = {}
-        self.keys: list[str] = []
-        self.pod_class: list[int] = []
-        self.pod_request: list[int] = []
-        self.pod_node: list[int] = []
-        self.pending: list[PendingPod] = []
-        self.unbound: list[PendingPod] = []
+        self._read: dict[str, tuple[Pod, int, int]] = {}
 
-    def read(self, pods: Mapping[str, Pod], assumed: Mapping[str, str]) -> None:
-        """Number every pod that is not finished. Raises BadObjectError."""
-        index, classes, shapes = self._nodes.index, self.classes, self._shapes
+    def read(self, pods: Mapping[str, Pod], nodes: Mapping[str, int]) -> Reading:
+        """Every pod that is not finished; `nodes` gives positions by name. Raises BadObjectError."""
+        found, before, now = Reading(), self._read, {}
         for order, (key, pod) in enumerate(pods.items()):
             if pod.status.phase in FINISHED:
                 continue
-            node_name = pod.spec.node_name or assumed.get(key, "")
-            node = index.get(node_name, -1)
-            raw = self._raw_class(key, pod, node_name if node < 0 else "")
-            cls = classes.get(raw)
-            if cls is None:
-                cls = classes[raw] = len(classes)
-                self.first_pod.append(key)
-            shape = _shape(pod)
-            request = shapes.get(shape)
-            if request is None:
-                request = shapes[shape] = self._request(key, pod)
+            node_name = pod.spec.node_name
+            node = nodes.get(node_name, -1)
+            known = before.get(key)
+            if known is None or known[0] is not pod:
+                known = (pod, self._class(self._raw_class(key, pod)), self._request(key, pod))
+            now[key] = known
             if node >= 0:
-                self.keys.append(key)
-                self.pod_class.append(cls)
-                self.pod_request.append(request)
-                self.pod_node.append(node)
+                found.keys.append(key)
+                found.pod_class.append(known[1])
+                found.pod_request.append(known[2])
+                found.pod_node.append(node)
+            elif node_name:
+                lost = self._class((*self._raw_class(key, pod)[:-1], node_name))
+                found.unbound.append(_pending(order, key, pod, lost, known[2]))
             else:
-                target = self.unbound if node_name else self.pending
-                target.append(_pending(order, key, pod, cls, request))
+                found.pending.append(_pending(order, key, pod, known[1], known[2]))
+        self._read = now
+        return found
 
-    def _raw_class(self, key: str, pod: Pod, node_name: str) -> tuple[object, ...]:
+    def _class(self, raw: tuple[object, ...]) -> int:
+        return self.classes.setdefault(raw, len(self.classes))
+
+    @staticmethod
+    def _raw_class(key: str, pod: Pod) -> tuple[object, ...]:
         """The fields of a RawClass, in order: making a named tuple would cost more than all the rest."""
         meta, spec = pod.metadata, pod.spec
         containers, inits = spec.containers or [], spec.init_containers
@@ -138,8 +152,8 @@ class PodReader:
             disks, more = _volumes(key, bytes(spec.volumes))
             images += more
         owner = None
-        if self._has_owners and meta.owner_references and spread in (b"[]", b"null"):
-            owner = self._defaults.owner_key(meta.namespace, meta.owner_references)
+        if meta.owner_references and spread in (b"[]", b"null"):
+            owner = _controller(meta.owner_references)
         return (
             meta.namespace,
             bytes(meta.labels),
@@ -153,19 +167,29 @@ class PodReader:
             disks,
             owner,
             meta.deletion_timestamp is None,
-            node_name,
+            "",
         )
 
     def _request(self, key: str, pod: Pod) -> int:
-        try:
-            request = request_of(pod)
-        except Fault as fault:
-            raise fault.within(f"Pod {key}") from None
-        number = self._vectors.setdefault(request.key(), len(self.requests))
-        if number == len(self.requests):
-            request.id = number
-            self.requests.append(request)
+        shape = _shape(pod)
+        number = self._shapes.get(shape)
+        if number is None:
+            try:
+                request = request_of(pod)
+            except Fault as fault:
+                raise fault.within(f"Pod {key}") from None
+            number = self._shapes[shape] = self._vectors.setdefault(request.key(), len(self.requests))
+            if number == len(self.requests):
+                request.id = number
+                self.requests.append(request)
         return number
+
+
+def _controller(owners: list[OwnerReference]) -> Owner | None:
+    for owner in owners:
+        if owner.controller:
+            return owner.kind, owner.api_version, owner.name
+    return None
 
 
 def _pending(order: int, key: str, pod: Pod, cls: int, request: int) -> PendingPod:

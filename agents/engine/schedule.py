@@ -35,21 +35,29 @@ class PodDecision:
     failed: dict[str, int] = field(default_factory=dict)
 
 
-def decide(snapshot: Snapshot, options: Options, assumed: Mapping[str, str] | None = None) -> list[PodDecision]:
+def decide(
+    snapshot: Snapshot, options: Options, assumed: Mapping[str, str] | None = None, model: Model | None = None
+) -> list[PodDecision]:
     """The decisions in queue order, for the pending pods of `options.scheduler_names` that are not being deleted.
 
     `assumed` maps `namespace/name` of pods already ordered to a node, and not yet seen there, to the node: they count
     as running there and are not decided again. A gated pod waits with its gate as reason and 0 nodes.
+    `model` is the compiled snapshot, where the caller has it.
     Raises BadObjectError.
     """
-    model = compile(snapshot, options, assumed)
-    return [_named(model, pod, decision) for pod, decision in place_all(model)]
+    model = compile(snapshot, options) if model is None else model
+    return [_named(model, pod, decision) for pod, decision in place_all(model, assumed)]
 
 
-def place_all(model: Model) -> list[tuple[PendingPod, Decision]]:
-    """Each pod that is to be placed, in queue order, with its decision."""
-    state = State(model)
-    ours = [pod for pod in model.pending if pod.scheduler in model.options.scheduler_names]
+def place_all(model: Model, assumed: Mapping[str, str] | None = None) -> list[tuple[PendingPod, Decision]]:
+    """Each pod that is to be placed, in queue order, with its decision; `assumed` as in `decide`."""
+    state, assumed = State(model), assumed or {}
+    for pod in model.pending:
+        node = model.nodes.index.get(assumed[pod.key], -1) if pod.key in assumed else -1
+        if node >= 0:
+            state.add(pod.cls, pod.request, node)
+    waiting = (pod for pod in model.pending if pod.key not in assumed)
+    ours = [pod for pod in waiting if pod.scheduler in model.options.scheduler_names]
     loop = Loop(state, Nominations(state, ours))
     queue = sorted((pod for pod in ours if not pod.terminating), key=lambda pod: pod.queue_key)
     return [(pod, loop.place(pod)) for pod in queue]
