@@ -85,6 +85,6 @@ def test_a_compiler_forgets_the_classes_of_pods_long_gone() -> None:
     compiler.compile(cluster(nodes("n1"), pods), OPTIONS)
     few = cluster(nodes("n1"), pods[:3])
     for _ in range(2):
-        model = compiler.compile(few, OPTIONS)
+        model = compiler.compile(replace(few), OPTIONS)
         assert [model.classes[cls].namespace for cls in model.running.classes] == ["ns-0", "ns-1", "ns-2"]
     assert len(compiler._reader.classes) == 3
