@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from underhost.agents.engine.drs_cover import desired_rules, owns
+from underhost.agents.engine.model import Compiler
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.ports import DrsWriter
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
@@ -54,6 +55,17 @@ class _Ordered:
     under_way: bool = True
 
 
+class NeededRules:
+    """`desired_rules` for one snapshot of a site after another: only what is new is compiled. Not for many threads."""
+
+    def __init__(self) -> None:
+        self._compiler = Compiler()
+
+    def __call__(self, snapshot: Snapshot, options: Options) -> tuple[list[DrsRule], list[Finding]]:
+        """The rules that the site needs, and findings. Raises BadObjectError."""
+        return desired_rules(snapshot, options, self._compiler.compile(snapshot, options))
+
+
 class DrsDecider:
     """Compares the rules that are needed with those that are there; implements `agents.ports.Decider`.
 
@@ -72,9 +84,10 @@ class DrsDecider:
         options: Options | None = None,
         *,
         pacing: Pacing | None = None,
-        desired: Callable[[Snapshot, Options], tuple[list[DrsRule], list[Finding]]] = desired_rules,
+        desired: Callable[[Snapshot, Options], tuple[list[DrsRule], list[Finding]]] | None = None,
     ) -> None:
-        self._site, self._options, self._pacing, self._desired = site, options or Options(), pacing or Pacing(), desired
+        self._site, self._options, self._pacing = site, options or Options(), pacing or Pacing()
+        self._desired = desired or NeededRules()
         self._ordered: dict[str, _Ordered] = {}
         self._edits: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
         self._last: tuple[Snapshot, list[Action]] | None = None

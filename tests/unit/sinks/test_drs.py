@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
+from check_builders import a_node, a_pod, a_site, apart
 from fake_vcenter import FakeDrsWriter
 
 from underhost.agents.engine.drs_cover import rule_name
@@ -362,3 +364,46 @@ async def test_a_rule_that_a_person_disabled_stays_disabled_when_its_members_cha
     writer = FakeDrsWriter(a_rule(DB, "vm-1", "vm-3", key=7, enabled=False))
     await DrsSink(writer, "s", enabled=True).apply(set_order())
     assert writer.held[DB] == a_rule(DB, "vm-1", "vm-2", key=7, enabled=False)
+
+
+# ------------------------------------------------------------------------------------------------- the two, together
+APP = {"app": "db"}
+OPERATORS = a_rule("by-hand", "vm-n1", "vm-n4", key=1, mandatory=True)
+VM_HOST = DrsRule(name="licence", type="other", cluster="C0", key=2)
+
+
+def replicas(*nodes: str) -> Snapshot:
+    """Replicas that want a node each, on these of five nodes, each on a host of its own."""
+    pods = [a_pod(f"db-{i}", node, labels=APP, owner="StatefulSet/db", spec=apart(APP)) for i, node in enumerate(nodes)]
+    where = {f"n{i}": f"h{i}" for i in range(1, 6)}
+    return a_site(*[a_node(node) for node in where], *pods, on=where)
+
+
+async def settle(decider: DrsDecider, writer: FakeDrsWriter, site: Snapshot, start: float) -> list[str]:
+    """Let decider and sink work for an hour over a site that stays as it is; what was done."""
+    sink, done = DrsSink(writer, site.site, enabled=True), []
+    for minute in range(60):
+        now = start + 60.0 * minute
+        picture = replace(site, rules={("C0", rule.name): rule for rule in writer.held.values()}, vsphere=True)
+        for action in decider.decide(picture, now):
+            outcome = await sink.apply(action)
+            decider.observe(outcome, now)
+            done.append(outcome.reason)
+    return done
+
+
+async def test_the_rules_follow_the_replicas_and_nobody_elses_rule_changes() -> None:
+    writer = FakeDrsWriter(OPERATORS, VM_HOST)
+    decider = DrsDecider("default")
+
+    def own() -> list[list[str]]:
+        return [rule.vms for rule in writer.held.values() if rule not in (OPERATORS, VM_HOST)]
+
+    assert await settle(decider, writer, replicas("n1", "n2", "n3"), 0.0) == ["added the rule"]
+    assert own() == [["vm-n1", "vm-n2", "vm-n3"]]
+    assert await settle(decider, writer, replicas("n1", "n2", "n5"), 10_000.0) == ["changed the rule"]
+    assert own() == [["vm-n1", "vm-n2", "vm-n5"]]
+    assert await settle(decider, writer, replicas("n1", "n1"), 20_000.0) == ["removed the rule"]
+    assert own() == []
+    assert await settle(decider, writer, replicas("n1"), 30_000.0) == []
+    assert list(writer.held.values()) == [OPERATORS, VM_HOST]
