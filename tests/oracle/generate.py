@@ -12,14 +12,18 @@ UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedul
 CPU_COUNTS = ("2", "4", "8", "16", "007", "abc", "9223372036854775807", "9223372036854775808")
 
 
-def document(seed: int, storage: float = 0.0) -> Json:
-    """The List of one seed. `storage` is the share of documents with claims, volumes and attach limits."""
-    return _Cluster(seed, storage).document()
+def document(seed: int, storage: float = 0.0, stored: bool = True) -> Json:
+    """The List of one seed. `storage` is the share of documents with claims, volumes and attach limits.
+
+    Not `stored`: pods are manifests, without uid, that the API server's defaulting still has to complete.
+    """
+    return _Cluster(seed, storage, stored).document()
 
 
 class _Cluster:
-    def __init__(self, seed: int, storage: float) -> None:
+    def __init__(self, seed: int, storage: float, stored: bool) -> None:
         self.chance = Chance(seed)
+        self.chance.stored = stored
         self._seed, self._made = seed, 0
         self.nodes = self.chance.randint(1, NODES)
         self.storage = self.chance.often(storage)
@@ -32,6 +36,8 @@ class _Cluster:
             items.append(pod(chance, self._metadata(f"e{i:03d}"), self.nodes, node, self.storage))
         for i in range(chance.randint(1, PENDING)):
             items.append(pod(chance, self._metadata(f"p{i:03d}"), self.nodes, None, self.storage))
+        for item in items[self.nodes :] if not chance.stored else ():
+            del item["metadata"]["uid"]
         items += self._namespaces() + self._owners() + (self._volumes() if self.storage else [])
         return {"apiVersion": "v1", "kind": "List", "items": items}
 

@@ -160,7 +160,12 @@ def _containers(chance: Chance, pending: bool) -> Json:
         if chance.often(0.5):
             containers[0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}}
         requests = {"cpu": chance.choice(("500m", "2")), "memory": chance.choice(("256Mi", "3Gi"))}
-        made["resources"] = {"requests": requests}
+        written = "requests" if chance.stored or chance.often(0.3) else "limits"
+        made["resources"] = {written: requests}
+    if not chance.stored and chance.often(0.1):
+        made["hostNetwork"] = True
+        for one in (port for container in every for port in container.get("ports", ())):
+            del one["hostPort"]
     return made
 
 
@@ -203,4 +208,6 @@ def _resources(chance: Chance, big: bool) -> Json:
         limits["hugepages-2Mi"] = "128Mi"
     if not requests and not limits:
         return {}
+    if not chance.stored and chance.often(0.5):
+        return {"limits": requests | limits}
     return {"requests": requests | limits} | ({"limits": limits} if limits else {})

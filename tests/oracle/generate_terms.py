@@ -27,7 +27,13 @@ LARGEST = "9223372036854775806"
 
 
 class Chance(Random):
-    """Random choices with short names."""
+    """Random choices with short names.
+
+    Attributes:
+        stored: objects are as an API server has stored them; otherwise as their authors wrote them.
+    """
+
+    stored = True
 
     def often(self, share: float) -> bool:
         """True for this share of the calls."""
@@ -81,7 +87,7 @@ def pod_term(chance: Chance, labels: Mapping[str, str]) -> Json:
             name, operator = chance.choice((("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")))
             if keys:
                 term[name] = keys[:1]
-                _merge(chosen, labels, keys[:1], operator)
+                _merge(chance, chosen, labels, keys[:1], operator)
     return term
 
 
@@ -103,10 +109,10 @@ def _unused(chosen: Json, keys: Sequence[str]) -> list[str]:
     return [key for key in keys if key not in used]
 
 
-def _merge(chosen: Json, labels: Mapping[str, str], keys: Sequence[str], operator: str) -> None:
+def _merge(chance: Chance, chosen: Json, labels: Mapping[str, str], keys: Sequence[str], operator: str) -> None:
     """As the API server does at creation: keys that the pod lacks are left out."""
     for key in keys:
-        if key in labels:
+        if key in labels and chance.stored:
             expressions = chosen.setdefault("matchExpressions", [])
             expressions.append({"key": key, "operator": operator, "values": [labels[key]]})
 
@@ -199,6 +205,6 @@ def spread_constraints(chance: Chance, labels: Mapping[str, str]) -> list[Json]:
             keys = chance.some(_unused(chosen, ("version", "pod-template-hash", "absent")), 1, 2)
             if keys and chance.often(0.2):
                 one["matchLabelKeys"] = keys
-                _merge(chosen, labels, keys, "In")
+                _merge(chance, chosen, labels, keys, "In")
         made.setdefault((when, key), one)
     return list(made.values())

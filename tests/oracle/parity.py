@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--file", type=Path, help="List documents, one a line, instead of generated ones")
     parser.add_argument("--storage", type=float, default=0.0, help="share of documents with claims and volumes")
+    parser.add_argument("--manifests", action="store_true", help="pods as written: defaulting is compared, too")
     parser.add_argument("--show", type=int, default=10, help="differences that are printed")
     options = parser.parse_args(arguments)
     parts = frozenset(options.parts.split(","))
@@ -36,7 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--parts: of {', '.join(PARTS)}")
     try:
         binary = upstream.build()
-        return _run(binary, dict(_documents(options)), parts, options.show)
+        flags = ("-running", "-both", *(["-as-created"] if options.manifests else []))
+        return _run(binary, flags, dict(_documents(options)), parts, options.show)
     except upstream.NoOracle as error:
         print(error, file=sys.stderr)
         return 2
@@ -47,16 +49,16 @@ def _documents(options: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(options.file.read_bytes().splitlines())
         return
     for seed in range(options.seed, options.seed + options.documents):
-        yield seed, json.dumps(generate.document(seed, options.storage)).encode()
+        yield seed, json.dumps(generate.document(seed, options.storage, not options.manifests)).encode()
 
 
-def _run(binary: Path, documents: dict[int, bytes], parts: frozenset[str], show: int) -> int:
+def _run(binary: Path, flags: tuple[str, ...], documents: dict[int, bytes], parts: frozenset[str], show: int) -> int:
     started = time.monotonic()
     judged: Counter[str] = Counter()
     different: Counter[str] = Counter()
     by_rule: Counter[str] = Counter()
     shown = 0
-    answers = upstream.ask(binary, documents.values(), "-running", "-both")
+    answers = upstream.ask(binary, documents.values(), *flags)
     for (seed, document), answer in zip(documents.items(), answers, strict=True):
         for part in parts:
             judged[part] += _size(part, answer)

@@ -25,6 +25,19 @@ def test_every_verdict_score_and_placement_is_upstreams(oracle: Path) -> None:
 
 
 @pytest.mark.real
+def test_manifests_are_completed_as_the_api_server_completes_them(oracle: Path) -> None:
+    documents = {
+        seed: json.dumps(generate.document(seed, stored=False)).encode() for seed in range(7000, 7000 + DOCUMENTS)
+    }
+    answers = upstream.ask(oracle, documents.values(), "-running", "-both", "-as-created")
+    found = {
+        seed: compare.compare(document, answer, ALL)
+        for (seed, document), answer in zip(documents.items(), answers, strict=True)
+    }
+    assert {seed: [str(one) for one in differences[:3]] for seed, differences in found.items() if differences} == {}
+
+
+@pytest.mark.real
 def test_the_generated_documents_are_what_an_api_server_accepts(oracle: Path) -> None:
     documents = [json.dumps(generate.document(seed, storage=0.3)).encode() for seed in range(7000, 7000 + DOCUMENTS)]
     assert [answer["invalid"] for answer in upstream.ask(oracle, documents, "-validate")] == [{}] * DOCUMENTS
