@@ -11,11 +11,12 @@ from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.kubernetes import OwnerReference, Pod
 
 FINISHED = ("Succeeded", "Failed")
+_VMI, _VMIRS, _RANDOM = "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet", 5
 _PINNED = ("DaemonSet", "Node")
 
 
 class Application(NamedTuple):
-    """What replicas have in common: the Deployment over a ReplicaSet, else the controller itself."""
+    """What replicas have in common: the Deployment over a ReplicaSet, the replica set over a VMI, else the controller."""
 
     kind: str
     namespace: str
@@ -38,6 +39,11 @@ def application_of(snapshot: Snapshot, pod: Pod) -> Application | None:
         over = controller_of(workload.metadata.owner_references) if workload is not None else None
         if over is not None:
             return Application(over.kind, namespace, over.name)
+    if owner.kind == _VMI:
+        # a VMI has its replica set's name and five random characters; the VMI itself is not in the snapshot
+        name = owner.name[:-_RANDOM]
+        if f"{_VMIRS}/{namespace}/{name}" in snapshot.workloads:
+            return Application(_VMIRS, namespace, name)
     return Application(owner.kind, namespace, owner.name)
 
 

@@ -304,6 +304,15 @@ def web(at, node, **more):
             [("shop/web-0", ["shop/web-9"], "esx-h1")],
             id="two ReplicaSets of one Deployment are one application",
         ),
+        pytest.param(
+            [
+                a_workload("VirtualMachineInstanceReplicaSet", "mssql"),
+                a_pod("virt-launcher-1", "n1", owner="VirtualMachineInstance/mssqlp948r"),
+                a_pod("virt-launcher-2", "n2", owner="VirtualMachineInstance/mssqlz2qnw"),
+            ],
+            [("shop/virt-launcher-1", ["shop/virt-launcher-2"], "esx-h1")],
+            id="two KubeVirt machines of one replica set are one application",
+        ),
     ],
 )
 def test_replicas_that_share_one_host_without_a_rule_are_found(objects, expected):
