@@ -16,7 +16,7 @@ _PINNED = ("DaemonSet", "Node")
 
 
 class Application(NamedTuple):
-    """What replicas have in common: the Deployment over a ReplicaSet, the replica set over a VMI, else the controller."""
+    """What replicas have in common: the Deployment over a ReplicaSet, the set over a VMI, else the controller."""
 
     kind: str
     namespace: str
