@@ -36,7 +36,8 @@ class SimulatedKubernetes:
         self._timeline = timeline
         self._random = source
         self._grace = grace
-        self._managers: dict[str, dict[str, str]] = {}
+        self._managers: dict[str, dict[str, set[str]]] = {}
+        """Who owns each label of each node: managers by key by node."""
 
     # ------------------------------------------------------------------------------------------------------ any object
     def create(self, value: KubernetesObject, *, manager: str = "kubectl") -> Any:
@@ -45,7 +46,7 @@ class SimulatedKubernetes:
         if self.store.get(*_lookup(key)) is not None:
             raise Conflict(f"{key.kind} {key.name} already exists")
         if isinstance(value, Node):
-            self._managers[key.name] = dict.fromkeys(labels_of(value.metadata), manager)
+            self._managers[key.name] = {label: {manager} for label in labels_of(value.metadata)}
         uid = value.metadata.uid or random_uid(self._random)
         return self.store.put(
             key,
@@ -79,24 +80,33 @@ class SimulatedKubernetes:
 
     # ------------------------------------------------------------------------------------------- the Kubernetes writer
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
-        """(uid, labels, field manager by label key). Raises Gone."""
+        """(uid, labels, field manager by label key; another's share counts before ours). Raises Gone."""
         held = self._node(node)
-        return held.metadata.uid, labels_of(held.metadata), dict(self._managers[node])
+        managers = {key: sorted(owners, key=_ours_last)[0] for key, owners in self._managers[node].items()}
+        return held.metadata.uid, labels_of(held.metadata), managers
 
     async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
-        """Set or remove (None) labels as field manager `underhost`.
+        """A forced server-side apply: these are the labels that `underhost` owns from now on.
 
-        Raises Gone, or Conflict when the node has another uid or another manager holds a label with another value.
+        A label with another value is taken over, one with this value shared; what is left out or None is given up, and
+        goes unless somebody else owns it, too. Raises Conflict: no such node, or another uid.
         """
-        held = self._node(node)
-        if held.metadata.uid != uid:
-            raise Conflict(f"node {node} has uid {held.metadata.uid}, not {uid}")
+        held: Node | None = self.store.get("node", node)
+        if held is None or held.metadata.uid != uid:
+            raise Conflict(f"Precondition failed: UID in precondition: {uid}, node {node} is not that one")
         current, managers = labels_of(held.metadata), self._managers[node]
-        for key, value in labels.items():
-            owner = managers.get(key, OUR_MANAGER)
-            if owner != OUR_MANAGER and value != current.get(key):
-                raise Conflict(f'Apply failed with 1 conflict: conflict with "{owner}": .metadata.labels.{key}')
-        self._set_labels(held, labels, OUR_MANAGER)
+        wanted = {key: value for key, value in labels.items() if value is not None}
+        for key in [key for key, owners in managers.items() if OUR_MANAGER in owners and key not in wanted]:
+            managers[key].discard(OUR_MANAGER)
+            if not managers[key]:
+                del managers[key], current[key]
+        for key, value in wanted.items():
+            owners = managers.setdefault(key, set())
+            if current.get(key) != value:
+                owners.clear()
+            owners.add(OUR_MANAGER)
+            current[key] = value
+        self.update(with_metadata(held, labels=raw(current)))
 
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """(uid, node name, "" while it is not bound). Raises Gone."""
@@ -104,7 +114,7 @@ class SimulatedKubernetes:
         return pod.metadata.uid, pod.spec.node_name
 
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind a pod. Raises Gone, Conflict (bound, being deleted, another uid) or Refused (gated).
+        """Bind a pod. Raises Gone, or Conflict (bound, being deleted, gated, another uid).
 
         As in the real server nothing checks that the node exists.
         """
@@ -116,7 +126,7 @@ class SimulatedKubernetes:
         if pod.spec.node_name:
             raise Conflict(f"pod {name} is already assigned to node {pod.spec.node_name!r}")
         if pod.spec.scheduling_gates:
-            raise Refused(f"pod {name} has non-empty .spec.schedulingGates")
+            raise Conflict(f"pod {name} has non-empty .spec.schedulingGates")
         conditions = [Condition("PodScheduled", "True")]
         self.update(
             msgspec.structs.replace(
@@ -166,8 +176,20 @@ class SimulatedKubernetes:
         self._drain_step(node)
 
     def label_node(self, node: str, labels: Mapping[str, str | None], *, manager: str = "kubectl-label") -> None:
-        """Set or remove labels in somebody's name, whoever owned them before. Raises Gone."""
-        self._set_labels(self._node(node), labels, manager)
+        """Set or remove labels in somebody's name, whoever owned them before; an equal value changes no owner.
+
+        Raises Gone.
+        """
+        held = self._node(node)
+        current, managers = labels_of(held.metadata), self._managers[node]
+        for key, value in labels.items():
+            if value is None:
+                current.pop(key, None)
+                managers.pop(key, None)
+            elif current.get(key) != value:
+                current[key] = value
+                managers[key] = {manager}
+        self.update(with_metadata(held, labels=raw(current)))
 
     # -------------------------------------------------------------------------------------------------------- internals
     def _drain_step(self, node: str) -> None:
@@ -206,17 +228,6 @@ class SimulatedKubernetes:
             status = msgspec.structs.replace(budget.status, disruptions_allowed=allowed - 1)
             self.update(msgspec.structs.replace(budget, status=status))
 
-    def _set_labels(self, node: Node, labels: Mapping[str, str | None], manager: str) -> None:
-        current, managers = labels_of(node.metadata), self._managers[node.metadata.name]
-        for key, value in labels.items():
-            if value is None:
-                current.pop(key, None)
-                managers.pop(key, None)
-            elif current.get(key) != value or key not in managers:
-                current[key] = value
-                managers[key] = manager
-        self.update(with_metadata(node, labels=raw(current)))
-
     def _node(self, name: str) -> Node:
         node: Node | None = self.store.get("node", name)
         if node is None:
@@ -241,6 +252,10 @@ def _stays_in_a_drain(pod: Pod) -> bool:
     if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
         return True
     return any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
+
+
+def _ours_last(manager: str) -> tuple[bool, str]:
+    return manager == OUR_MANAGER, manager
 
 
 def _lookup(key: ObjectKey) -> tuple[str, str, str]:

@@ -102,12 +102,12 @@ class SimulatedVSphere:
 
     # --------------------------------------------------------------------------------------------------- the DRS writer
     async def rules(self, cluster: str) -> Sequence[DrsRule]:
-        """Every rule of the cluster, in the order of their keys. Raises Gone."""
+        """Every rule of the cluster, in the order of their keys. Raises Refused: no such cluster."""
         self._check_cluster(cluster)
         return self.all_rules()
 
     async def add_rule(self, cluster: str, rule: DrsRule) -> None:
-        """Add a rule. Raises Gone (cluster), Conflict (the name is taken) or Refused (fewer than two known VMs)."""
+        """Add a rule. Raises Conflict (the name is taken) or Refused (no such cluster, fewer than two known VMs)."""
         self._check_cluster(cluster)
         self._check_members(rule)
         if any(held.name == rule.name for held in self.all_rules()):
@@ -118,7 +118,7 @@ class SimulatedVSphere:
         )
 
     async def edit_rule(self, cluster: str, rule: DrsRule) -> None:
-        """Replace the rule with this key in place. Raises Gone (cluster, key), Conflict (name) or Refused (members)."""
+        """Replace the rule with this key in place. Raises Gone (key), Conflict (name) or Refused (cluster, members)."""
         self._check_cluster(cluster)
         held = self._rule_by_key(rule.key)
         self._check_members(rule)
@@ -129,7 +129,7 @@ class SimulatedVSphere:
         self._put_rule(msgspec.structs.replace(rule, uid=held.uid))
 
     async def remove_rule(self, cluster: str, rule: DrsRule) -> None:
-        """Remove the rule with this key. Raises Gone."""
+        """Remove the rule with this key. Raises Gone (key) or Refused (cluster)."""
         self._check_cluster(cluster)
         self.store.drop(self._rule_object_key(self._rule_by_key(rule.key)))
 
@@ -176,7 +176,7 @@ class SimulatedVSphere:
 
     def _check_cluster(self, cluster: str) -> None:
         if cluster not in (self.cluster.name, self.cluster.id):
-            raise Gone(f"no vSphere cluster {cluster}")
+            raise Refused(f"no vSphere cluster {cluster}")
 
     def _check_members(self, rule: DrsRule) -> None:
         known = self.vms()

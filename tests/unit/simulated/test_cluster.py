@@ -133,16 +133,14 @@ async def test_a_drain_moves_what_budgets_allow_and_leaves_daemons_and_mirrors()
     assert site.kubernetes.nodes()["kni-worker"].spec.unschedulable
 
 
-async def test_labels_have_managers_and_a_foreign_one_is_not_taken() -> None:
+async def test_a_label_that_a_person_changes_is_theirs() -> None:
     kubernetes = a_site().kubernetes
     uid, labels, managers = await kubernetes.node_labels("kni-worker")
     assert (labels["topology.kubernetes.io/zone"], managers["topology.kubernetes.io/zone"]) == ("scu", "kubelet")
     await kubernetes.apply_node_labels("kni-worker", uid, {"example.com/host": "esx-1"})
-    _, labels, managers = await kubernetes.node_labels("kni-worker")
-    assert (labels["example.com/host"], managers["example.com/host"]) == ("esx-1", "underhost")
-    with pytest.raises(Conflict, match='conflict with "kubelet"'):
-        await kubernetes.apply_node_labels("kni-worker", uid, {"topology.kubernetes.io/zone": "bcn"})
-    with pytest.raises(Conflict, match="not other"):
-        await kubernetes.apply_node_labels("kni-worker", "other", {"example.com/host": "esx-2"})
-    await kubernetes.apply_node_labels("kni-worker", uid, {"example.com/host": None})
+    kubernetes.label_node("kni-worker", {"example.com/host": "esx-1"})
+    assert (await kubernetes.node_labels("kni-worker"))[2]["example.com/host"] == "underhost"
+    kubernetes.label_node("kni-worker", {"example.com/host": "esx-2"})
+    assert (await kubernetes.node_labels("kni-worker"))[2]["example.com/host"] == "kubectl-label"
+    kubernetes.label_node("kni-worker", {"example.com/host": None})
     assert "example.com/host" not in (await kubernetes.node_labels("kni-worker"))[1]

@@ -119,7 +119,7 @@ async def test_refusals_of_the_rule_api() -> None:
         await vsphere.add_rule("iberia", apart("b", "vm-104", "vm-104"))
     with pytest.raises(Gone, match="no rule with key 7"):
         await vsphere.edit_rule("iberia", apart("a", "vm-104", "vm-105", key=7))
-    with pytest.raises(Gone, match="no vSphere cluster elsewhere"):
+    with pytest.raises(Refused, match="no vSphere cluster elsewhere"):
         await vsphere.rules("elsewhere")
 
 
