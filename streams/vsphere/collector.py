@@ -133,9 +133,19 @@ class PropertyFilterCollector:
             clusters.append(cluster_of(ref, properties.get("name") or ref, properties.get("configurationEx")))
             if (parent := properties.get("parent")) is not None:
                 placement[ref] = _placement(parent._GetMoId(), tree)
+        return Poll(tuple(clusters), tuple(hosts), self._attribute_names(), placement)
+
+    def _attribute_names(self) -> dict[int, str]:
+        """Names of the custom attributes, by key; none where we have no right to read them."""
         manager = self._session.content.customFieldsManager
-        fields = manager.field if manager is not None else ()
-        return Poll(tuple(clusters), tuple(hosts), {field.key: field.name for field in fields}, placement)
+        if manager is None:
+            return {}
+        try:
+            return {field.key: field.name for field in manager.field}
+        except vim.fault.NotAuthenticated:
+            raise
+        except vim.fault.NoPermission:
+            return {}
 
     def _retrieve(self, view: Any, paths: Mapping[Any, tuple[str, ...]]) -> Iterable[Any]:
         collector = self._session.content.propertyCollector
