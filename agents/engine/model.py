@@ -96,8 +96,8 @@ class Model:
 
     @property
     def has_hosts(self) -> bool:
-        """Whether any node's ESXi host is known: only then the physical host matters."""
-        return self.topology.hosts is not None
+        """Whether any node's ESXi host is known: only then pods can share one."""
+        return self.topology.hosts is not None and bool(self.topology.hosts.present.any())
 
     def pods_of(self, cls: int) -> IndexArray:
         """The running pods of a class."""
@@ -208,12 +208,12 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
 
 
 def _hosts(snapshot: Snapshot, nodes: Nodes) -> tuple[list[str | None] | None, dict[str, str]]:
-    """Each node's host (None: unknown), or None where no node's host is known; and the hosts' names."""
+    """Each node's host (None: unknown), or None where the site has no hosts at all; and the hosts' names."""
     names = {joined.host: joined.host_name for joined in snapshot.node_hosts.values() if joined.host}
     found = [
         (joined.host or None) if (joined := snapshot.node_hosts.get(name)) is not None else None for name in nodes.names
     ]
-    return (found if any(found) else None), names
+    return (found if snapshot.hosts or any(found) else None), names
 
 
 def _build_classes(raws: Mapping[int, RawClass], reading: Reading, snapshot: Snapshot, nodes: Nodes) -> _Classes:

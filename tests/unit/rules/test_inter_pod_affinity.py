@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from underhost.agents.rules.inter_pod_affinity import (
     REASON_EXISTING_ANTI_AFFINITY,
 )
 from underhost.schemas.errors import BadObjectError
+from underhost.schemas.vsphere import Host
 
 ZONED = [a_node("a1").zone("a"), a_node("a2").zone("a"), a_node("b1").zone("b"), a_node("bare")]
 DB = a_pod("db-0").labels(app="db")
@@ -187,6 +189,16 @@ def test_a_host_key_means_the_live_host_where_hosts_are_known() -> None:
     assert refused(cluster(stale, pods), "new", NAME, options) == {"n1": APART, "n3": APART}
     hosts = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": ""}
     assert refused(cluster(stale, pods, hosts=hosts), "new", NAME, options) == {"n1": APART, "n2": APART}
+
+
+def test_where_hosts_are_known_but_no_nodes_is_the_host_key_is_missing_everywhere() -> None:
+    key = "example.com/esxi"
+    pods = [DB.on("n1"), a_pod("new").near(term(key, app("db")))]
+    labelled = cluster([a_node("n1").labels({key: "x"}), a_node("n2")], pods)
+    options = Options(host_keys=(key,))
+    assert refused(labelled, "new", NAME, options) == {"n2": NEAR}
+    unjoined = replace(labelled, hosts={"h1": Host(id="h1", name="esx-1")})
+    assert refused(unjoined, "new", NAME, options) == {"n1": NEAR, "n2": NEAR}
 
 
 @pytest.mark.parametrize(
