@@ -27,6 +27,7 @@ REASON_OVERLAP = "more than one disruption budget covers the pod"
 
 # Owners that have a scale and that the snapshot holds; of other kinds only the cluster knows whether they have one.
 _SCALED = {"ReplicaSet", "StatefulSet", "Deployment", "ReplicationController", "VirtualMachineInstanceReplicaSet"}
+_NONE_TO_SPARE = ("maxUnavailable 0", "maxUnavailable 0%", "minAvailable 100%")  # whatever the scale is
 _NEVER_SCALED = {"DaemonSet", "Job", "CronJob", "Node", "VirtualMachineInstance"}
 
 
@@ -127,7 +128,7 @@ def _judge(snapshot: Snapshot, budget: Budget, matched: list[tuple[str, Pod]]) -
         field, value = "minAvailable", spec.min_available or ""
     scaled = _scaled(value, scale.count)
     if scaled is None:
-        scale.complete, scale.unscalable = False, "a text without %"
+        scale.complete, scale.unreadable = False, f"{field} {value!r} is neither a number nor a percentage"
     if scaled is None or not scale.complete:
         return _failed(budget, current, living, scale, f"{field} {value}")
     desired = max(0, scale.count - scaled) if field == "maxUnavailable" else scaled
@@ -155,21 +156,24 @@ def _failed(budget: Budget, current: int, pods: list[str], scale: "_Scale", why:
             status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed
         )
         return Covered(written, pods, best if status.expected_pods > 0 else None, why)
-    none_to_spare = budget.spec.max_unavailable in (0, "0%") or why == "minAvailable 100%"
-    hopeless = 0 if scale.unscalable or none_to_spare else None
     if scale.unscalable:
         why = f"{why} cannot be figured, as {scale.unscalable} has no scale"
-    return Covered(BudgetFigures(0, current, 0, 0), pods, hopeless, why)
+    hopeless = scale.unscalable or scale.unreadable or why in _NONE_TO_SPARE
+    return Covered(BudgetFigures(0, current, 0, 0), pods, 0 if hopeless else None, scale.unreadable or why)
 
 
 @dataclass
 class _Scale:
-    """Sum of the owners' replicas. `unmanaged`: pods without a controller; `unscalable`: an owner that has no scale."""
+    """Sum of the owners' replicas. `unmanaged`: pods without a controller; `unscalable`: an owner without one.
+
+    `unreadable` says why not even a scale would help.
+    """
 
     count: int = 0
     unmanaged: int = 0
     complete: bool = True
     unscalable: str = ""
+    unreadable: str = ""
 
 
 def _scale(snapshot: Snapshot, pods: list[tuple[str, Pod]]) -> _Scale:

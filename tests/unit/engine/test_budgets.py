@@ -252,6 +252,12 @@ def test_the_figures_are_the_controllers(objects, budget, expected):
             "maxUnavailable 1 cannot be figured, as DaemonSet agent has no scale",
             id="an owner without a scale",
         ),
+        pytest.param(
+            [*a_deployment(3), *pods(3)],
+            a_budget(selector=MATCH_APP, min_available="half"),
+            "minAvailable 'half' is neither a number nor a percentage",
+            id="a bound that is no bound",
+        ),
     ],
 )
 def test_a_budget_that_can_never_allow_an_eviction_is_found(objects, budget, why):
