@@ -32,6 +32,9 @@ def attach(app: faust.App, sites: Sites, tables: Tables, *, on_suspended: Hook, 
         await on_suspended()
 
     async def complete(sender: Any, **kwargs: Any) -> None:
+        # Faust resumes the source partitions before it seeks them, and clears the agents' queues after: what is fetched
+        # in between would be lost. Faust itself lets the flow go on once all that is done.
+        app.consumer.stop_flow()
         mine = {topic.name: topic for topic in (*sites.read, *sites.followed)}
         held = {tp for tp in app.consumer.assignment() if tp.topic in mine}
         positions, highwaters = await _places(app, held)

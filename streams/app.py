@@ -30,6 +30,23 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
     def _create_directories(self) -> None:
         """Nothing is kept in files: tables live in memory and in their changelog topics."""
 
+    def _new_consumer(self) -> Any:
+        """A consumer whose fetches keep the partitions that they began with.
+
+        Faust fetches by its live set of active partitions. When the changelogs are paused after a recovery that set is
+        empty for a moment; to aiokafka no partitions means all of them, so a fetch that waits then returns records of
+        the sources, which Faust drops, and their positions are past them: those records are never handled.
+        """
+        consumer = super()._new_consumer()
+        fetch = consumer._getmany
+
+        async def fetch_of_these(active_partitions: set[Any] | None, timeout: float) -> Any:
+            these = None if active_partitions is None else set(active_partitions)
+            return await fetch(active_partitions=these, timeout=timeout)
+
+        consumer._getmany = fetch_of_these
+        return consumer
+
     async def _on_agent_error(self, agent: Any, exc: BaseException) -> None:
         if self.agent_failed is not None:
             self.agent_failed(exc)
