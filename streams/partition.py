@@ -4,11 +4,14 @@ In: a site and the count of partitions. Out: murmur2(site) modulo the count, as 
 bytes of the site. Used by every publisher and by readers of one site.
 """
 
+from functools import lru_cache
+
 from aiokafka.partitioner import murmur2
 
 POSITIVE = 0x7FFFFFFF
 
 
+@lru_cache(maxsize=4096)  # murmur2 is plain Python, and a worker asks for few sites again and again
 def partition_of(site: str, count: int) -> int:
     """The partition of a site among `count`. Raises ValueError when `count` is not positive."""
     if count < 1:

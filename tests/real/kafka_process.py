@@ -69,6 +69,14 @@ class KafkaProcess:
         self.kill()
         raise RuntimeError(f"Kafka did not start, see {self.state}/kafka.log")
 
+    def pause(self) -> None:
+        """Stop the process where it stands, as a host that hangs."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """End the process hard."""
         if self._process.poll() is None:

@@ -87,3 +87,17 @@ async def test_a_broker_that_was_killed_and_came_back_lost_nothing_that_was_ackn
     assert followed == [b"while it was away", b"after"], "the follower goes on by itself"
     async with aclosing(open_reader(kafka).history([PODS])) as history:
         assert [record.value async for record in history] == [*acknowledged, b"while it was away", b"after"]
+
+
+async def test_a_broker_that_hangs_for_a_while_is_waited_for(broker: KafkaProcess, kafka: KafkaSettings) -> None:
+    await ensure_topics(kafka)
+    async with KafkaPublisher(broker.address, kafka.partitions) as publisher:
+        await publisher.publish(pod("a", b"before"))
+        broker.pause()
+        during = asyncio.ensure_future(publisher.publish(pod("a", b"while it hung"), pod("a", b"and in order")))
+        await asyncio.wait([during], timeout=1)
+        assert not during.done(), "nothing is acknowledged by a broker that stands still"
+        broker.resume()
+        await during
+    async with aclosing(open_reader(kafka).history([PODS])) as history:
+        assert [record.value async for record in history] == [b"before", b"while it hung", b"and in order"]

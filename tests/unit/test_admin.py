@@ -11,10 +11,12 @@ from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.topics import NODES, PODS, TOPICS
 from underhost.streams import kafka
 from underhost.streams.admin import describe_topics, ensure_topics
+from underhost.streams.app import build_app
 from underhost.streams.embedded import registry
-from underhost.streams.publish import KafkaPublisher
+from underhost.streams.ports import Outgoing
+from underhost.streams.publish import FaustPublisher, KafkaPublisher
 from underhost.streams.reader import open_reader
-from underhost.streams.settings import KafkaSettings
+from underhost.streams.settings import KafkaSettings, Settings
 
 Action = Callable[[KafkaSettings], Awaitable[object]]
 
@@ -83,6 +85,15 @@ async def test_kafka_that_says_nothing_is_unreachable_after_a_deadline(
     with pytest.raises(Unreachable) as error:
         await action(KafkaSettings(bootstrap_servers=f"127.0.0.1:{silent_port}"))
     assert str(error.value) == f"Kafka at 127.0.0.1:{silent_port} does not answer"
+
+
+async def test_an_apps_publisher_says_the_same_in_one_line(closed_port: int) -> None:
+    settings = Settings(kafka=KafkaSettings(bootstrap_servers=f"127.0.0.1:{closed_port}"))
+    app = build_app(settings, app_id="t")
+    with pytest.raises(Unreachable) as error:
+        await FaustPublisher(app).publish(Outgoing(PODS, "default/pod/a/b", b"{}", "1"))
+    assert str(error.value).startswith("Kafka does not take records: KafkaConnectionError")
+    assert "\n" not in str(error.value)
 
 
 async def test_every_fault_of_the_partitions_is_named_at_once_and_nothing_is_created(tmp_path: Path) -> None:
