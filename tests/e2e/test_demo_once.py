@@ -49,7 +49,7 @@ def assert_told(lines: list[str], story: list[str]) -> None:
 
 
 def test_the_story_is_told_in_order_and_ends_with_success() -> None:
-    done = subprocess.run([PROGRAM, "demo", "--once"], capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run([str(PROGRAM), "demo", "--once"], capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert_told(done.stdout.splitlines(), STORY)
     assert "\x1b" not in done.stdout
@@ -57,7 +57,7 @@ def test_the_story_is_told_in_order_and_ends_with_success() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_without_once_it_goes_on_until_it_is_told_to_stop(number: signal.Signals, tmp_path: Path) -> None:
-    command = [PROGRAM, "demo", "--embedded", tmp_path / "demo.db"]
+    command = [str(PROGRAM), "demo", "--embedded", str(tmp_path / "demo.db")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         lines = []
@@ -73,7 +73,7 @@ def test_without_once_it_goes_on_until_it_is_told_to_stop(number: signal.Signals
 
 
 def test_a_second_run_on_the_same_log_tells_its_own_story(tmp_path: Path) -> None:
-    command = [PROGRAM, "demo", "--once", "--embedded", tmp_path / "demo.db"]
+    command = [str(PROGRAM), "demo", "--once", "--embedded", str(tmp_path / "demo.db")]
     for _ in range(2):
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         assert (done.returncode, done.stderr) == (0, "")
@@ -81,7 +81,7 @@ def test_a_second_run_on_the_same_log_tells_its_own_story(tmp_path: Path) -> Non
 
 
 def test_it_can_be_stopped_while_it_starts() -> None:
-    with subprocess.Popen([PROGRAM, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([str(PROGRAM), "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
@@ -90,7 +90,7 @@ def test_it_can_be_stopped_while_it_starts() -> None:
 
 
 def test_a_step_that_does_not_come_in_time_is_named() -> None:
-    command = [PROGRAM, "demo", "--once", "--step-timeout", "0.001"]
+    command = [str(PROGRAM), "demo", "--once", "--step-timeout", "0.001"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (
         1,
@@ -99,5 +99,5 @@ def test_a_step_that_does_not_come_in_time_is_named() -> None:
 
 
 def test_an_unknown_site_is_bad_usage() -> None:
-    done = subprocess.run([PROGRAM, "demo", "nowhere"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([str(PROGRAM), "demo", "nowhere"], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (2, "error: no simulated site 'nowhere'; there is: kubevirt\n")

@@ -23,7 +23,7 @@ def broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 def run(broker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [PROGRAM, *arguments, "--bootstrap-servers", broker]
+    command = [str(PROGRAM), *arguments, "--bootstrap-servers", broker]
     return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
