@@ -36,6 +36,7 @@ from underhost.schemas.kubernetes import Node
 
 __all__ = ["Compiler", "Model", "PendingPod", "Running", "compile"]
 
+_COMPILED = "_compiled"
 _SPARE, _LEAST = 4, 1024  # how much more than what is in use a compiler remembers
 
 
@@ -105,7 +106,7 @@ class Model:
 
 
 def compile(snapshot: Snapshot, options: Options) -> Model:
-    """The model of a snapshot.
+    """The model of a snapshot, kept with it: check, schedule and the deciders of one cycle compile it once.
 
     Raises BadObjectError that names the first object that breaks the API's rules, and its field.
     """
@@ -122,15 +123,15 @@ class Compiler:
     def __init__(self) -> None:
         self._reader = PodReader()
         self._parts = NodeParts()
-        self._last: tuple[Snapshot, Model] | None = None
         self._nodes: tuple[list[Node], Nodes] | None = None
         self._topology: tuple[Nodes, object, Topology] | None = None
         self._classes: tuple[list[object], object, _Classes] | None = None
 
     def compile(self, snapshot: Snapshot, options: Options) -> Model:
         """As the function `compile`; the same snapshot again is the same model. Raises BadObjectError."""
-        if self._last is not None and self._last[0] is snapshot and self._last[1].options == options:
-            return self._last[1]
+        kept: Model | None = vars(snapshot).get(_COMPILED)
+        if kept is not None and kept.options == options:
+            return kept
         nodes = self._compile_nodes(snapshot)
         reading = self._reader.read(snapshot.pods, nodes.index)
         numbers = np.array([*reading.pod_class, *(pod.cls for pod in (*reading.pending, *reading.unbound))], np.intp)
@@ -156,7 +157,7 @@ class Compiler:
             offsets=np.searchsorted(classes[by_class], np.arange(len(built.classes) + 1)),
         )
         self._forget(len(used), len(nodes))
-        self._last = (snapshot, model)
+        object.__setattr__(snapshot, _COMPILED, model)  # derived from a value that never changes
         return model
 
     def _compile_nodes(self, snapshot: Snapshot) -> Nodes:

@@ -45,7 +45,7 @@ def test_after_any_changes_the_model_is_the_same_as_a_new_one(seed: int) -> None
     pick, compiler = random.Random(seed), Compiler()
     snapshot, spare = RandomCluster(seed).snapshot(), RandomCluster(1000 + seed).snapshot()
     for _ in range(15):
-        assert said(compiler.compile(snapshot, OPTIONS)) == said(compile(snapshot, OPTIONS))
+        assert said(compiler.compile(snapshot, OPTIONS)) == said(compile(replace(snapshot), OPTIONS))
         snapshot = changed(snapshot, spare, pick)
 
 
@@ -56,7 +56,8 @@ def test_what_did_not_change_is_shared_between_models() -> None:
     moved = replace(snapshot, pods={"shop/web": a_pod("web").on("n2").build()})
     second = compiler.compile(moved, OPTIONS)
     assert second.nodes is first.nodes and second.topology is first.topology and second.classes is first.classes
-    assert compiler.compile(moved, OPTIONS) is second
+    assert compiler.compile(moved, OPTIONS) is compile(moved, OPTIONS) is second
+    assert compile(moved, Options(physical_host="required")) is not second
     assert (first.running.nodes.tolist(), second.running.nodes.tolist()) == ([0], [1])
 
 
