@@ -1,0 +1,60 @@
+"""`make bench`: every comparison within one run, figures printed as they come. Arguments choose benches by name.
+
+Absolute times depend on the machine and say little; ratios, memory and what is compared with what are what counts.
+Real parts are used where they are built (`make parts`); a bench that needs missing ones says so and is left out.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "real"))
+
+import parts_folder  # noqa: E402  the folder is no package
+from kafka_process import KafkaProcess  # noqa: E402
+
+
+def pipeline() -> None:
+    """Changes per second from topic to evaluated finding, latency and memory: 1,000 nodes, 10,000 pods."""
+    _show("embedded default", "bench_pipeline.py", "embedded")
+    parts, why = parts_folder.find()
+    if parts is None:
+        print(f"  Apache Kafka: left out, {why}")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        broker = KafkaProcess(Path(folder), parts)
+        broker.start()
+        try:
+            _show("Apache Kafka", "bench_pipeline.py", broker.address)
+        finally:
+            broker.kill()
+
+
+def _show(title: str, script: str, *arguments: str) -> None:
+    print(f"  {title}", flush=True)
+    done = subprocess.run([sys.executable, str(HERE / script), *arguments], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{script} failed:\n{done.stderr[-3000:]}")
+    for line in done.stdout.splitlines():
+        name, _, value = line.partition("\t")
+        print(f"    {name:<36} {value:>10}")
+
+
+BENCHES: dict[str, Callable[[], None]] = {"pipeline": pipeline}
+
+
+def main() -> None:
+    """Run the named benches, all by default."""
+    names = sys.argv[1:] or list(BENCHES)
+    for name in names:
+        if name not in BENCHES:
+            sys.exit(f"no bench {name!r}; there is: {', '.join(BENCHES)}")
+        print(f"{name}: {BENCHES[name].__doc__}")
+        BENCHES[name]()
+
+
+if __name__ == "__main__":
+    main()
