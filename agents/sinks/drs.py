@@ -32,12 +32,15 @@ class Pacing:
     """Pauses in seconds.
 
     Attributes:
+        steady: so long a change must have been wanted unchanged: while pods are being bound, every evaluation wants
+            another one, and each that is ordered counts as an edit.
         edits: orders per minute and cluster: every changed rule may move VMs.
         lost: an order without an outcome is repeated after this.
         settle: so long the watcher has to show an applied change before it is ordered again.
         failed: after a failure. refused: after a refusal, which a repetition will hardly change.
     """
 
+    steady: float = 2.0
     edits: int = 2
     lost: float = 90.0
     settle: float = 120.0
@@ -91,6 +94,7 @@ class DrsDecider:
         self._ordered: dict[str, _Ordered] = {}
         self._edits: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
         self._last: tuple[Snapshot, list[Action]] | None = None
+        self._wanted: dict[str, tuple[Mapping[str, object], float]] = {}
         self.due: float | None = None
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
@@ -103,7 +107,8 @@ class DrsDecider:
         missing = self._last[1]
         for target in self._ordered.keys() - {action.target for action in missing}:
             del self._ordered[target]  # it is as it should be
-        return [action for action in missing if self._orders(action, now)]
+        self._wanted = {action.target: (action.desired, self._wanted_since(action, now)) for action in missing}
+        return [action for action in missing if self._is_steady(action, now) and self._orders(action, now)]
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """See `Decider.observe`. What was not written does not count against the pace."""
@@ -115,6 +120,16 @@ class DrsDecider:
         if outcome.result in (DRY_RUN, NOOP, REFUSED):
             cluster, _ = split_target(outcome.target)
             self._edits[cluster] = deque(edit for edit in self._edits[cluster] if edit[1] != outcome.id)
+
+    def _wanted_since(self, action: Action, now: float) -> float:
+        desired, since = self._wanted.get(action.target, (None, now))
+        return since if desired == action.desired else now
+
+    def _is_steady(self, action: Action, now: float) -> bool:
+        steady_at = self._wanted[action.target][1] + self._pacing.steady
+        if now < steady_at:
+            self._wait_until(steady_at)
+        return now >= steady_at
 
     def _orders(self, action: Action, now: float) -> bool:
         """Whether this is the time for the action; remembers it if so."""
@@ -149,6 +164,11 @@ class DrsDecider:
             for place, rule in snapshot.rules.items()
             if owns(self._site, rule.name) and rule.type in VM_RULES
         }
+        # A rule that has the members already counts, whatever it is called: the name follows the smallest application.
+        held = {_members(rule) for rule in there.values()}
+        served = {_members(rule) for place, rule in wanted.items() if place not in there} & held
+        wanted = {place: rule for place, rule in wanted.items() if place in there or _members(rule) not in served}
+        there = {place: rule for place, rule in there.items() if place in wanted or _members(rule) not in served}
         removals = [
             order(KIND, f"{KIND}/{cluster}/{name}", {}, "no two of its VMs need the rule any more", snapshot.offsets)
             for cluster, name in sorted(there.keys() - wanted.keys())
@@ -278,6 +298,11 @@ def _wanted(desired: Mapping[str, object], cluster: str) -> _Desired:
     if len(wanted.vms) < 2:
         raise Refused("a VM-VM rule needs at least two VMs")
     return wanted
+
+
+def _members(rule: DrsRule) -> tuple[str, str, tuple[str, ...], bool]:
+    """What a rule says, without its name."""
+    return rule.cluster, rule.type, tuple(sorted(set(rule.vms))), rule.mandatory
 
 
 def _differ(there: DrsRule, wanted: DrsRule) -> bool:

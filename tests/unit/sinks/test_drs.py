@@ -47,7 +47,7 @@ class Wanted(list[DrsRule]):
 
 def a_decider(*wanted: DrsRule, pacing: Pacing | None = None) -> tuple[DrsDecider, Wanted]:
     needed = Wanted(wanted)
-    return DrsDecider("s", pacing=pacing, desired=needed), needed
+    return DrsDecider("s", pacing=pacing or Pacing(steady=0.0), desired=needed), needed
 
 
 def ordered(actions: Sequence[Action]) -> list[tuple[str, object]]:
@@ -132,6 +132,20 @@ def test_two_orders_a_minute_and_cluster_removals_first_and_the_rest_later() -> 
     assert decider.due == 60.0
     assert decider.decide(snapshot, now=59.0) == []
     assert ordered(decider.decide(snapshot, now=60.0)) == [(f"drs-rule/C0/{WEB}", ["vm-3", "vm-4"])]
+
+
+def test_a_change_is_ordered_once_it_has_been_wanted_unchanged_for_a_while() -> None:
+    decider, needed = a_decider(a_rule(DB, "vm-1", "vm-2"), pacing=Pacing(steady=2.0))
+    assert (decider.decide(a_snapshot(offset=1), now=0.0), decider.due) == ([], 2.0)
+    needed[:] = [a_rule(DB, "vm-1", "vm-2", "vm-3")]  # one more pod is bound
+    assert (decider.decide(a_snapshot(offset=2), now=1.5), decider.due) == ([], 3.5)
+    assert decider.decide(a_snapshot(offset=3), now=3.4) == []
+    assert ordered(decider.decide(a_snapshot(offset=3), now=3.5)) == [(f"drs-rule/C0/{DB}", ["vm-1", "vm-2", "vm-3"])]
+
+
+def test_a_rule_of_ours_that_has_the_members_already_is_kept_whatever_its_name() -> None:
+    decider, _ = a_decider(a_rule(DB, "vm-1", "vm-2"))
+    assert decider.decide(a_snapshot(a_rule(WEB, "vm-2", "vm-1", key=7)), now=0.0) == []
 
 
 def test_an_order_under_way_is_not_repeated_until_it_counts_as_lost() -> None:
