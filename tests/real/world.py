@@ -173,6 +173,34 @@ class VCenter:
 
 
 @dataclass(frozen=True)
+class Audit:
+    """The API server's own log of the writes that were tried."""
+
+    log: Path
+
+    def flags(self) -> list[str]:
+        """The flags of kube-apiserver that make it write the log."""
+        rules = [
+            {"level": "Metadata", "verbs": ["create", "patch", "update", "delete"], "omitStages": ["RequestReceived"]},
+            {"level": "None"},
+        ]
+        policy = self.log.with_name("audit-policy.json")
+        policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
+        return [f"--audit-policy-file={policy}", f"--audit-log-path={self.log}"]
+
+    def product_writes(self) -> list[tuple[str, str, int]]:
+        """(verb, path, answer's code) of each write by anybody but this test and Kubernetes itself, in order."""
+        writes = []
+        for line in self.log.read_text().splitlines():
+            event = json.loads(line)
+            agent = event.get("userAgent", "")
+            if not agent.startswith(("Python-urllib", "kwok", "kube-")):
+                path = event["requestURI"].partition("?")[0]
+                writes.append((event["verb"], path, event["responseStatus"]["code"]))
+        return writes
+
+
+@dataclass(frozen=True)
 class World:
     """The parts of a story; node-1 runs on the first VM by name, and so on."""
 
@@ -181,6 +209,7 @@ class World:
     api: KubeApi
     vcsim: Vcsim
     vcenter: VCenter
+    audit: "Audit"
 
     @property
     def vm_of(self) -> dict[str, str]:
@@ -250,12 +279,13 @@ def world(folder: Path, parts: Path) -> Iterator[World]:
         for vm, host in zip(vcenter.vms, sorted(vcenter.hosts), strict=True):
             vcenter.move(vm, host)
         vcenter.add_foreign_rule()
-        with start_kube(folder / "kube", parts) as kube, helpers(parts, kube):
+        audit = Audit(folder / "audit.log")
+        with start_kube(folder / "kube", parts, *audit.flags()) as kube, helpers(parts, kube):
             api = KubeApi(kube)
             for name, vm in zip(NODES, vcenter.vms, strict=True):
                 api.add_node(name, vcenter.uuid_of(vm))
             eventually("the default namespace is there", lambda: _there(api, "/api/v1/namespaces/default"))
-            yield World(folder, kube, api, vcsim, vcenter)
+            yield World(folder, kube, api, vcsim, vcenter, audit)
         vcenter.close()
     finally:
         vcsim.stop()
