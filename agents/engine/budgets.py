@@ -77,7 +77,7 @@ class _Pods:
     def __init__(self, snapshot: Snapshot, namespaces: set[str]) -> None:
         self._by_labels: dict[str, dict[bytes, list[tuple[str, Pod]]]] = {name: {} for name in namespaces}
         self._labels: dict[bytes, dict[str, str]] = {}
-        for name, pod in snapshot.pods.items():
+        for name, pod in snapshot.pods.items() if namespaces else ():
             groups = self._by_labels.get(pod.metadata.namespace)
             if groups is not None:
                 raw = bytes(pod.metadata.labels)

@@ -6,12 +6,12 @@ told to be.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.model import Model
-from underhost.agents.engine.owners import Application, application_of, pinned, ready
+from underhost.agents.engine.owners import PINNED, Application, application_under, controller_of, ready
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.records import Domain, Finding
 
@@ -34,48 +34,55 @@ def colocated_findings(snapshot: Snapshot, model: Model, known: Iterable[Finding
     `known` are findings of broken or undone rules: replicas that share one of these are not found again.
     """
     told = _gathered(model)
-    grouped = [{finding.pod, *finding.peers} for finding in known if finding.peers]
     of_pod: defaultdict[str | None, list[int]] = defaultdict(list)
-    for at, pods in enumerate(grouped):
-        for pod in pods:
+    for at, finding in enumerate(known):
+        for pod in (finding.pod, *finding.peers) if finding.peers else ():
             of_pod[pod].append(at)
     found = []
-    for application, members in sorted(_replicas(snapshot, model).items()):
-        if len(members) < 2 or any(cls in told for _, cls, _ in members):
-            continue
-        places = {place for _, _, place in members}
-        shared = [at for key, _, _ in members for at in of_pod.get(key, ())]
-        if len(places) == 1 and len(shared) == len(set(shared)):
-            found.append(_finding(snapshot, application, sorted(key for key, _, _ in members), places.pop()))
+    for application, (place, members) in sorted(_in_one_place(snapshot, model).items()):
+        shared = [at for key, _ in members for at in of_pod.get(key, ())]
+        if len(members) > 1 and len(shared) == len(set(shared)) and not any(cls in told for _, cls in members):
+            found.append(_finding(snapshot, application, sorted(key for key, _ in members), place))
     return f.in_order(found)
 
 
-def _replicas(snapshot: Snapshot, model: Model) -> dict[Application, list[tuple[str, int, _Place]]]:
-    """The ready replicas of each application: (pod, class, place)."""
+def _in_one_place(snapshot: Snapshot, model: Model) -> dict[Application, tuple[_Place, list[tuple[str, int]]]]:
+    """The applications whose ready replicas are all in one place: the place and (pod, class) of each.
+
+    Most applications are out after their second pod, so that little is read of the others.
+    """
+    apps: dict[tuple[str, str, str], Application] = {}
+    members: dict[Application, tuple[_Place, list[tuple[str, int]]] | None] = {}
+    for key, cls, place in _placed(snapshot, model):
+        pod = snapshot.pods[key]
+        owner = controller_of(pod.metadata.owner_references)
+        if owner is None or owner.kind in PINNED or owner.kind in _NO_REPLICAS:
+            continue
+        identity = (pod.metadata.namespace, owner.kind, owner.name)
+        application = apps.get(identity)
+        if application is None:
+            application = apps[identity] = application_under(snapshot, owner, pod.metadata.namespace)
+        here = members.get(application, ())
+        if here is None or pod.metadata.deletion_timestamp is not None or not ready(pod):
+            continue
+        if not here:
+            members[application] = (place, [(key, cls)])
+        elif here[0] == place:
+            here[1].append((key, cls))
+        else:
+            members[application] = None
+    return {application: here for application, here in members.items() if here is not None}
+
+
+def _placed(snapshot: Snapshot, model: Model) -> Iterator[tuple[str, int, _Place]]:
+    """(pod, class, place) of every bound pod; an absent node is a place of its own."""
     places = [_place(snapshot, name) for name in model.nodes.names]
-    members: defaultdict[Application, list[tuple[str, int, _Place]]] = defaultdict(list)
     running = model.running
     for key, cls, node in zip(running.keys, running.classes.tolist(), running.nodes.tolist(), strict=True):
-        pod = snapshot.pods[key]
-        if not pod.metadata.owner_references or pinned(pod):
-            continue
-        application = application_of(snapshot, pod)
-        if application is None or application.kind in _NO_REPLICAS:
-            continue
-        if pod.metadata.deletion_timestamp is None and ready(pod):
-            members[application].append((key, cls, places[node]))
+        yield key, cls, places[node]
     for elsewhere in model.unbound:
-        pod = snapshot.pods[elsewhere.key]
-        application = application_of(snapshot, pod)
-        if (
-            application is not None
-            and application in members
-            and pod.metadata.deletion_timestamp is None
-            and ready(pod)
-        ):
-            absent = pod.spec.node_name
-            members[application].append((elsewhere.key, elsewhere.cls, _Place(NODE, absent, absent)))
-    return members
+        absent = snapshot.pods[elsewhere.key].spec.node_name
+        yield elsewhere.key, elsewhere.cls, _Place(NODE, absent, absent)
 
 
 def _place(snapshot: Snapshot, node: str) -> _Place:

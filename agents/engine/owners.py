@@ -12,7 +12,8 @@ from underhost.schemas.kubernetes import OwnerReference, Pod
 
 FINISHED = ("Succeeded", "Failed")
 _VMI, _VMIRS, _RANDOM = "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet", 5
-_PINNED = ("DaemonSet", "Node")
+PINNED = ("DaemonSet", "Node")
+"""Kinds of owners whose pods stay with their node."""
 
 
 class Application(NamedTuple):
@@ -25,15 +26,20 @@ class Application(NamedTuple):
 
 def controller_of(owners: Iterable[OwnerReference] | None) -> OwnerReference | None:
     """The owner that controls the object; there is at most one."""
-    return next((owner for owner in owners or () if owner.controller), None)
+    for owner in owners or ():
+        if owner.controller:
+            return owner
+    return None
 
 
 def application_of(snapshot: Snapshot, pod: Pod) -> Application | None:
     """The application of a pod; None for a pod without a controller."""
     owner = controller_of(pod.metadata.owner_references)
-    if owner is None:
-        return None
-    namespace = pod.metadata.namespace
+    return None if owner is None else application_under(snapshot, owner, pod.metadata.namespace)
+
+
+def application_under(snapshot: Snapshot, owner: OwnerReference, namespace: str) -> Application:
+    """The application that a pod's controller belongs to."""
     if owner.kind == "ReplicaSet":
         workload = snapshot.workloads.get(f"ReplicaSet/{namespace}/{owner.name}")
         over = controller_of(workload.metadata.owner_references) if workload is not None else None
@@ -53,12 +59,15 @@ def pinned(pod: Pod) -> bool:
     if annotations is not None and annotations.mirror is not None:
         return True
     owner = controller_of(pod.metadata.owner_references)
-    return owner is not None and owner.kind in _PINNED
+    return owner is not None and owner.kind in PINNED
 
 
 def ready(pod: Pod) -> bool:
     """Whether the pod's Ready condition is true."""
-    return any(item.type == "Ready" and item.status == "True" for item in pod.status.conditions or ())
+    for item in pod.status.conditions or ():
+        if item.type == "Ready":
+            return item.status == "True"
+    return False
 
 
 def running(pod: Pod) -> bool:

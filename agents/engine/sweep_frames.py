@@ -62,6 +62,9 @@ def _placed(model: Model, domains: Domains, values: Domains | None) -> pl.DataFr
 def _sides(apart: Sequence[Separation]) -> pl.DataFrame:
     rows: list[tuple[int, int, bool, bool]] = []
     for at, one in enumerate(apart):
+        if one.owners == one.matched:
+            rows += [(at, cls, True, True) for cls in one.owners]
+            continue
         owners, matched = set(one.owners), set(one.matched)
         rows += [(at, cls, cls in owners, cls in matched) for cls in sorted(owners | matched)]
     return pl.DataFrame(rows, schema=fr.SIDES, orient="row")
