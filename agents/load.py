@@ -37,4 +37,12 @@ def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = Tr
         node_hosts=join(objects.nodes.values(), inventory.vms, inventory.hosts),
         vsphere=objects.inventory is not None,
     )
-    return snapshot, [*objects.notes, *made.notes]
+    return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]
+
+
+def _claims(snapshot: Snapshot) -> list[str]:
+    """A note where pods are to be placed whose volumes nobody judges."""
+    waiting = (pod for pod in snapshot.pods.values() if not pod.spec.node_name)
+    count = sum(b"persistentVolumeClaim" in bytes(pod.spec.volumes) for pod in waiting)
+    what = "VolumeBinding, VolumeZone and NodeVolumeLimits are not judged"
+    return [f"{what}: {count} pending pods have volumes of claims"] if count else []
