@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from underhost.agents.decisions import Decisions, Evaluation
 from underhost.agents.records import rfc3339
 from underhost.agents.sites import Sites
-from underhost.schemas.errors import BackendError, InputError
+from underhost.schemas.errors import BackendError, UnderhostError
 from underhost.schemas.records import Outcome
 from underhost.streams.ports import Publisher
 
@@ -29,7 +29,11 @@ RETRY = 1.0
 
 
 class SiteCycle:
-    """One site's cycle. `begin` makes the evaluation once the site is ready; `published` is told of each result."""
+    """One site's cycle. `begin` makes the evaluation once the site is ready; `published` is told of each result.
+
+    Attributes:
+        failure: why the last evaluation came to nothing, None when all went well.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class SiteCycle:
         self._evaluation: Evaluation | None = None
         self._decided: Decisions | None = None
         self._reason: str | None = None
+        self.failure: str | None = None
 
     def poke(self) -> None:
         """Something changed."""
@@ -70,11 +75,7 @@ class SiteCycle:
             reason = self._sites.unready(self._site)
             self._explain(reason)
             if reason is None and (changed or self._decided is not None):
-                try:
-                    await self._decide(changed)
-                except InputError as error:
-                    # An object of the cluster breaks the API's rules: said, and tried again at the next change.
-                    log.error("site %s is not evaluated: %s", self._site, error)
+                await self._decide(changed)
 
     def _explain(self, reason: str | None) -> None:
         if reason != self._reason:
@@ -115,7 +116,16 @@ class SiteCycle:
             return evaluation.order(before.snapshot)
 
         started = time.perf_counter()
-        decided = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        evaluated = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        # Whatever an evaluation raises is a bug, or an object that breaks the API's rules. It must not end the worker:
+        # what stands is kept, /readyz says so, and the next change is a new attempt.
+        [decided] = await asyncio.gather(evaluated, return_exceptions=True)
+        if isinstance(decided, BaseException):
+            self.failure = f"not evaluated: {type(decided).__name__}: {decided}"
+            expected = isinstance(decided, UnderhostError)
+            log.error("site %s: %s", self._site, self.failure, exc_info=None if expected else decided)
+            return
+        self.failure = None
         took = time.perf_counter() - started
         if decided.records:
             await self._publish(decided)

@@ -49,6 +49,10 @@ class Cycles:
         if site in self._running:
             self._running[site][0].observe(outcome)
 
+    def failure(self, site: str) -> str | None:
+        """Why the site's last evaluation came to nothing."""
+        return self._running[site][0].failure if site in self._running else None
+
     def resume(self) -> None:
         """The tables are recovered: begin where nothing new may come for a long time."""
         for site in self._sites.held():

@@ -68,6 +68,7 @@ class Evaluation:
 
     def __init__(self, engine: Engine, options: Options, memory: Memory, monotonic: Callable[[], float]) -> None:
         self._engine, self._options, self._memory, self._monotonic = engine, options, memory, monotonic
+        self._checked: tuple[Snapshot, Report] | None = None
 
     def observe(self, outcomes: Iterable[Outcome]) -> None:
         """What became of commands since the last evaluation."""
@@ -87,7 +88,7 @@ class Evaluation:
         snapshot = replace(snapshot, node_hosts=topology.node_hosts)
         decisions = Decisions(snapshot)
         if memory.findings is not None and memory.placements is not None:
-            report = self._engine.check(snapshot, self._options)
+            report = self._report(snapshot)
             placed = self._engine.decide(snapshot, self._options, memory.placements.assumed(snapshot))
             decisions = Decisions(
                 snapshot,
@@ -97,6 +98,14 @@ class Evaluation:
                 memory.placements.diff(placed, now),
             )
         return self._with_actions(decisions, now)
+
+    def _report(self, snapshot: Snapshot) -> Report:
+        """The report; the last one again where nothing of the picture has changed but markers or outcomes came."""
+        if self._checked is not None and _same_picture(self._checked[0], snapshot):
+            return self._checked[1]
+        report = self._engine.check(snapshot, self._options)
+        self._checked = (snapshot, report)
+        return report
 
     def order(self, snapshot: Snapshot) -> Decisions:
         """Only the deciders, for the same picture: time alone can make a command due again."""
@@ -128,3 +137,13 @@ class Evaluation:
         asked = [getattr(decider, "due", None) for decider in self._memory.deciders]
         again = placements.retry_at() if placements is not None else None
         return again, min((at for at in asked if at is not None), default=None)
+
+
+def _same_picture(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two snapshots hold the same objects. What did not change is the very same mapping in both."""
+    mappings = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "vms", "hosts")
+    return (
+        all(getattr(one, name) is getattr(other, name) for name in mappings)
+        and (one.clusters, one.rules, one.vsphere) == (other.clusters, other.rules, other.vsphere)
+        and one.node_hosts == other.node_hosts
+    )

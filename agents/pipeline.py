@@ -204,7 +204,7 @@ class Pipeline:
             return {"worker": "the tables are being recovered"}
         reasons = {f"source {name}": reason for name, reason in self.watchers.unlisted().items()}
         for site in self.sites.held():
-            reason = self.sites.unready(site)
+            reason = self.sites.unready(site) or self._cycles.failure(site)
             if reason is not None:
                 reasons[f"site {site}"] = reason
         return reasons

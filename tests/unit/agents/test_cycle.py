@@ -15,8 +15,9 @@ from underhost.agents.orders import Orders
 from underhost.agents.placements import Placements
 from underhost.agents.sites import Sites
 from underhost.agents.topology import Topology
-from underhost.schemas.errors import Unreachable
+from underhost.schemas.errors import BadObjectError, Unreachable
 from underhost.schemas.keys import parse_key
+from underhost.schemas.records import Outcome
 from underhost.schemas.topics import PODS, SOURCE_TOPICS
 from underhost.streams.ports import Outgoing
 
@@ -49,6 +50,7 @@ class Site:
         self.sites.resume({0}, {}, {})
         self.decided: asyncio.Queue[Decisions] = asyncio.Queue()
         self.pool = ThreadPoolExecutor(1)
+        self.loop = asyncio.get_running_loop()
         self.cycle = SiteCycle(
             SITE,
             self.sites,
@@ -71,6 +73,10 @@ class Site:
         self.cluster.pod(name, "n1")
         key = f"{SITE}/pod/shop/{name}"
         self.sites.apply(PODS, parse_key(key), self.cluster.objects["kubernetes"][key][1], 1.0)
+
+    def pod_later(self, name: str) -> None:
+        """As `pod`, from the thread that evaluates."""
+        self.loop.call_soon_threadsafe(self.pod, f"{name}")
 
     async def next(self) -> Decisions:
         """The next evaluation that is published."""
@@ -154,3 +160,38 @@ async def test_decisions_that_cannot_be_published_are_published_later() -> None:
         site.sites.apply(PODS, parse_key(key), site.cluster.objects["kubernetes"][key][1], 1.0)
         await site.next()
     assert [record.key for record in publisher.records] == [key]
+
+
+async def test_an_evaluation_that_fails_ends_nothing_and_the_next_change_is_a_new_attempt() -> None:
+    broken = [ZeroDivisionError("a bug"), BadObjectError("not a quantity", object_="Pod/shop/first")]
+    failures: list[str | None] = []
+    site_of: list[Site] = []
+
+    def during() -> None:
+        failures.append(site_of[0].cycle.failure)
+        if broken:
+            site_of[0].pod_later(f"again-{len(broken)}")
+            raise broken.pop(0)
+
+    async with a_site(FakeEngine(during)) as site:
+        site_of.append(site)
+        site.pod("first")
+        assert set((await site.next()).snapshot.pods) == {"shop/first", "shop/again-2", "shop/again-1"}
+        assert site.cycle.failure is None
+    assert failures == [
+        None,
+        "not evaluated: ZeroDivisionError: a bug",
+        "not evaluated: BadObjectError: Pod/shop/first: not a quantity",
+    ]
+
+
+async def test_a_command_that_was_answered_does_not_check_the_same_picture_again() -> None:
+    async with a_site() as site:
+        site.pod("first")
+        await site.next()
+        site.cycle.observe(Outcome("id", "label", "node/n1", "applied", ""))
+        await site.next()
+        assert site.engine.calls == 1
+        site.pod("second")
+        await site.next()
+        assert site.engine.calls == 2
