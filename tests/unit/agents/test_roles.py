@@ -1,0 +1,70 @@
+"""Roles of a worker: what each reads, and which workers share a group."""
+
+import pytest
+
+from underhost.agents.roles import ALL, app_id, consumes, derived_topics, parse_roles, state_topics, tied_to_a_site
+from underhost.schemas.errors import InputError
+from underhost.schemas.topics import SOURCE_TOPICS
+
+
+def names(topics: tuple[object, ...]) -> list[str]:
+    return [topic.short for topic in topics]  # type: ignore[attr-defined]
+
+
+def test_without_names_a_worker_has_every_role() -> None:
+    assert parse_roles(None) == set(ALL)
+
+
+def test_every_unknown_role_is_named() -> None:
+    with pytest.raises(InputError) as error:
+        parse_roles(["evaluator", "binders", "labels"])
+    known = "kubernetes, vsphere, evaluator, labeller, binder, drs, web"
+    assert error.value.faults == (
+        f"--agents: no agent 'binders'; there is: {known}",
+        f"--agents: no agent 'labels'; there is: {known}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("roles", "id_"),
+    [
+        pytest.param(ALL, "underhost-prod-a", id="all"),
+        pytest.param({*ALL} - {"web"}, "underhost-prod-a", id="all but the page: it reads nothing"),
+        pytest.param({"drs", "binder"}, "underhost-binder_drs_prod-a", id="sinks of one site"),
+        pytest.param({"evaluator"}, "underhost-evaluator", id="evaluators serve every site"),
+        pytest.param({"evaluator", "web"}, "underhost-evaluator", id="with a page as well"),
+        pytest.param({"kubernetes", "evaluator"}, "underhost-evaluator_kubernetes_prod-a", id="with a watcher"),
+    ],
+)
+def test_workers_of_one_group_can_do_the_same_work(roles: set[str], id_: str) -> None:
+    assert app_id(roles, "prod-a") == id_
+
+
+def test_the_evaluator_reads_everything_and_remembers_what_it_published() -> None:
+    assert state_topics({"evaluator"}) == SOURCE_TOPICS
+    assert names(derived_topics({"evaluator"})) == ["node-hosts", "placements", "violations", "outcomes"]
+
+
+def test_a_labeller_reads_what_the_join_needs_and_no_pods() -> None:
+    assert names(state_topics({"labeller"})) == ["nodes", "vms", "hosts"]
+    assert names(derived_topics({"labeller"})) == ["actions", "outcomes"]
+
+
+def test_a_binder_reads_no_state() -> None:
+    assert state_topics({"binder"}) == ()
+    assert names(derived_topics({"binder"})) == ["outcomes"]
+
+
+@pytest.mark.parametrize(
+    ("roles", "reads", "tied"),
+    [
+        ({"kubernetes", "vsphere"}, False, True),
+        ({"web"}, False, False),
+        ({"evaluator"}, True, False),
+        ({"binder"}, True, True),
+    ],
+    ids=lambda value: str(value),
+)
+def test_who_reads_topics_and_who_belongs_to_a_site(roles: set[str], reads: bool, tied: bool) -> None:
+    assert consumes(roles) is reads
+    assert tied_to_a_site(roles) is tied
