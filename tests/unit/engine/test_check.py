@@ -381,3 +381,23 @@ def test_ids_are_unique_in_a_report(site):
     objects, on = site
     ids = [one.id for one in check(a_site(*objects, on=on), Options()).findings]
     assert len(ids) == len(set(ids))
+
+
+def kept_apart(snapshot):
+    """The pods in findings of anti-affinity, with each group's domain."""
+    return {
+        (pod, one.domain.key, one.domain.value)
+        for one in check(snapshot, Options()).findings
+        if one.rule == "InterPodAffinity" and one.domain is not None
+        for pod in (one.pod, *one.peers)
+    }
+
+
+@given(sites(), st.integers(0, 8))
+@settings(max_examples=80, deadline=None)
+def test_removing_a_pod_never_makes_another_refused_by_anti_affinity(site, which):
+    objects, on = site
+    pods = [one for one in objects if type(one).__name__ == "Pod"]
+    before = kept_apart(a_site(*objects, on=on))
+    rest = [one for one in objects if not pods or one is not pods[which % len(pods)]]
+    assert kept_apart(a_site(*rest, on=on)) <= before
