@@ -40,7 +40,7 @@ def unsatisfiable_findings(snapshot: Snapshot, graphs: Sequence[VmGraph], near: 
         seen: set[int] = set()
         for edge in graph.edges:
             clique = _clique(graph, edge)
-            if clique.bit_count() > graph.usable and clique not in seen:
+            if clique.bit_count() > max(1, graph.usable) and clique not in seen:
                 seen.add(clique)
                 found.append(_too_many(snapshot, graph, edge, clique))
         found += [_contradiction(snapshot, graph, group) for group in gathered(graph, near) if group.contradicts]
@@ -53,7 +53,7 @@ def _clique(graph: VmGraph, edge: Edge) -> int:
     Spread over more VMs than hosts is no contradiction: several may share a domain.
     """
     clique = edge.owners & edge.matched
-    if edge.separation.rule != INTER_POD_AFFINITY or clique.bit_count() <= graph.usable:
+    if edge.separation.rule != INTER_POD_AFFINITY or clique.bit_count() <= max(1, graph.usable):
         return 0
     rows = graph.adjacency([edge])
     kept = 0

@@ -204,6 +204,11 @@ def test_more_replicas_than_usable_hosts_keep_as_many_apart_as_fit_and_are_found
     )
 
 
+def test_one_replica_needs_no_usable_host():
+    hosts = [Host(id="h1", name="esx-1", cluster="C0", state="maintenance")]
+    assert desired_rules(a_site(*nodes(1), db(0, "n1"), on={"n1": "h1"}, hosts=hosts), Options()) == ([], [])
+
+
 def test_check_finds_what_the_rules_cannot_keep():
     for pods, on in ((5, ["h1", "h2", "h3", "h1", "h2"]), (3, ["h1", "h2", "h3"]), (2, ["h1", "h1"])):
         site = a_site(
