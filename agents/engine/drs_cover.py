@@ -39,7 +39,7 @@ def desired_rules(
     """
     model = compile(snapshot, options) if model is None else model
     near = gatherings(model.classes, options.host_keys)
-    graphs = vm_graphs(snapshot, model, separations(model.classes))
+    graphs = vm_graphs(snapshot, model, separations(model.classes), near)
     rules: list[DrsRule] = []
     for graph in graphs:
         namer = _Namer(snapshot, graph)

@@ -30,7 +30,7 @@ def judge_hosts(snapshot: Snapshot, options: Options, model: Model, apart: Seque
         least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
         sizes = np.diff(model.offsets).tolist()
         apart = [one for one in apart if sum(sizes[cls] for cls in set(one.owners).intersection(one.matched)) > least]
-    return unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart), near) if apart or near else []
+    return unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart, near), near) if apart or near else []
 
 
 def unsatisfiable_findings(snapshot: Snapshot, graphs: Sequence[VmGraph], near: Sequence[Gathering]) -> list[Finding]:

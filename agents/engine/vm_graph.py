@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from underhost.agents.engine.cliques import bits
 from underhost.agents.engine.model import Model
-from underhost.agents.engine.separations import Separation
+from underhost.agents.engine.owners import pinned
+from underhost.agents.engine.separations import Gathering, Separation
 from underhost.agents.engine.snapshot import Snapshot
 
 
@@ -96,8 +97,15 @@ class VmGraph:
         return found
 
 
-def vm_graphs(snapshot: Snapshot, model: Model, apart: Sequence[Separation]) -> list[VmGraph]:
-    """Every vSphere cluster that runs pods. A VM whose host or cluster is unknown is in none: no rule can name it."""
+def vm_graphs(
+    snapshot: Snapshot, model: Model, apart: Sequence[Separation], near: Sequence[Gathering] = ()
+) -> list[VmGraph]:
+    """Every vSphere cluster that runs pods. A VM whose host or cluster is unknown is in none: no rule can name it.
+
+    DaemonSets' and mirror pods are on every node whatever they ask for: no VM is moved for them.
+    """
+    concerned = {cls for one in apart for cls in (*one.owners, *one.matched)}
+    concerned.update(cls for one in near for cls in (one.owner, *one.matched))
     members: defaultdict[str, dict[str, tuple[str, int]]] = defaultdict(dict)
     place: dict[int, tuple[str, str]] = {}
     for name, joined in sorted(snapshot.node_hosts.items()):
@@ -109,7 +117,7 @@ def vm_graphs(snapshot: Snapshot, model: Model, apart: Sequence[Separation]) -> 
     where = _bits(graphs, place)
     running = model.running
     for pod, (cls, node) in enumerate(zip(running.classes.tolist(), running.nodes.tolist(), strict=True)):
-        if node in where:
+        if cls in concerned and node in where and not pinned(snapshot.pods[running.keys[pod]]):
             graph, vm = where[node]
             graph.place(pod, cls, vm)
     for graph in graphs.values():

@@ -58,6 +58,11 @@ def db(at, node, **more):
         ),
         pytest.param([db(0, "n1", key=ZONE), db(1, "n2", key=ZONE)], [], id="a key that no node carries asks nothing"),
         pytest.param([db(0, "n1")], [], id="one replica needs no rule"),
+        pytest.param(
+            [a_pod(f"d-{at}", f"n{at}", labels=DB, owner="DaemonSet/d", spec=apart(DB)) for at in (1, 2)],
+            [],
+            id="a DaemonSet is on every node: no machine is moved for it",
+        ),
         pytest.param([db(0, "n1"), db(1, "n1")], [], id="two replicas on one node are no matter of virtual machines"),
         pytest.param([db(0, "n1"), db(1, "")], [], id="a pending replica has no virtual machine"),
         pytest.param([db(0, "n1"), db(1, "gone")], [], id="a replica on an absent node has no virtual machine"),
