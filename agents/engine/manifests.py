@@ -5,24 +5,31 @@ completed as the API server would. Called by `agents/load.py`. A workload whose 
 of a cluster at rest stays as it is. Which pods belong to a workload is told by `replicas.py`.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 import msgspec
 
 from underhost.agents.engine.daemons import daemon_spec, pinned_to, runs_on
 from underhost.agents.engine.defaulting import Json, PriorityClasses, complete, needs_completion, objects_of
-from underhost.agents.engine.fault import Fault, decode
+from underhost.agents.engine.fault import Fault
 from underhost.agents.engine.guests import is_started, launcher_template
+from underhost.agents.engine.manifest_parts import (
+    JSON_OBJECT,
+    count_of,
+    digest_of,
+    member,
+    owner_of,
+    status_of,
+    template_of,
+    typed,
+)
 from underhost.agents.engine.replicas import POD_HASH, Replicas, missing_of
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.manifests import Manifest
 
 MOST_PODS = 100_000
-_POD = msgspec.json.Decoder(k8s.Pod)
-_JSON = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -51,12 +58,12 @@ def expand(
     Raises BadObjectError for a manifest that the API server would refuse.
     """
     classes = PriorityClasses(others)
-    expansion = _Expander(dict(pods), nodes, dict(workloads), others, classes)
+    expansion = _Expander(pods, nodes, dict(workloads), others, classes)
     for key, pod in pods.items():
         if not pod.metadata.uid and needs_completion(pod, classes):
-            value = _JSON.decode(k8s.encode(pod))
+            value = JSON_OBJECT.decode(k8s.encode(pod))
             expansion.unknown(complete(value, classes))
-            expansion.pods[key] = _typed(value, "", f"Pod/{key}")
+            expansion.pods[key] = typed(value, "", f"Pod/{key}")
     for manifest in others.values():
         if manifest.kind in _EXPANDED:
             expansion.add(manifest)
@@ -68,19 +75,26 @@ class _Expander:
 
     def __init__(
         self,
-        pods: dict[str, k8s.Pod],
+        given: Mapping[str, k8s.Pod],
         nodes: Mapping[str, k8s.Node],
         workloads: dict[str, k8s.Workload],
         others: Mapping[str, Manifest],
         classes: PriorityClasses,
     ) -> None:
-        self.pods, self.workloads = pods, workloads
+        self.pods, self.workloads = dict(given), workloads
         self._nodes, self._others, self._classes = nodes, others, classes
-        self._replicas = Replicas(pods, workloads, others)
-        # pods that are not there yet are younger than all that are
-        self._created = max((pod.metadata.creation_timestamp or "" for pod in pods.values()), default="")
+        self._given = given
         self._added: dict[str, int] = {}
         self._unknown: set[str] = set()
+
+    @cached_property
+    def _replicas(self) -> Replicas:
+        return Replicas(self._given, self.workloads, self._others)
+
+    @cached_property
+    def _created(self) -> str:
+        """Pods that are not there yet are younger than all that are."""
+        return max((pod.metadata.creation_timestamp or "" for pod in self._given.values()), default="")
 
     def add(self, manifest: Manifest) -> None:
         """The pods that one workload lacks."""
@@ -113,14 +127,14 @@ class _Expander:
 
     def _put(self, value: Json, label: str) -> None:
         self.unknown(complete(value, self._classes))
-        pod = _typed(value, "spec.template", label)
+        pod = typed(value, "spec.template", label)
         self.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
         self._added[label] = self._added.get(label, 0) + 1
 
     def pod(self, manifest: Manifest, name: str, template: Json, owner: Json, **labels: str) -> Json:
         """A pod of a template, pending."""
-        metadata = _member(template, "metadata", "spec.template.metadata")
-        own = _member(metadata, "labels", "spec.template.metadata.labels")
+        metadata = member(template, "metadata", "spec.template.metadata")
+        own = member(metadata, "labels", "spec.template.metadata.labels")
         created = {"creationTimestamp": self._created} if self._created else {}
         return {
             "metadata": {
@@ -130,19 +144,19 @@ class _Expander:
                 "ownerReferences": [owner | {"controller": True}],
                 **created,
             },
-            "spec": msgspec.json.decode(msgspec.json.encode(_member(template, "spec", "spec.template.spec"))),
+            "spec": msgspec.json.decode(msgspec.json.encode(member(template, "spec", "spec.template.spec"))),
             "status": {"phase": "Pending"},
         }
 
     def _replicated(self, manifest: Manifest) -> Iterator[Json]:
         """Deployment, ReplicaSet, ReplicationController: any free numbers."""
-        spec, template = _template(manifest)
+        spec, template = template_of(manifest)
         if template is None:
             return
-        count = _count(spec, "replicas", 1) - len(self._replicas.of(manifest))
-        labels, owner = {}, _owner(manifest)
+        count = count_of(spec, "replicas", 1) - len(self._replicas.of(manifest))
+        labels, owner = {}, owner_of(manifest)
         if manifest.kind == "Deployment" and count > 0:
-            digest = self._replicas.template_hash(manifest) or _digest(template)
+            digest = self._replicas.template_hash(manifest) or digest_of(template)
             owner = self._replica_set(manifest, spec, digest)
             labels = {POD_HASH: digest}
         for name in self._free(manifest, count):
@@ -153,77 +167,77 @@ class _Expander:
         name, namespace = f"{manifest.metadata.name}-{digest}", manifest.metadata.namespace
         key = f"ReplicaSet/{namespace}/{name}"
         if key not in self.workloads:
-            selector = _member(spec, "selector", "spec.selector")
-            labels = {**_member(selector, "matchLabels", "spec.selector.matchLabels"), POD_HASH: digest}
+            selector = member(spec, "selector", "spec.selector")
+            labels = {**member(selector, "matchLabels", "spec.selector.matchLabels"), POD_HASH: digest}
             raw = msgspec.Raw(msgspec.json.encode({**selector, "matchLabels": labels}))
-            reference = msgspec.convert(_owner(manifest) | {"controller": True}, k8s.OwnerReference)
+            reference = msgspec.convert(owner_of(manifest) | {"controller": True}, k8s.OwnerReference)
             metadata = k8s.Metadata(name=name, namespace=namespace, owner_references=[reference])
-            replicas = _count(spec, "replicas", 1)
+            replicas = count_of(spec, "replicas", 1)
             self.workloads[key] = k8s.Workload(
                 "ReplicaSet", metadata, "apps/v1", k8s.WorkloadSpec(replicas=replicas, selector=raw)
             )
         return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name}
 
     def _stateful(self, manifest: Manifest) -> Iterator[Json]:
-        spec, template = _template(manifest)
+        spec, template = template_of(manifest)
         if template is None:
             return
-        start = _count(_member(spec, "ordinals", "spec.ordinals"), "start", 0)
-        lacking = _count(spec, "replicas", 1) - len(self._replicas.of(manifest))
+        start = count_of(member(spec, "ordinals", "spec.ordinals"), "start", 0)
+        lacking = count_of(spec, "replicas", 1) - len(self._replicas.of(manifest))
         for name in self._free(manifest, lacking, start=start):
             labels = {"statefulset.kubernetes.io/pod-name": name}
             labels["apps.kubernetes.io/pod-index"] = name.rpartition("-")[2]
-            labels["controller-revision-hash"] = f"{manifest.metadata.name}-{_digest(template)}"
-            yield self.pod(manifest, name, template, _owner(manifest), **labels)
+            labels["controller-revision-hash"] = f"{manifest.metadata.name}-{digest_of(template)}"
+            yield self.pod(manifest, name, template, owner_of(manifest), **labels)
 
     def _job(self, manifest: Manifest) -> Iterator[Json]:
-        spec, template = _template(manifest)
+        spec, template = template_of(manifest)
         if template is None or spec.get("suspend") is True:
             return
-        status = _status(manifest)
-        parallelism = _count(spec, "parallelism", 1)
-        left = _count(spec, "completions", parallelism) - _count(status, "succeeded", 0)
+        status = status_of(manifest)
+        parallelism = count_of(spec, "parallelism", 1)
+        left = count_of(spec, "completions", parallelism) - count_of(status, "succeeded", 0)
         ended = ({"type": "Complete", "status": "True"}.items(), {"type": "Failed", "status": "True"}.items())
         if any(end <= one.items() for one in objects_of(status.get("conditions")) for end in ended):
             return
         name = manifest.metadata.name
         labels = {"batch.kubernetes.io/job-name": name, "job-name": name}
         for pod_name in self._free(manifest, min(parallelism, left) - len(self._replicas.of(manifest))):
-            pod = self.pod(manifest, pod_name, template, _owner(manifest), **labels)
+            pod = self.pod(manifest, pod_name, template, owner_of(manifest), **labels)
             if spec.get("completionMode") == "Indexed":
                 pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = pod_name.rpartition("-")[2]
             yield pod
 
     def _daemon(self, manifest: Manifest) -> Iterator[Json]:
-        _, template = _template(manifest)
+        _, template = template_of(manifest)
         if template is None:
             return
         there = {pod.spec.node_name or pinned_to(pod) for pod in self._replicas.of(manifest)}
-        hash_label = {"controller-revision-hash": _digest(template)}
+        hash_label = {"controller-revision-hash": digest_of(template)}
         for node in sorted(self._nodes.keys() - there):
-            pod = self.pod(manifest, f"{manifest.metadata.name}-{node}", template, _owner(manifest), **hash_label)
+            pod = self.pod(manifest, f"{manifest.metadata.name}-{node}", template, owner_of(manifest), **hash_label)
             pod["spec"] = daemon_spec(pod["spec"])
-            if runs_on(_typed(pod, "spec.template", f"DaemonSet/{manifest.metadata.name}"), self._nodes[node]):
+            if runs_on(typed(pod, "spec.template", f"DaemonSet/{manifest.metadata.name}"), self._nodes[node]):
                 pod["spec"] = daemon_spec(pod["spec"], node)
                 yield pod
 
     def _guests(self, manifest: Manifest) -> Iterator[Json]:
         """VirtualMachineInstanceReplicaSet, VirtualMachine, VirtualMachineInstance."""
-        spec = _JSON.decode(manifest.spec)
+        spec = JSON_OBJECT.decode(manifest.spec)
         name, count = manifest.metadata.name, 1
         template: Json = {"metadata": {"labels": msgspec.json.decode(manifest.metadata.labels)}, "spec": spec}
         if manifest.kind != "VirtualMachineInstance":
-            template = _member(spec, "template", "spec.template")
+            template = member(spec, "template", "spec.template")
             if not template.get("spec"):
                 return
         if manifest.kind == "VirtualMachineInstanceReplicaSet":
-            count = _count(spec, "replicas", 1)
+            count = count_of(spec, "replicas", 1)
         elif manifest.kind == "VirtualMachine":
             count = int(is_started(spec))
-        elif _status(manifest).get("phase") in ("Succeeded", "Failed"):
+        elif status_of(manifest).get("phase") in ("Succeeded", "Failed"):
             count = 0
-        labels = _member(template, "metadata", "spec.template.metadata").get("labels")
-        guest = _member(template, "spec", "spec.template.spec")
+        labels = member(template, "metadata", "spec.template.metadata").get("labels")
+        guest = member(template, "spec", "spec.template.spec")
         for pod_name in self._free(manifest, count - len(self._replicas.of(manifest)), f"virt-launcher-{name}"):
             number = pod_name.rpartition("-")[2]
             vmi = f"{name}-{number}" if manifest.kind == "VirtualMachineInstanceReplicaSet" else name
@@ -247,52 +261,3 @@ _EXPANDED: Mapping[str, Callable[[_Expander, Manifest], Iterator[Json]]] = {
     "VirtualMachine": _Expander._guests,
     "VirtualMachineInstance": _Expander._guests,
 }
-
-
-def _template(manifest: Manifest) -> tuple[Json, Json | None]:
-    """(spec, its pod template); no template where it has no containers: such an object is a patch."""
-    spec = _JSON.decode(manifest.spec)
-    template = _member(spec, "template", "spec.template")
-    return spec, template if _member(template, "spec", "spec.template.spec").get("containers") else None
-
-
-def _status(manifest: Manifest) -> Json:
-    found = msgspec.json.decode(manifest.status)
-    return found if isinstance(found, dict) else {}
-
-
-def _owner(manifest: Manifest) -> Json:
-    owner = {"apiVersion": manifest.api_version, "kind": manifest.kind, "name": manifest.metadata.name}
-    return owner | ({"uid": manifest.metadata.uid} if manifest.metadata.uid else {})
-
-
-def _typed(value: Json, field: str, label: str) -> k8s.Pod:
-    """The pod as a struct. Raises BadObjectError, with the field as its manifest has it."""
-    try:
-        return decode(msgspec.json.encode(value), _POD, field)
-    except Fault as fault:
-        raise Fault(fault.field.lstrip("."), fault.message).within(label) from None
-
-
-def _member(value: Json, key: str, field: str) -> Json:
-    """An object inside an object, empty where it is absent."""
-    found = value.get(key)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise Fault(field, f"expected an object, got {type(found).__name__}")
-    return found
-
-
-def _count(value: Json, key: str, default: int) -> int:
-    found = value.get(key)
-    if found is None:
-        return default
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise Fault(f"spec.{key}", f"must be a whole number, not {str(found)[:40]!r}")
-    return found
-
-
-def _digest(template: Json) -> str:
-    """Stands for the controller's hash of the template: equal templates, equal pods."""
-    return hashlib.sha256(msgspec.json.encode(template, order="sorted")).hexdigest()[:10]
