@@ -78,13 +78,11 @@ class _PodTopologySpread(Prepared):
         if self._state.nominating:
             counts = self._with_nominated(hard, counts)
         enough = len(hard.eligible) >= constraint.min_domains
-        least: IntArray | int = int(counts[hard.eligible].min()) if enough and len(hard.eligible) else 0
+        least = int(counts[hard.eligible].min()) if enough and len(hard.eligible) else 0
         here: IntArray = counts[domains.codes[nodes]]
-        if out and hard.counter is not None and self._cls.live:
-            share = hard.counter.share(self._cls.id, nodes)
-            here = here - share
-            if enough:
-                least = np.where(share > 0, np.minimum(least, here), least)
+        if out and hard.counter is not None:
+            # a pod that leaves may lower the least to what its own domain has left; it is then within any skew there
+            here = here - hard.counter.share(self._cls.id, nodes)
         codes: CodeArray = (here + int(constraint.self_match) - least > constraint.max_skew).astype(np.int8)
         codes *= _NOT_SPREAD
         if domains.missing:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from random_clusters import RandomCluster
-from rule_builders import a_node, a_pod, cluster, nodes
+from rule_builders import HOST, a_node, a_pod, app, cluster, nodes, term
 
 from underhost.agents.engine.judge import judge
 from underhost.agents.engine.model import Compiler, Model, compile
@@ -59,6 +59,26 @@ def test_what_did_not_change_is_shared_between_models() -> None:
     assert compiler.compile(moved, OPTIONS) is compile(moved, OPTIONS) is second
     assert compile(moved, Options(physical_host="required")) is not second
     assert (first.running.nodes.tolist(), second.running.nodes.tolist()) == ([0], [1])
+
+
+def test_labels_of_a_namespace_and_selectors_of_a_service_are_read_anew_when_they_change() -> None:
+    compiler = Compiler()
+    selector = {"matchLabels": {"env": "prod"}}
+    pods = [
+        a_pod("db", "data").labels(app="db").on("n1"),
+        a_pod("web").apart(term(HOST, app("db"), namespaceSelector=selector)),
+        a_pod("api").labels(app="api"),
+        a_pod("big").needs(cpu="2").on("n2"),
+    ]
+    before = cluster(nodes("n1", "n2"), pods, namespaces={"data": {"env": "dev"}}, services={"shop/s": {"app": "none"}})
+    after = cluster(nodes("n1", "n2"), pods, namespaces={"data": {"env": "prod"}}, services={"shop/s": {"app": "api"}})
+    changed = replace(before, namespaces=after.namespaces, services=after.services)
+    placed = []
+    for snapshot in (before, changed):
+        model = compiler.compile(snapshot, OPTIONS)
+        placed.append({pod.key: model.nodes.names[decision.node or 0] for pod, decision in place_all(model)})
+        assert bool(model.classes[model.pending[1].cls].soft) is (snapshot is changed)
+    assert [one["shop/web"] for one in placed] == ["n1", "n2"]
 
 
 def test_a_pod_of_a_node_that_vanishes_is_unbound_and_running_again_when_it_is_back() -> None:

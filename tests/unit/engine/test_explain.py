@@ -1,5 +1,5 @@
 import pytest
-from rule_builders import HOST, a_node, a_pod, app, cluster, nodes, term, verdict
+from rule_builders import HOST, a_node, a_pod, app, cluster, nodes, spread, term, verdict
 
 from underhost.agents.engine.explain import explain
 from underhost.agents.engine.snapshot import Options
@@ -83,6 +83,30 @@ def test_affinity_to_a_pod_that_is_only_nominated_is_not_met() -> None:
     vip = a_pod("vip").labels(app="db").nominated("n1", 10)
     found = verdict(cluster(nodes("n1"), [vip, a_pod("web").near(term(HOST, app("db")))]), "web").nodes
     assert found["n1"].failing == {"InterPodAffinity": ["node(s) didn't match pod affinity rules"]}
+
+
+def test_anti_affinity_of_a_nominated_pod_counts_only_where_the_rule_has_something_to_do_anyway() -> None:
+    # upstream skips InterPodAffinity for a pod without terms that no running pod's anti-affinity concerns
+    vip = a_pod("vip").apart(term(HOST, app("web"))).nominated("n1", 10)
+    new, there = a_pod("new").labels(app="web"), a_pod("there").apart(term(HOST, app("web"))).on("n2")
+    assert verdict(cluster(nodes("n1", "n2"), [vip, new]), "new").nodes["n1"].feasible
+    refused = {"InterPodAffinity": ["node(s) didn't satisfy existing pods anti-affinity rules"]}
+    assert verdict(cluster(nodes("n1", "n2"), [vip, there, new]), "new").nodes["n1"].failing == refused
+
+
+@pytest.mark.parametrize(
+    ("selector", "deleted"),
+    [
+        pytest.param({}, False, id="an empty selector, which counts no running pod"),
+        pytest.param(app("web"), True, id="a pod being deleted, which does not count while it runs"),
+    ],
+)
+def test_spread_counts_nominated_pods_without_its_exceptions(selector: dict[str, object], deleted: bool) -> None:
+    vip = a_pod("vip").labels(app="web").nominated("n1", 10)
+    new = a_pod("new").labels(app="web").spreads(spread(HOST, selector))
+    found = verdict(cluster(nodes("n1", "n2"), [vip.deleted() if deleted else vip, new]), "new").nodes
+    assert found["n1"].failing == {"PodTopologySpread": ["node(s) didn't match pod topology spread constraints"]}
+    assert found["n2"].feasible
 
 
 def test_a_gated_pods_nomination_is_ignored() -> None:

@@ -33,6 +33,11 @@ def test_each_placement_is_assumed_before_the_next() -> None:
     assert found.failed == {"shop/web-2": {"node(s) didn't match pod anti-affinity rules": 2}}
 
 
+def test_a_pod_takes_exactly_what_the_ones_before_have_left() -> None:
+    pods = [a_pod(f"web-{i}").needs(cpu="2") for i in range(3)]
+    assert placed(pods, "n1").placements == {"shop/web-0": "n1", "shop/web-1": "n1", "shop/web-2": None}
+
+
 def test_terminating_pods_and_pods_of_other_schedulers_are_absent() -> None:
     pods = [
         a_pod("going").deleted(),

@@ -58,6 +58,16 @@ APART, EXISTING, NEAR = [REASON_ANTI_AFFINITY], [REASON_EXISTING_ANTI_AFFINITY],
             {"a1": APART},
             id="NotIn matches the other value",
         ),
+        pytest.param(
+            term(HOST, {"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["web"]}]}),
+            {"a1": APART},
+            id="NotIn matches a pod without the label",
+        ),
+        pytest.param(
+            term(HOST, {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["web"]}]}),
+            {},
+            id="In does not",
+        ),
     ],
 )
 def test_own_anti_affinity_against_db_0_on_a1(own: Mapping[str, Any], expected: dict[str, list[str]]) -> None:
