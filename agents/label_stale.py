@@ -1,0 +1,88 @@
+"""Node labels that name another ESXi host than vSphere does, for longer than a bound: `label-stale` findings.
+
+In: snapshots of one site, one after another, and the time. Out: findings. For the evaluator agent, beside the findings
+of `engine/check.py`, which knows no time. A label that is absent is not stale: nobody may have been asked to write it.
+"""
+
+from collections.abc import Mapping
+
+from underhost.agents.engine import findings as f
+from underhost.agents.engine.fault import Fault
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.terms import labels
+from underhost.agents.host_label import label_value, label_values
+from underhost.schemas.records import Domain, Finding
+
+RULE = "PhysicalHost"
+REASON = "the node's label names another ESXi host than vSphere does"
+BOUND = 60.0
+
+
+class StaleLabels:
+    """Remembers since when each label has been wrong.
+
+    Attributes:
+        due: when the next one has been wrong for too long, monotonic seconds; None if none waits.
+    """
+
+    def __init__(self, options: Options, bound: float = BOUND) -> None:
+        self._options, self._bound = options, bound
+        self._since: dict[tuple[str, str, str], float] = {}
+        self.due: float | None = None
+
+    def findings(self, snapshot: Snapshot, now: float) -> list[Finding]:
+        """The labels that have named one wrong host for the bound, by node and key. `now` is monotonic seconds.
+
+        A vMotion starts the time anew: what counts is how long the label has lagged behind this host.
+        """
+        wrong = _wrong(snapshot, self._options)
+        self._since = {
+            (node, key, host): self._since.get((node, key, host), now) for (node, key), (_, host) in wrong.items()
+        }
+        self.due, found = None, []
+        for (node, key), (value, host) in sorted(wrong.items()):
+            at = self._since[(node, key, host)] + self._bound
+            if now >= at:
+                found.append(_finding(snapshot, node, key, value))
+            elif self.due is None or at < self.due:
+                self.due = at
+        return found
+
+
+def _wrong(snapshot: Snapshot, options: Options) -> dict[tuple[str, str], tuple[str, str]]:
+    """(value, live host) of every label under a host key that does not name the live host, by (node, key)."""
+    names = {ref: host.name for ref, host in snapshot.hosts.items()}
+    values = label_values(names)
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for name, joined in snapshot.node_hosts.items():
+        node = snapshot.nodes.get(name)
+        if node is None or not joined.host:
+            continue
+        right = {values.get(joined.host, ""), label_value(joined.host_name), joined.host_name, joined.host} - {""}
+        for key, value in _host_labels(bytes(node.metadata.labels), options).items():
+            if value not in right:
+                found[(name, key)] = (value, joined.host)
+    return found
+
+
+def _host_labels(raw: bytes, options: Options) -> Mapping[str, str]:
+    """The labels under a host key; labels that cannot be read are said elsewhere."""
+    try:
+        carried = labels(raw)
+    except Fault:
+        return {}
+    return {key: carried[key] for key in options.host_keys if key in carried}
+
+
+def _finding(snapshot: Snapshot, node: str, key: str, value: str) -> Finding:
+    joined = snapshot.node_hosts[node]
+    said = f"names {value}" if value else "is empty"
+    return Finding(
+        id=f.finding_id(snapshot.site, f.LABEL_STALE, RULE, key, node, snapshot.nodes[node].metadata.uid),
+        severity=f.LABEL_STALE,
+        rule=RULE,
+        reason=REASON,
+        message=f"Label {key} of node {node} {said}, but its VM runs on ESXi host {joined.host_name}.",
+        node=node,
+        domain=Domain(key=key, value=value),
+    )
