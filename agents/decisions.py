@@ -55,6 +55,8 @@ class Decisions:
     placements: PlacementChange | None = None
     actions: list[Action] = field(default_factory=list)
     action_records: list[Outgoing] = field(default_factory=list)
+    confirmed: frozenset[str] = frozenset()
+    """Ids of commands of an earlier run that still hold; only what was not carried out yet is of interest."""
 
     @property
     def records(self) -> list[Outgoing]:
@@ -115,7 +117,10 @@ class Evaluation:
         memory = self._memory
         missing = [action for decider in memory.deciders for action in decider.decide(decisions.snapshot, now)]
         actions = memory.orders.fresh(missing, now)
-        return replace(decisions, actions=actions, action_records=memory.orders.records(actions))
+        records = memory.orders.records(actions)
+        placed = decisions.placements.confirmed.values() if decisions.placements is not None else ()
+        confirmed = memory.orders.confirmed.union(placed)
+        return replace(decisions, actions=actions, action_records=records, confirmed=confirmed)
 
     def commit(self, decisions: Decisions) -> None:
         """The records of these decisions are published."""

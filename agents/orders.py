@@ -4,7 +4,7 @@ In: the tables of `actions` and `outcomes` as a site becomes ready, then the dec
 publish. Called by `decisions.py`. What this run orders itself, its deciders remember.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from underhost.agents.records import outgoing, target_key
 from underhost.schemas.records import Action, Outcome
@@ -22,16 +22,21 @@ class Orders:
         self._site, self._until = site, now + PATIENCE
         answered = {outcome.id for outcome in outcomes}
         self._waiting = {_place(action): action for action in ordered if action.id not in answered}
+        self.confirmed: frozenset[str] = frozenset()
+        """Ids of the earlier run's commands that the newest picture still asks for."""
 
-    def fresh(self, actions: Iterable[Action], now: float) -> list[Action]:
+    def fresh(self, actions: Collection[Action], now: float) -> list[Action]:
         """Those that ask for something else than what is under way."""
         if now >= self._until:
             self._waiting.clear()
-        return [action for action in actions if not self._is_under_way(action)]
+        under_way = {action.id: self._under_way(action) for action in actions}
+        self.confirmed = frozenset(earlier.id for earlier in under_way.values() if earlier is not None)
+        return [action for action in actions if under_way[action.id] is None]
 
-    def _is_under_way(self, action: Action) -> bool:
+    def _under_way(self, action: Action) -> Action | None:
+        """The earlier command that asks for the same."""
         waiting = self._waiting.get(_place(action))
-        return waiting is not None and waiting.desired == action.desired
+        return waiting if waiting is not None and waiting.desired == action.desired else None
 
     def records(self, actions: Iterable[Action]) -> list[Outgoing]:
         """The records of `actions`."""

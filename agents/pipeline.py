@@ -121,6 +121,7 @@ class Pipeline:
             self._publisher.dead_letter,
             answered=self._is_answered,
             failed=self._fail,
+            decided_here={"label", "drs-rule", *({"bind"} if role.EVALUATOR in self._roles else ())},
         )
         binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None
         sink_agents.attach(self.app, runner, self._publisher.dead_letter, action_of=binds)
@@ -166,6 +167,7 @@ class Pipeline:
 
     async def _resume(self) -> None:
         self._recovered = True
+        self._sinks.resume()
         if self.app.producer_only or self.sites.holds(self._settings.site):
             await self.watchers.start()
         self._cycles.resume()
@@ -195,6 +197,8 @@ class Pipeline:
         )
 
     def _decided(self, site: str, decisions: Decisions, seconds: float) -> None:
+        if site == self._settings.site:
+            self._sinks.confirm(decisions.confirmed)
         self._metrics.decided(site, decisions, seconds)
 
     # --------------------------------------------------------------------------------------------------- what it tells

@@ -22,17 +22,22 @@ FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0
 
 @dataclass(frozen=True)
 class PlacementChange:
-    """The placements to publish, and their records."""
+    """The placements to publish, their records, and the order ids, by pod, of those that were decided once more."""
 
     placements: list[Placement]
     records: list[Outgoing]
+    confirmed: dict[str, str]
 
 
 @dataclass
 class _Order:
-    """A published decision; `retry_at` (monotonic seconds) is set once its binding has failed."""
+    """A published decision; `retry_at` (monotonic seconds) is set once its binding has failed.
+
+    An order of an earlier run is not assumed before this run has come to it, too: the picture may be another by now.
+    """
 
     row: Placement
+    earlier: bool = False
     failures: int = 0
     retry_at: float | None = None
 
@@ -45,7 +50,7 @@ class Placements:
 
     def __init__(self, site: str, published: Iterable[Placement], order_id: Callable[[Placement], str]) -> None:
         self._site, self._order_id = site, order_id
-        self._orders = {row.pod: _Order(row) for row in published}
+        self._orders = {row.pod: _Order(row, earlier=True) for row in published}
 
     def assumed(self, snapshot: Snapshot) -> dict[str, str]:
         """Pod to node of every order that is under way; orders for pods that are bound, gone or new are forgotten."""
@@ -56,13 +61,17 @@ class Placements:
         return {
             name: order.row.node
             for name, order in sorted(self._orders.items())
-            if order.row.node is not None and order.row.node in snapshot.nodes and order.retry_at is None
+            if order.row.node in snapshot.nodes and order.retry_at is None and not order.earlier
         }
 
     def diff(self, decisions: Iterable[Placement], now: float) -> PlacementChange:
         """The decisions that are new; nothing is remembered before `commit`. `now` is monotonic seconds."""
-        changed = [row for row in sorted(decisions, key=lambda each: each.pod) if self._is_new(row, now)]
-        return PlacementChange(changed, [outgoing(PLACEMENTS, pod_key(self._site, row.pod), row) for row in changed])
+        rows = sorted(decisions, key=lambda each: each.pod)
+        changed = [row for row in rows if self._is_new(row, now)]
+        new = {row.pod for row in changed}
+        records = [outgoing(PLACEMENTS, pod_key(self._site, row.pod), row) for row in changed]
+        confirmed = {row.pod: self._order_id(self._orders[row.pod].row) for row in rows if row.pod not in new}
+        return PlacementChange(changed, records, confirmed)
 
     def _is_new(self, row: Placement, now: float) -> bool:
         order = self._orders.get(row.pod)
@@ -77,7 +86,10 @@ class Placements:
         for row in change.placements:
             before = self._orders.get(row.pod)
             same_pod = before is not None and before.row.uid == row.uid
-            self._orders[row.pod] = _Order(row, before.failures if before is not None and same_pod else 0)
+            failures = before.failures if before is not None and same_pod else 0
+            self._orders[row.pod] = _Order(row, failures=failures)
+        for pod in change.confirmed:
+            self._orders[pod].earlier = False
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """What became of an order: a failed one is assumed no longer and decided again after a while."""

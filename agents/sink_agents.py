@@ -1,13 +1,15 @@
 """Commands to the sinks: an agent on `actions`, and one on `placements` for the binder; each answer goes to `outcomes`.
 
 In: records of both topics. Out: outcomes, and dead letters (stage `sinks`) for what cannot be read or makes a sink
-raise. Of a backlog only the newest command of each target is carried out. A record is acknowledged once its outcome is
-published, so a killed worker's commands come again: sinks read before they write.
+raise. Of a backlog only the newest command of each target is carried out, and where the decisions are made in this
+worker, too, only if they still stand: what was decided before a crash may be wrong after it. A record is acknowledged
+once its outcome is published, so a killed worker's commands come again: sinks read before they write.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +35,8 @@ PATIENCE = 60.0
 RETRY = 1.0
 """Seconds between attempts to publish an outcome."""
 
+SUPERSEDED = "it was ordered before a restart, and is not what is wanted now"
+
 DeadLetter = Callable[[Any, str, BaseException], Awaitable[None]]
 
 
@@ -45,7 +49,10 @@ class _Waiting:
 
 
 class SinkRunner:
-    """Carries out commands for one site. `answered` tells whether a command's outcome is known already."""
+    """Carries out commands for one site. `answered` tells whether a command's outcome is known already.
+
+    `decided_here` are the kinds of commands that this worker's own cycles order.
+    """
 
     def __init__(
         self,
@@ -56,6 +63,7 @@ class SinkRunner:
         *,
         answered: Callable[[str, Action], bool],
         failed: Callable[[BaseException], None],
+        decided_here: Collection[str] = (),
     ) -> None:
         self.site = site
         self.sinks = {sink.kind: sink for sink in sinks}
@@ -63,6 +71,19 @@ class SinkRunner:
         self._slots = {kind: asyncio.Semaphore(AT_ONCE.get(kind, 1)) for kind in self.sinks}
         self._waiting: dict[tuple[str, str], _Waiting] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._decided_here, self._began = frozenset(decided_here), 0.0
+        self._confirmed: frozenset[str] = frozenset()
+        self._decided = asyncio.Event()
+
+    def resume(self) -> None:
+        """The partition is held from now on."""
+        self._began = time.time()
+
+    def confirm(self, ids: frozenset[str]) -> None:
+        """The first decisions of this run: these of the earlier commands still stand. Later calls do nothing."""
+        if not self._decided.is_set():
+            self._confirmed = ids
+            self._decided.set()
 
     def take(self, action: Action, event: Any) -> None:
         """Carry out the action unless a newer one for its target comes before its turn; `event` is acked after it."""
@@ -77,6 +98,7 @@ class SinkRunner:
 
     async def suspend(self) -> None:
         """The partition may move: what is not done is left to its next owner."""
+        self._decided.clear()
         self._waiting.clear()
         tasks = list(self._tasks.values())
         self._tasks.clear()
@@ -94,7 +116,11 @@ class SinkRunner:
 
     async def _carry_out(self, action: Action, events: list[Any]) -> None:
         key = target_key(self.site, action.target)
-        if not self._answered(key, action):
+        if self._answered(key, action):
+            pass
+        elif not await self._stands(action, events[-1]):
+            await self._publish(key, Outcome(action.id, action.kind, action.target, "refused", SUPERSEDED))
+        else:
             answer = asyncio.wait_for(self.sinks[action.kind].apply(action), PATIENCE)
             # A sink answers with an outcome; whatever it raises is a bug of it, and must not stop the others' commands.
             [result] = await asyncio.gather(answer, return_exceptions=True)
@@ -106,6 +132,13 @@ class SinkRunner:
             await self._publish(key, result)
         for event in events:
             event.ack()
+
+    async def _stands(self, action: Action, event: Any) -> bool:
+        """Whether to carry it out: a command from before our time waits for the first decisions of this run."""
+        if action.kind not in self._decided_here or event.message.timestamp >= self._began:
+            return True
+        await self._decided.wait()
+        return action.id in self._confirmed
 
     async def _publish(self, key: str, result: Outcome) -> None:
         while True:

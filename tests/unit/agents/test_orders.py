@@ -16,6 +16,12 @@ def test_what_is_under_way_is_not_ordered_again() -> None:
     assert orders.fresh([action("new"), action("other", "node/n2")], 1.0) == [action("other", "node/n2")]
 
 
+def test_an_earlier_command_that_asks_for_the_same_is_confirmed() -> None:
+    orders = Orders("prod", [action("old"), action("gone", "node/n2"), action("other", "node/n3", "h9")], [], 0.0)
+    orders.fresh([action("new"), action("else", "node/n3")], 1.0)
+    assert orders.confirmed == {"old"}
+
+
 def test_another_command_for_the_target_is_ordered() -> None:
     orders = Orders("prod", [action("old", host="h1")], [], 0.0)
     assert orders.fresh([action("new", host="h2")], 1.0) == [action("new", host="h2")]

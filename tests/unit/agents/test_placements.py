@@ -139,12 +139,6 @@ def test_the_answer_to_an_earlier_order_says_nothing(cluster: FakeCluster) -> No
     assert placements.assumed(snapshot(cluster)) == {"shop/db-0": "n2"}
 
 
-def test_after_a_restart_an_order_under_way_is_assumed_and_not_repeated(cluster: FakeCluster) -> None:
-    restarted = Placements("prod", [placement("db-0", "n1")], order_id)
-    assert restarted.assumed(snapshot(cluster)) == {"shop/db-0": "n1"}
-    assert publish(restarted, placement("db-0", "n1")) == []
-
-
 def test_a_placement_is_published_under_its_pods_key() -> None:
     change = Placements("prod", [], order_id).diff([placement("db-0", "n1")], 0.0)
     [record] = change.records
@@ -159,3 +153,19 @@ def test_a_placement_is_published_under_its_pods_key() -> None:
         "total": 10,
         "uid": "pod-db-0",
     }
+
+
+def test_an_order_of_an_earlier_run_is_assumed_only_once_it_is_decided_again(cluster: FakeCluster) -> None:
+    earlier = [placement("db-0", "n1")]
+    placements = Placements("prod", earlier, order_id)
+    assert placements.assumed(snapshot(cluster)) == {}
+    change = placements.diff([placement("db-0", "n1")], 0.0)
+    assert (change.placements, change.confirmed) == ([], {"shop/db-0": "bind shop/db-0 n1"})
+    placements.commit(change)
+    assert placements.assumed(snapshot(cluster)) == {"shop/db-0": "n1"}
+
+
+def test_an_order_of_an_earlier_run_that_is_decided_otherwise_is_replaced(cluster: FakeCluster) -> None:
+    placements = Placements("prod", [placement("db-0", "n1")], order_id)
+    change = placements.diff([placement("db-0", "n2")], 0.0)
+    assert (change.placements, change.confirmed) == ([placement("db-0", "n2")], {})

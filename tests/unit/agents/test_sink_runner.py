@@ -29,9 +29,9 @@ class SlowSink:
 class Event:
     """A Faust event of which only the acknowledgement is of interest."""
 
-    def __init__(self) -> None:
+    def __init__(self, timestamp: float = 0.0) -> None:
         self.acked = asyncio.Event()
-        self.message = SimpleNamespace()
+        self.message = SimpleNamespace(timestamp=timestamp)
 
     def ack(self) -> None:
         self.acked.set()
@@ -40,9 +40,10 @@ class Event:
 class Bench:
     """A runner with one sink, and what came out of it."""
 
-    def __init__(self, kind: str = "label", answered: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str = "label", answered: tuple[str, ...] = (), decided_here: tuple[str, ...] = ()) -> None:
         self.sink = SlowSink(kind)
         self.outcomes: list[str] = []
+        self.results: list[str] = []
         self.letters: list[tuple[str, BaseException]] = []
         self.failures: list[BaseException] = []
         self.runner = SinkRunner(
@@ -52,18 +53,21 @@ class Bench:
             self._dead_letter,
             answered=lambda key, action: action.id in answered,
             failed=self.failures.append,
+            decided_here=decided_here,
         )
 
     async def publish(self, *records: Outgoing) -> None:
         """See `ports.Publisher`."""
-        self.outcomes += [msgspec.json.decode(record.value or b"", type=Outcome).id for record in records]
+        read = [msgspec.json.decode(record.value or b"", type=Outcome) for record in records]
+        self.outcomes += [outcome.id for outcome in read]
+        self.results += [outcome.result for outcome in read]
 
     async def _dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
         self.letters.append((stage, error))
 
-    def order(self, id_: str, target: str = "node/n1") -> Event:
-        """A command comes."""
-        event = Event()
+    def order(self, id_: str, target: str = "node/n1", at: float = 0.0) -> Event:
+        """A command comes that was ordered at this time."""
+        event = Event(at)
         self.runner.take(Action(id_, self.sink.kind, target, {}, "", {}), event)
         return event
 
@@ -127,3 +131,30 @@ async def test_when_the_partition_may_move_what_is_not_done_is_left_to_the_next_
     bench.sink.gate.release()
     await after.acked.wait()
     assert bench.outcomes == ["third"]
+
+
+async def test_a_command_from_before_a_restart_is_carried_out_only_if_it_still_stands() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.resume()
+    stale, standing = bench.order("stale", "pod/shop/db-0"), bench.order("standing", "pod/shop/db-1")
+    await asyncio.sleep(0)
+    assert bench.sink.begun.empty(), "nothing is carried out before the first decisions"
+    bench.runner.confirm(frozenset({"standing"}))
+    assert await bench.begun() == "standing"
+    bench.sink.gate.release()
+    await asyncio.gather(stale.acked.wait(), standing.acked.wait())
+    assert sorted(zip(bench.outcomes, bench.results, strict=True)) == [("stale", "refused"), ("standing", "applied")]
+
+
+async def test_a_command_of_this_run_waits_for_nothing() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.resume()
+    bench.order("new", at=4e9)
+    assert await bench.begun() == "new"
+
+
+async def test_a_binder_of_its_own_carries_out_what_was_ordered_while_it_was_down() -> None:
+    bench = Bench(kind="bind")
+    bench.runner.resume()
+    bench.order("ordered")
+    assert await bench.begun() == "ordered"
