@@ -13,6 +13,7 @@ import msgspec
 
 _SMALL = 1_000_000  # bytes of broken JSON that are tried as YAML, which is slow
 _BYTE = re.compile(r" \(byte (\d+)\)$")
+_LOGS_BEGIN, _LOGS_END = b"==== START logs for ", re.compile(rb"^==== END logs for .*$\n?", re.MULTILINE)
 _QUOTED_OR_END = (b'"', b"}", b"{", b"[", b"]", b"")
 
 
@@ -53,7 +54,7 @@ def looks_like_json(data: bytes) -> bool:
 def other_documents(data: bytes, error: msgspec.DecodeError) -> Iterator[bytes | memoryview]:
     """What a text that begins as JSON is, where `error` says that it is not one JSON document.
 
-    Several ones (NDJSON, or kubectl called twice into one file), or YAML in braces. Raises BadText.
+    Several ones (NDJSON, `kubectl cluster-info dump`, two calls of kubectl), or YAML in braces. Raises BadText.
     """
     if _trailing(error) is not None:
         return _json_documents(data)
@@ -67,7 +68,7 @@ def other_documents(data: bytes, error: msgspec.DecodeError) -> Iterator[bytes |
 
 def _json_documents(data: bytes) -> Iterator[memoryview]:
     rest = memoryview(data)
-    while len(rest):
+    while len(rest := _without_logs(rest)):
         try:
             msgspec.json.decode(rest, type=msgspec.Raw)
         except msgspec.DecodeError as error:
@@ -79,6 +80,16 @@ def _json_documents(data: bytes) -> Iterator[memoryview]:
         else:
             yield rest
             return
+
+
+def _without_logs(rest: memoryview) -> memoryview:
+    """The text from the next object on: `kubectl cluster-info dump` writes containers' logs between its lists."""
+    while True:
+        head = bytes(rest[:4096]).lstrip()
+        if not head.startswith(_LOGS_BEGIN):
+            return rest if head else rest[len(rest) :]
+        end = _LOGS_END.search(rest)
+        rest = rest[end.end() :] if end else rest[len(rest) :]
 
 
 def _trailing(error: msgspec.DecodeError) -> int | None:

@@ -78,6 +78,15 @@ KYAML = """---
         pytest.param(
             "{}\n{}\n".format(*(json.dumps(a_pod(n)) for n in "ab")), ["Pod/default/a", "Pod/default/b"], id="NDJSON"
         ),
+        pytest.param(
+            f"{json.dumps(a_pod('a'), indent=4)}\n"
+            '==== START logs for container c of pod default/a ====\n{"level": "info"}\nnot JSON\n'
+            "==== END logs for container c of pod default/a ====\n"
+            f"{json.dumps(a_pod('b'), indent=4)}\n"
+            "==== START logs for container c of pod default/b ====\n",
+            ["Pod/default/a", "Pod/default/b"],
+            id="kubectl cluster-info dump, with logs between the lists",
+        ),
         pytest.param(KYAML, ["Pod/default/a"], id="KYAML"),
         pytest.param(KYAML[4:], ["Pod/default/a"], id="KYAML without its first line"),
         pytest.param(
@@ -126,9 +135,9 @@ def test_every_form_of_input_is_read(write: Write, content: Any, expected: list[
             '{"kind": "List",\n "items": ]}', "not valid JSON: invalid character (line 2, column 11)", id="broken"
         ),
         pytest.param(
-            json.dumps(a_pod()) + "\n==== START logs ====",
+            json.dumps(a_pod()) + "\nerror: the connection was lost",
             "not valid JSON: invalid character (line 2, column 1)",
-            id="logs between the objects",
+            id="prose after the objects",
         ),
         pytest.param(
             "kind: Pod\n\tmetadata: 1",
