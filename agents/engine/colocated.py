@@ -6,7 +6,8 @@ told to be.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from underhost.agents.engine import findings as f
@@ -19,7 +20,7 @@ RULE = "PhysicalHost"
 REASON_HOST = "all ready replicas share an ESXi host"
 REASON_NODE = "all ready replicas share a node"
 HOST, NODE = "host", "node"
-_NO_REPLICAS = ("Job",)  # its pods share the work; they do not stand in for one another
+_NO_REPLICAS = (*PINNED, "Job")  # a Job's pods share the work; they do not stand in for one another
 
 
 class _Place(NamedTuple):
@@ -39,50 +40,59 @@ def colocated_findings(snapshot: Snapshot, model: Model, known: Iterable[Finding
         for pod in (finding.pod, *finding.peers) if finding.peers else ():
             of_pod[pod].append(at)
     found = []
-    for application, (place, members) in sorted(_in_one_place(snapshot, model).items()):
-        shared = [at for key, _ in members for at in of_pod.get(key, ())]
-        if len(members) > 1 and len(shared) == len(set(shared)) and not any(cls in told for _, cls in members):
-            found.append(_finding(snapshot, application, sorted(key for key, _ in members), place))
+    for one in sorted(_in_one_place(snapshot, model), key=lambda one: one.application):
+        shared = [at for key, _ in one.members for at in of_pod.get(key, ())]
+        if len(shared) == len(set(shared)) and not any(cls in told for _, cls in one.members):
+            found.append(_finding(snapshot, one.application, sorted(key for key, _ in one.members), one.place))
     return f.in_order(found)
 
 
-def _in_one_place(snapshot: Snapshot, model: Model) -> dict[Application, tuple[_Place, list[tuple[str, int]]]]:
-    """The applications whose ready replicas are all in one place: the place and (pod, class) of each.
+class _Together:
+    """The ready replicas of an application, (pod, class), as long as they are in one place."""
 
-    Most applications are out after their second pod, so that little is read of the others.
+    __slots__ = ("application", "members", "place", "spread")
+
+    def __init__(self, application: Application, place: _Place) -> None:
+        self.application, self.place, self.spread = application, place, False
+        self.members: list[tuple[str, int]] = []
+
+
+def _in_one_place(snapshot: Snapshot, model: Model) -> list[_Together]:
+    """The applications of two or more ready replicas that are all in one place.
+
+    Most applications are spread after their second pod: of their others nothing more is read than the owner.
     """
-    apps: dict[tuple[str, str, str], Application] = {}
-    members: dict[Application, tuple[_Place, list[tuple[str, int]]] | None] = {}
+    of_owner: dict[tuple[str, str, str], _Together] = {}
+    of_application: dict[Application, _Together] = {}
     for key, cls, place in _placed(snapshot, model):
         pod = snapshot.pods[key]
         owner = controller_of(pod.metadata.owner_references)
-        if owner is None or owner.kind in PINNED or owner.kind in _NO_REPLICAS:
+        if owner is None or owner.kind in _NO_REPLICAS:
             continue
-        identity = (pod.metadata.namespace, owner.kind, owner.name)
-        application = apps.get(identity)
-        if application is None:
-            application = apps[identity] = application_under(snapshot, owner, pod.metadata.namespace)
-        here = members.get(application, ())
-        if here is None or pod.metadata.deletion_timestamp is not None or not ready(pod):
+        identity = (owner.name, pod.metadata.namespace, owner.kind)
+        seen = of_owner.get(identity)
+        if seen is None:
+            application = application_under(snapshot, owner, pod.metadata.namespace)
+            seen = of_owner[identity] = of_application.setdefault(application, _Together(application, place))
+        if seen.spread or pod.metadata.deletion_timestamp is not None or not ready(pod):
             continue
-        if not here:
-            members[application] = (place, [(key, cls)])
-        elif here[0] == place:
-            here[1].append((key, cls))
-        else:
-            members[application] = None
-    return {application: here for application, here in members.items() if here is not None}
+        if not seen.members:
+            seen.place = place
+        seen.spread = seen.place is not place and seen.place != place
+        seen.members.append((key, cls))
+    return [seen for seen in of_application.values() if not seen.spread and len(seen.members) > 1]
 
 
-def _placed(snapshot: Snapshot, model: Model) -> Iterator[tuple[str, int, _Place]]:
+def _placed(snapshot: Snapshot, model: Model) -> Iterable[tuple[str, int, _Place]]:
     """(pod, class, place) of every bound pod; an absent node is a place of its own."""
     places = [_place(snapshot, name) for name in model.nodes.names]
     running = model.running
-    for key, cls, node in zip(running.keys, running.classes.tolist(), running.nodes.tolist(), strict=True):
-        yield key, cls, places[node]
-    for elsewhere in model.unbound:
-        absent = snapshot.pods[elsewhere.key].spec.node_name
-        yield elsewhere.key, elsewhere.cls, _Place(NODE, absent, absent)
+    there = zip(running.keys, running.classes.tolist(), map(places.__getitem__, running.nodes.tolist()), strict=True)
+    elsewhere = []
+    for pod in model.unbound:
+        node = snapshot.pods[pod.key].spec.node_name
+        elsewhere.append((pod.key, pod.cls, _Place(NODE, node, node)))
+    return chain(there, elsewhere)
 
 
 def _place(snapshot: Snapshot, node: str) -> _Place:
