@@ -1,0 +1,98 @@
+"""`underhost run`: its flags, its exit codes, its clean end, what it logs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from underhost.agents.commands.run import enabled
+from underhost.schemas.errors import InputError
+
+CONFIG = """
+apiVersion: underhost/v1
+kind: Config
+site: sim
+kafka: {embedded: log.db}
+kubernetes: {simulated: kubevirt}
+vsphere: {simulated: kubevirt}
+web: {listen: "127.0.0.1:0"}
+"""
+
+
+def command(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """`underhost run` in the folder, its standard error to be read."""
+    code = "from underhost.agents.cli import main; main()"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("UNDERHOST_", "KUBE"))}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "run", *arguments],
+        cwd=folder,
+        env=environment | {"HOME": str(folder)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def said(process: "subprocess.Popen[str]") -> tuple[int, list[str]]:
+    """Exit code and lines of a command that ends by itself."""
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors.splitlines()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    process = command(tmp_path, "--config", "config.yaml")
+    assert process.stderr is not None
+    events: list[dict[str, Any]] = []
+    for line in process.stderr:
+        events.append(json.loads(line))
+        if events[-1]["event"] == "ready":
+            break
+    process.send_signal(number)
+    _, rest = process.communicate(timeout=30)
+    assert process.returncode == 0
+    events += [json.loads(line) for line in rest.splitlines()]
+    assert [event["event"] for event in events] == [
+        "site sim: kubernetes, vsphere, evaluator, labeller, binder, drs, web begins",
+        "ready",
+        "site sim: ended",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        pytest.param(["--config", "none.yaml"], 2, "none.yaml: No such file or directory", id="no such file"),
+        pytest.param(["--agents", "binders"], 2, "--agents: no agent 'binders'", id="unknown agent"),
+        pytest.param(["--enable", "evictions"], 2, "--enable: no sink 'evictions'", id="unknown sink"),
+        pytest.param(["--kubeconfig", "none"], 2, "none: no such file", id="no kubeconfig"),
+        pytest.param(["--web", "here"], 2, "web.listen 'here': HOST:PORT is expected", id="bad address"),
+        pytest.param(["--bootstrap-servers", "127.0.0.1:1"], 3, "Kafka at 127.0.0.1:1", id="no broker"),
+        pytest.param(
+            ["-f", "none.json"], 2, "none.json: No such file or directory", id="no dump", marks=pytest.mark.timeout(60)
+        ),
+    ],
+)
+def test_what_cannot_begin_is_one_line_and_the_exit_code(
+    tmp_path: Path, arguments: list[str], code: int, message: str
+) -> None:
+    if "--web" in arguments:
+        (tmp_path / "config.yaml").write_text(CONFIG)
+        arguments = ["--config", "config.yaml", *arguments]
+    returned, lines = said(command(tmp_path, *arguments))
+    errors = [line for line in lines if not line.startswith("{")]
+    assert (returned, len(errors)) == (code, 1), lines
+    assert errors[0].startswith(f"error: {message}")
+
+
+def test_the_sinks_that_may_write_are_named_as_in_the_settings() -> None:
+    assert enabled("labels, drs-rules") == ["labels", "drs_rules"]
+    assert enabled(None) == []
+    with pytest.raises(InputError):
+        enabled("labels,everything")
