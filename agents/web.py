@@ -4,6 +4,7 @@ In: a listen address and two callables. Out: `/healthz`, `/readyz`, `/metrics`. 
 agents, so that a start that takes long can be watched. The page and the API are not here yet.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +58,8 @@ async def start_web(
         await web.TCPSite(runner, host, port).start()
     except OSError as error:
         await runner.cleanup()
-        raise InputError(f"web.listen {listen}: {error.strerror or error}") from error
+        why = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise InputError(f"web.listen {listen}: {why}") from error
     return Web(runner, _port(runner.addresses))
 
 

@@ -1,0 +1,75 @@
+"""Health, readiness and metrics over HTTP."""
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+from fake_pipeline import FakeCluster
+from pipeline_harness import running, settings_in
+from prometheus_client import CollectorRegistry, Gauge
+
+from underhost.agents.web import split_listen, start_web
+from underhost.schemas.errors import InputError
+
+
+async def get(port: int, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}{path}") as response:
+        return response.status, await response.text()
+
+
+async def test_readiness_names_what_is_not_ready() -> None:
+    reasons = {"site prod": "kubernetes has not listed pods"}
+    registry = CollectorRegistry()
+    seen = Gauge("seen", "How often the metrics were brought up to date.", registry=registry)
+    web = await start_web("127.0.0.1:0", unready=lambda: reasons, registry=registry, refresh=seen.inc)
+    try:
+        assert await get(web.port, "/healthz") == (200, '{"status": "ok"}')
+        assert await get(web.port, "/readyz") == (
+            503,
+            '{"status": "waiting", "reasons": {"site prod": "kubernetes has not listed pods"}}',
+        )
+        reasons.clear()
+        assert await get(web.port, "/readyz") == (200, '{"status": "ok", "reasons": {}}')
+        status, text = await get(web.port, "/metrics")
+        assert (status, text.splitlines()[-1]) == (200, "seen 1.0")
+        with pytest.raises(InputError, match=f"web.listen 127.0.0.1:{web.port}: address already in use"):
+            await start_web(f"127.0.0.1:{web.port}", unready=dict, registry=registry, refresh=seen.inc)
+    finally:
+        await web.close()
+
+
+@pytest.mark.parametrize(
+    ("listen", "place"),
+    [("127.0.0.1:8080", ("127.0.0.1", 8080)), (":9", ("0.0.0.0", 9)), ("[::1]:80", ("::1", 80))],
+)
+def test_a_listen_address_is_a_host_and_a_port(listen: str, place: tuple[str, int]) -> None:
+    assert split_listen(listen) == place
+
+
+@pytest.mark.parametrize("listen", ["", "here", "here:", "here:http", "here:70000"])
+def test_anything_else_is_refused(listen: str) -> None:
+    with pytest.raises(InputError, match="HOST:PORT is expected"):
+        split_listen(listen)
+
+
+async def test_a_worker_counts_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from underhost.agents import worker as worker_module
+    from underhost.agents.metrics import Metrics
+
+    metrics = Metrics()
+    monkeypatch.setattr(worker_module, "Metrics", lambda: metrics)
+    cluster = FakeCluster()
+    cluster.node("n1", "h1")
+    cluster.node("n2", "h1")
+    cluster.pod("db-0", "n1", app="db")
+    cluster.pod("db-1", "n2", app="db")
+    async with running(settings_in(tmp_path), cluster) as worker:
+        await worker.until(lambda: len(cluster.labelled) == 2)
+        await worker.until(lambda: metrics.registry.get_sample_value("underhost_findings", PHYSICAL) == 1)
+    value = metrics.registry.get_sample_value
+    assert value("underhost_records_published_total", {"topic": "violations"}) == 1
+    assert value("underhost_source_records_total", {"source": "vsphere"}) == 6
+    assert value("underhost_findings", {"site": "default", "severity": "violation"}) == 0
+
+
+PHYSICAL = {"site": "default", "severity": "physical"}
