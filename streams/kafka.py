@@ -11,7 +11,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from underhost.schemas.errors import Unreachable
 
@@ -29,7 +29,7 @@ def answering(servers: str) -> Iterator[None]:
     """Turn every error of a Kafka client into Unreachable."""
     try:
         yield
-    except TimeoutError as error:
+    except (TimeoutError, KafkaConnectionError) as error:
         raise Unreachable(f"Kafka at {servers} does not answer") from error
     except (KafkaError, OSError) as error:
         raise Unreachable(f"Kafka at {servers}: {reason(error)}") from error

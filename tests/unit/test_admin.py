@@ -72,8 +72,7 @@ async def silent_port() -> AsyncIterator[int]:
 async def test_kafka_that_refuses_connections_is_unreachable_in_one_line(action: Action, closed_port: int) -> None:
     with pytest.raises(Unreachable) as error:
         await action(KafkaSettings(bootstrap_servers=f"127.0.0.1:{closed_port}"))
-    assert str(error.value).startswith(f"Kafka at 127.0.0.1:{closed_port}: ")
-    assert "\n" not in str(error.value)
+    assert str(error.value) == f"Kafka at 127.0.0.1:{closed_port} does not answer"
 
 
 @pytest.mark.parametrize("action", EVERY_WAY)
