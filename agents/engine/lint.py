@@ -1,0 +1,71 @@
+"""What is wrong with the rules themselves, wherever the pods are: the report of `underhost lint`.
+
+In: a snapshot (manifests made into pods), options, and the manifests. Out: a `Report` whose findings name an object and
+a field. Called by the command. `CHECKS` is the table of everything that is looked for.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from underhost.agents.engine import findings as f
+from underhost.agents.engine import lint_budgets, lint_domains, lint_hosts, lint_keys, lint_nodes, lint_terms
+from underhost.agents.engine.lint_checks import Check, Complaint
+from underhost.agents.engine.lint_view import View
+from underhost.agents.engine.owners import FINISHED
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.schemas.documents import Report
+from underhost.schemas.manifests import Manifest
+from underhost.schemas.records import Finding
+
+CHECKS: tuple[Check, ...] = (
+    *lint_nodes.CHECKS,
+    *lint_keys.CHECKS,
+    *lint_terms.CHECKS,
+    *lint_domains.CHECKS,
+    *lint_hosts.CHECKS,
+    *lint_budgets.CHECKS,
+)
+
+
+def lint(snapshot: Snapshot, options: Options, manifests: Mapping[str, Manifest]) -> Report:
+    """Every finding about the objects of an input; worst first, then by object and field.
+
+    `manifests`: by `Kind/namespace/name`, the workloads of the input with their templates.
+    Raises BadObjectError for a part of a wrong shape, which names the object and the field.
+    """
+    view = View(snapshot, options, manifests)
+    found: dict[str, Finding] = {}
+    for check in CHECKS:
+        for complaint in check.find(view):
+            one = _finding(snapshot.site, check, complaint)
+            found.setdefault(one.id, one)
+    findings = sorted(found.values(), key=_order)
+    counts = Counter(one.severity for one in findings)
+    return Report(
+        findings=findings,
+        budgets={name: covered.figures for name, covered in view.budgets.items()},
+        summary={
+            "pods": sum(pod.status.phase not in FINISHED for pod in snapshot.pods.values()),
+            "nodes": len(snapshot.nodes),
+            "hosts": len(snapshot.hosts) or len({one.host for one in snapshot.node_hosts.values() if one.host}),
+            **{severity: counts[severity] for severity in f.SEVERITIES},
+        },
+    )
+
+
+def _finding(site: str, check: Check, complaint: Complaint) -> Finding:
+    place = f"{check.name}\0{complaint.field}"
+    return Finding(
+        id=f.finding_id(site, check.severity, complaint.rule, place, complaint.value, complaint.object),
+        severity=check.severity,
+        rule=complaint.rule,
+        reason=check.why,
+        message=complaint.message,
+        source=check.name,
+        object=complaint.object,
+        field=complaint.field,
+    )
+
+
+def _order(finding: Finding) -> tuple[int, str, str, str, str]:
+    return (f.RANK[finding.severity], finding.object or "", finding.field or "", finding.source or "", finding.id)

@@ -1,0 +1,155 @@
+"""Checks of numbers: more replicas than domains, spread constraints that leave no room, minDomains without effect.
+
+In: a view. Out: complaints; `CHECKS` is the table. Only labels and lasting taints decide which domains there are: how
+full nodes are is not looked at, so what is found here can never work.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from underhost.agents.engine import findings as f
+from underhost.agents.engine.classes import HONOR, IGNORE
+from underhost.agents.engine.domains import BoolArray
+from underhost.agents.engine.lint_checks import Check, Complaint, plural
+from underhost.agents.engine.lint_parts import ANTI_AFFINITY, SPREAD_CONSTRAINT, Place
+from underhost.agents.engine.lint_subjects import DAEMON_SET, JOB
+from underhost.agents.engine.lint_view import View
+from underhost.agents.engine.selectors import Selector
+
+
+def replicas_exceed_domains(view: View) -> Iterator[Complaint]:
+    """More replicas than domains, each of which may hold one; workloads that share a term count together."""
+    sharing: defaultdict[tuple[str, Selector | None, Selector | None], list[tuple[Place, BoolArray]]] = defaultdict(
+        list
+    )
+    for place, mask in separating(view, ANTI_AFFINITY):
+        sharing[(place.key, place.exact, place.loose)].append((place, mask))
+    for (key, _, _), places in sharing.items():
+        alone = [[one] for one in places if _exceeds(view, key, [one])]
+        for group in alone or ([places] if _exceeds(view, key, places) else []):
+            yield _too_many(view, key, group)
+
+
+def _exceeds(view: View, key: str, places: list[tuple[Place, BoolArray]]) -> bool:
+    codes = view.codes(key)[np.logical_or.reduce([mask for _, mask in places])]
+    # on a node without the key, any number may be
+    return codes.min() >= 0 and _wanted(places) > len(np.unique(codes))
+
+
+def _wanted(places: list[tuple[Place, BoolArray]]) -> int:
+    return sum({id(place.subject): place.subject.replicas for place, _ in places}.values())
+
+
+def _too_many(view: View, key: str, places: list[tuple[Place, BoolArray]]) -> Complaint:
+    domains = len(np.unique(view.codes(key)[np.logical_or.reduce([mask for _, mask in places])]))
+    place, wanted = places[0][0], _wanted(places)
+    names = list(dict.fromkeys(one.subject.name for one, _ in places))
+    what = f"{names[0]} wants {wanted} replicas" if len(names) == 1 else f"{f.listing(names)} want {wanted} replicas"
+    if all(one.subject.kind == "Pod" for one, _ in places):
+        what = f"{f.listing(names)} want to be {wanted} pods"
+    return Complaint(
+        place.subject.object,
+        f"{place.field}.topologyKey",
+        f"{what}, each in a {key} of its own, and the nodes in reach have {domains}: {wanted - domains} can never be "
+        "placed; use fewer replicas, or make the rule a preference or a spread constraint.",
+        place.rule,
+        key,
+    )
+
+
+def spread_exceeds_domains(view: View) -> Iterator[Complaint]:
+    """A DoNotSchedule constraint whose minimum stays 0, with more replicas than maxSkew allows in each domain."""
+    for place, mask in separating(view, SPREAD_CONSTRAINT):
+        one = place.constraint
+        if one is None or not view.selects_only_own(place):
+            continue
+        codes = view.codes(place.key)
+        may = set(codes[mask & (codes >= 0)].tolist())
+        counted = set(codes[_counted(view, place) & (codes >= 0)].tolist())
+        empty, least = len(counted - may), one.min_domains or 1
+        wanted = place.subject.replicas
+        room = one.max_skew * len(may)
+        if not may or (not empty and len(counted) >= least) or wanted <= room:
+            continue
+        why = (
+            f"minDomains is {least} and there {'is' if len(counted) == 1 else 'are'} {len(counted)}"
+            if len(counted) < least
+            else f"{plural(empty, 'domain')} that they cannot use stay{'s' if empty == 1 else ''} empty and "
+            f"{'is' if empty == 1 else 'are'} counted"
+        )
+        yield Complaint(
+            place.subject.object,
+            f"{place.field}.{'minDomains' if len(counted) < least else 'maxSkew'}",
+            f"{place.subject.name} wants {wanted} replicas, at most {one.max_skew} in each {place.key}, because {why}: "
+            f"{wanted - room} can never be placed; lower minDomains, raise maxSkew, or set nodeTaintsPolicy and "
+            "nodeAffinityPolicy to Honor.",
+            place.rule,
+            place.key,
+        )
+
+
+def min_domains_without_effect(view: View) -> Iterator[Complaint]:
+    """minDomains beside ScheduleAnyway."""
+    for place in view.places:
+        if place.constraint is not None and not place.required and place.constraint.min_domains is not None:
+            yield Complaint(
+                place.subject.object,
+                f"{place.field}.minDomains",
+                f"The {place.what} of {place.subject.name} sets minDomains, which the API server allows only with "
+                "DoNotSchedule: use that, or leave minDomains out.",
+                place.rule,
+            )
+
+
+def separating(view: View, form: str) -> Iterator[tuple[Place, BoolArray]]:
+    """Required places that keep a workload's own replicas apart, and the nodes that these may use."""
+    for subject, parsed in view.parts:
+        if subject.kind in (DAEMON_SET, JOB):
+            continue  # one for each node; and a Job's pods may wait for their turn
+        places = [one for one in parsed.places if one.form == form and one.required and one.key]
+        places = [one for one in places if one.requirements is not None and not one.others and view.selects_own(one)]
+        mask = view.eligible(subject) if places else np.zeros(0, bool)
+        if mask.any():
+            yield from ((place, mask) for place in places)
+
+
+def _counted(view: View, place: Place) -> BoolArray:
+    """The nodes whose domains count for the minimum, by the two inclusion policies."""
+    one, subject = place.constraint, place.subject
+    mask = np.ones(len(view.model.nodes), bool)
+    if one is None or one.node_affinity_policy != IGNORE:
+        mask &= view.selected(subject)
+    if one is not None and one.node_taints_policy == HONOR:
+        mask &= view.tolerated(subject)
+    for other in view.parsed(subject).places:
+        if other.form == SPREAD_CONSTRAINT and other.required and other.key:
+            mask &= view.codes(other.key) >= 0
+    return mask
+
+
+_PTS = "pkg/scheduler/framework/plugins/podtopologyspread"
+CHECKS = (
+    Check(
+        "replicas-exceed-domains",
+        f.UNSATISFIABLE,
+        "required anti-affinity with more replicas than domains",
+        "pkg/scheduler/framework/plugins/interpodaffinity/filtering.go (satisfyPodAntiAffinity)",
+        replicas_exceed_domains,
+    ),
+    Check(
+        "spread-exceeds-domains",
+        f.UNSATISFIABLE,
+        "a DoNotSchedule constraint leaves no room for all replicas",
+        f"{_PTS}/filtering.go (minMatchNum), common.go (matchNodeInclusionPolicies)",
+        spread_exceeds_domains,
+    ),
+    Check(
+        "min-domains-without-effect",
+        f.UNSATISFIABLE,
+        "minDomains beside ScheduleAnyway",
+        "pkg/apis/core/validation/validation.go (validateMinDomains)",
+        min_domains_without_effect,
+    ),
+)

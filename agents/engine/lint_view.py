@@ -1,0 +1,237 @@
+"""What the checks of `lint` look at: subjects with their terms, the nodes they may use, the pods that terms select.
+
+In: a snapshot, options and the manifests. Out: one `View`, read by every check and changed by none. Called by
+`lint.py`. Everything is worked out for distinct templates, selectors and label sets, never for pods × nodes.
+Nodes are judged by lasting taints only: a cordon, or a node that is not ready for a moment, is no manifest's fault.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from underhost.agents.engine import terms
+from underhost.agents.engine.budgets import Covered, cover
+from underhost.agents.engine.classes import PodClass, RawClass
+from underhost.agents.engine.domains import BoolArray, IndexArray
+from underhost.agents.engine.fault import Fault
+from underhost.agents.engine.lint_parts import Parsed, Parser, Place
+from underhost.agents.engine.lint_subjects import DAEMON_SET, PodParts, Subject, subjects_of
+from underhost.agents.engine.matching import affinity_mask, untolerated_mask
+from underhost.agents.engine.model import Model, compile
+from underhost.agents.engine.owners import FINISHED
+from underhost.agents.engine.selectors import Namespaces, SelectorTable, matches
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.state import State
+from underhost.schemas.kubernetes import Node
+from underhost.schemas.manifests import Manifest
+
+_PASSING = "node.kubernetes.io/"  # taints that the control plane sets and takes away
+ADDED = frozenset(
+    {
+        "pod-template-hash", "controller-revision-hash", "pod-template-generation", "controller-uid", "job-name",
+        "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index", "batch.kubernetes.io/job-name", "vm.kubevirt.io/name",
+        "kubevirt.io/created-by", "kubevirt.io/nodeName",
+    }
+)  # fmt: skip
+"""Labels that controllers add: a template without them may yet make pods that have them."""
+
+
+class View:
+    """An input, ready to be linted.
+
+    Attributes:
+        snapshot, options: as given. subjects: sorted by object. places: every term and constraint of the subjects.
+        model: the nodes of the input, compiled without pods; topology means live hosts where these are known.
+        whole: whether the input is a cluster (nodes and pods in it), so that what it lacks is not there.
+    """
+
+    def __init__(self, snapshot: Snapshot, options: Options, manifests: Mapping[str, Manifest]) -> None:
+        """Raises BadObjectError for a part that the API server would refuse for its shape."""
+        self.snapshot, self.options = snapshot, options
+        self.subjects = subjects_of(snapshot, manifests)
+        self.whole = bool(snapshot.nodes) and any(pod.spec.node_name for pod in snapshot.pods.values())
+        self.model: Model = compile(
+            replace(snapshot, nodes=_lasting(snapshot.nodes), pods={}, namespaces={}, services={}, workloads={}),
+            options,
+        )
+        self._state = State(self.model)
+        self._parser = Parser()
+        self.places: list[Place] = []
+        self._parsed = {id(subject): self._parser.parse(subject) for subject in self.subjects}
+        for parsed in self._parsed.values():
+            self.places += parsed.places
+        self._match()
+
+    @property
+    def parts(self) -> list[tuple[Subject, Parsed]]:
+        """Every subject with its parsed parts."""
+        return [(subject, self.parsed(subject)) for subject in self.subjects]
+
+    def parsed(self, subject: Subject) -> Parsed:
+        """The parsed parts of a subject."""
+        return self._parsed[id(subject)]
+
+    @cached_property
+    def budgets(self) -> dict[str, Covered]:
+        """The budgets with their pods and figures. Raises BadObjectError."""
+        return cover(self.snapshot)
+
+    @cached_property
+    def subject_of(self) -> dict[str, Subject]:
+        """The subject of a pod, by the pod's name."""
+        return {pod: subject for subject in self.subjects for pod in subject.pods}
+
+    # ------------------------------------------------------------------------------------------------- nodes
+    def eligible(self, subject: Subject) -> BoolArray:
+        """bool[N]: the nodes that nodeSelector, required node affinity and lasting taints leave to the subject."""
+        return self.selected(subject) & self.tolerated(subject)
+
+    def selected(self, subject: Subject) -> BoolArray:
+        """bool[N]: the nodes that nodeSelector and required node affinity allow."""
+        mask = affinity_mask(self._state, _class_of(subject, self.parsed(subject)))
+        return np.ones(len(self.model.nodes), bool) if mask is None else mask
+
+    def tolerated(self, subject: Subject) -> BoolArray:
+        """bool[N]: the nodes without a lasting taint that the subject's pods do not tolerate."""
+        refused = None
+        if subject.kind != DAEMON_SET:
+            refused = untolerated_mask(self._state, _class_of(subject, self.parsed(subject)))
+        return np.ones(len(self.model.nodes), bool) if refused is None else ~refused
+
+    def matching(self, parsed: Parsed, selector: bool, node_terms: bool) -> int:
+        """How many nodes the nodeSelector, or the node affinity, or both allow."""
+        one = PodClass(0, _RAW, {})
+        one.node_selector = parsed.node_selector if selector else {}
+        one.node_terms = parsed.node_terms if node_terms else None
+        one.node_key = (repr(one.node_selector).encode(), msgspec.json.encode(one.node_terms))
+        mask = affinity_mask(self._state, one)
+        return len(self.model.nodes) if mask is None else int(mask.sum())
+
+    def codes(self, key: str) -> IndexArray:
+        """intp[N]: each node's domain of a topologyKey, -1 where it has none."""
+        return self.model.topology.of(key).codes
+
+    def names(self, mask: BoolArray) -> list[str]:
+        """The names of nodes, sorted."""
+        return [self.model.nodes.names[at] for at in np.flatnonzero(mask)]
+
+    # -------------------------------------------------------------------------------------------------- pods
+    def _match(self) -> None:
+        """Match every selector of the places to the pods of the input, and to the templates that have none."""
+        exact, loose = SelectorTable(), SelectorTable()
+        for place in self.places:
+            if place.requirements is not None:
+                namespaces = self._namespaces(place)
+                place.exact = exact.add(namespaces, place.requirements)
+                place.loose = loose.add(namespaces, tuple(r for r in place.requirements if r[0] not in ADDED))
+        used = {name for table in (exact, loose) for one in table.selectors for name, _, _ in one.requirements}
+        self._pods = _Labels(used)
+        self._templates = _Labels(used)
+        for pod in self.snapshot.pods.values() if used or exact.selectors else ():
+            if pod.status.phase not in FINISHED:
+                self._pods.add(pod.metadata.namespace, bytes(pod.metadata.labels), pod.metadata.name)
+        for subject in self.subjects:
+            if subject.template_labels is not None:
+                self._templates.add(subject.namespace, subject.template_labels, subject.name)
+        exact.match(self._pods.sets)
+        loose.match(self._templates.sets)
+
+    def _namespaces(self, place: Place) -> Namespaces:
+        """The namespaces of a term; every one where the input does not say what labels they have."""
+        term = place.term
+        if term is None or term.namespace_selector is None:
+            return frozenset((term.namespaces if term is not None else None) or (place.subject.namespace,))
+        requirements = term.namespace_selector.requirements(f"{place.field}.namespaceSelector")
+        if not requirements or not self.snapshot.namespaces:
+            return None
+        selected = {*(term.namespaces or ())}
+        for name, namespace in self.snapshot.namespaces.items():
+            if matches(requirements, terms.labels(bytes(namespace.metadata.labels))):
+                selected.add(name)
+        return frozenset(selected)
+
+    def matched(self, place: Place) -> tuple[frozenset[int], frozenset[int]]:
+        """The label sets (of pods, of templates) that a place's selector matches."""
+        if place.exact is None or place.loose is None:
+            return frozenset(), frozenset()
+        return frozenset(place.exact.classes), frozenset(place.loose.classes)
+
+    def own(self, subject: Subject) -> tuple[frozenset[int], frozenset[int]]:
+        """The label sets of a subject's own pods, and of its template."""
+        pods = frozenset(self._pods.at(subject.namespace, raw) for raw in subject.labels)
+        if subject.template_labels is None:
+            return pods, frozenset()
+        return pods, frozenset({self._templates.at(subject.namespace, subject.template_labels)})
+
+    def selects_own(self, place: Place) -> bool:
+        """Whether a place's selector matches the pods that carry it."""
+        (pods, templates), (own_pods, own_templates) = self.matched(place), self.own(place.subject)
+        return bool(pods & own_pods or templates & own_templates)
+
+    def selects_any(self, place: Place) -> bool:
+        """Whether a place's selector matches some pod or template of the input."""
+        return any(self.matched(place))
+
+    def selects_only_own(self, place: Place) -> bool:
+        """Whether no pod of another subject, or without one, is matched."""
+        (pods, templates), (own_pods, own_templates) = self.matched(place), self.own(place.subject)
+        return pods <= own_pods and templates <= own_templates
+
+
+class _Labels:
+    """Distinct (namespace, labels), with the labels that some selector reads."""
+
+    def __init__(self, used: set[str]) -> None:
+        self._used = used
+        self._raw: dict[tuple[str, bytes], int] = {}
+        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        self.sets: list[tuple[str, dict[str, str]]] = []
+
+    def add(self, namespace: str, raw: bytes, name: str) -> None:
+        """Remember the labels of a pod. Raises BadObjectError."""
+        if (namespace, raw) in self._raw:
+            return
+        try:
+            labels = terms.labels(raw)
+        except Fault as fault:
+            raise fault.within(f"Pod {namespace}/{name}") from None
+        kept = {key: labels[key] for key in sorted(self._used & labels.keys())}
+        number = self._known.setdefault((namespace, tuple(kept.items())), len(self.sets))
+        if number == len(self.sets):
+            self.sets.append((namespace, kept))
+        self._raw[(namespace, raw)] = number
+
+    def at(self, namespace: str, raw: bytes) -> int:
+        """The number of a label set, -1 if no selector was to be matched at all."""
+        return self._raw.get((namespace, raw), -1)
+
+
+_RAW = RawClass("", b"", b"", b"", b"", b"", (), 0, (), (), None, True, "")
+
+
+def _class_of(subject: Subject, parsed: Parsed) -> PodClass:
+    """What the masks read of a class of pods."""
+    found = PodClass(0, _RAW, {})
+    parts: PodParts = subject.parts
+    found.node_selector, found.node_terms = parsed.node_selector, parsed.node_terms
+    found.node_key = (parts.node_selector, parts.affinity)
+    found.tolerations, found.tolerations_key = parsed.tolerations, parts.tolerations
+    return found
+
+
+def _lasting(nodes: Mapping[str, Node]) -> dict[str, Node]:
+    """The nodes without the taints that come and go."""
+    found = {}
+    decoder = msgspec.json.Decoder(list[dict[str, object]] | None)
+    for name, node in nodes.items():
+        raw = bytes(node.spec.taints)
+        if _PASSING.encode() in raw:
+            kept = [one for one in decoder.decode(raw) or () if not str(one.get("key", "")).startswith(_PASSING)]
+            spec = msgspec.structs.replace(node.spec, taints=msgspec.Raw(msgspec.json.encode(kept)))
+            node = msgspec.structs.replace(node, spec=spec)
+        found[name] = node
+    return found
