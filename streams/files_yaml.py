@@ -37,6 +37,8 @@ def yaml_documents(data: bytes) -> Iterator[bytes]:
         raise BadText("not valid YAML: " + " ".join(str(error).split())) from error
     except RecursionError as error:
         raise BadText(f"nested deeper than {MAX_DEPTH} levels") from error
+    except (LookupError, AttributeError) as error:  # what PyYAML itself raises for `!!int ""` or `!!timestamp x`
+        raise BadText("not valid YAML: a value does not fit its tag") from error
     except (TypeError, ValueError, OverflowError) as error:  # a key or number that JSON has no form for
         raise BadText(f"not usable as JSON: {error}") from error
 

@@ -145,6 +145,11 @@ def test_every_form_of_input_is_read(write: Write, content: Any, expected: list[
             id="a tab in YAML",
         ),
         pytest.param("a: 1\na: 2\n", "not valid YAML: the key 'a' is given twice (line 2, column 1)", id="a key twice"),
+        *(
+            pytest.param(f"a: {value}", "not valid YAML: a value does not fit its tag", id=f"the tag of {value}")
+            for value in ('!!int ""', "!!timestamp x", "!!bool maybe")
+        ),
+        pytest.param("a: !!python/object:os.system x", "not valid YAML: could not determine a constructor", id="a tag"),
         pytest.param(
             "kind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\n",
             "a chart template ({{ … }}), not a manifest: render it first",
