@@ -4,6 +4,7 @@ Label, bind, rule, a vMotion that ignores rules, a finding, the way back. One pr
 what the real parts and an independent consumer say.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -115,6 +116,29 @@ def seven_are_bound_and_the_eighth_waits(here: World, listener: Listener) -> str
     return waiting
 
 
+def the_files_say_the_same(here: World, folder: Path, pods: set[str], waiting: str) -> None:
+    """`inventory`, `check` and `explain` over a dump of the real cluster and what vCenter says now."""
+    (folder / "dump.json").write_text(json.dumps(here.api.dump()))
+    inventory = underhost("inventory", "--config", str(folder / "underhost.yaml"), "-o", "json", code=0)
+    (folder / "inventory.json").write_text(json.dumps(inventory))
+    files = ("-f", str(folder / "dump.json"), "--inventory", str(folder / "inventory.json"), "-o", "json")
+    report = underhost("check", *files, code=1)
+    [found] = [finding for finding in report["findings"] if finding["severity"] == "violation"]
+    assert ({found["pod"], *found["peers"]}, found["rule"]) == (pods, "InterPodAffinity")
+    explained = underhost("explain", f"default/{waiting}", *files, code=0)["pods"][f"default/{waiting}"]["nodes"]
+    assert {node: verdict["failing"] for node, verdict in explained.items()} == {
+        node: {"InterPodAffinity": [REASON]} for node in NODES
+    }
+
+
+def underhost(*arguments: str, code: int) -> Any:
+    """The JSON that the command prints."""
+    program = str(Path(sys.executable).parent / "underhost")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
 def the_finding(listener: Listener, pods: set[str]) -> Any:
     """The open violation of the shared host, once it is there."""
 
@@ -135,7 +159,7 @@ def test_the_whole_story(here: World, transport: Mapping[str, str], tmp_path: Pa
         the_label_follows_the_host(here)
         for name in REPLICAS:
             here.api.add_replica(name)
-        seven_are_bound_and_the_eighth_waits(here, listener)
+        waiting = seven_are_bound_and_the_eighth_waits(here, listener)
         every_vm = sorted(here.vm_of.values())
         eventually("one DRS rule keeps all seven VMs apart", lambda: list(own_rules(here).values()) == [every_vm])
         assert here.vcenter.rules()[FOREIGN_RULE] == (False, every_vm[:2])
@@ -160,6 +184,8 @@ def test_the_whole_story(here: World, transport: Mapping[str, str], tmp_path: Pa
         assert record.headers["content-type"] == "application/json"
         assert record.headers["ce_id"]
         assert record.headers["ce_time"]
+
+        the_files_say_the_same(here, tmp_path, pods, waiting)
 
         # The way back resolves it.
         free = next(host for host in here.vcenter.hosts if host not in here.api.node_labels().values())

@@ -76,6 +76,14 @@ class KubeApi:
         pods = self.ask("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
         return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
 
+    def dump(self) -> dict[str, Any]:
+        """What `kubectl get nodes,pods,namespaces,services -A -o json` prints."""
+        items = []
+        for plural, kind in (("nodes", "Node"), ("pods", "Pod"), ("namespaces", "Namespace"), ("services", "Service")):
+            listed = self.ask("GET", f"/api/v1/{plural}")["items"]
+            items += [{"apiVersion": "v1", "kind": kind, **item} for item in listed]
+        return {"apiVersion": "v1", "kind": "List", "items": items}
+
     def add_node(self, name: str, uuid: str) -> None:
         """A node on the VM with this uuid, kept alive by KWOK."""
         resources = {"cpu": "8", "memory": "32Gi", "pods": "110"}
