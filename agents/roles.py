@@ -5,6 +5,7 @@ subset keeps tables of its own, of just the topics that it reads.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from underhost.schemas import topics
 from underhost.schemas.errors import InputError
@@ -46,6 +47,35 @@ def derived_topics(roles: Collection[str]) -> tuple[Topic, ...]:
     """The derived topics that these roles keep tables of."""
     wanted = {topic.short for role in roles for topic in _DERIVED.get(role, ())}
     return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+
+
+@dataclass(frozen=True)
+class Changelog(Topic):
+    """The changelog of a table, which is Faust's and no part of the contract; `short` is its whole name."""
+
+    @property
+    def name(self) -> str:
+        """The full name."""
+        return self.short
+
+    @property
+    def config(self) -> dict[str, str]:
+        """As Faust itself would have it."""
+        return {"cleanup.policy": "compact"}
+
+
+def changelog_topics(roles: Collection[str], site: str) -> tuple[Topic, ...]:
+    """The changelogs of the tables of these roles.
+
+    They are created before Faust starts: it would create them while its consumer already knows the topics that there
+    are, assign partitions without them, and fail at the first row.
+    """
+    prefix = app_id(roles, site)
+    kept = (*state_topics(roles), *derived_topics(roles))
+    return tuple(
+        Changelog(f"{prefix}-{topic.short}-changelog", "compact", topic.key, None, "tables", ("tables",), topic.doc)
+        for topic in kept
+    )
 
 
 def consumes(roles: Collection[str]) -> bool:

@@ -18,6 +18,7 @@ from underhost.agents.outside import Outside, connect
 from underhost.agents.pipeline import Pipeline
 from underhost.agents.web import start_web
 from underhost.schemas.errors import BackendError
+from underhost.schemas.topics import TOPICS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings import Settings
@@ -56,7 +57,7 @@ async def run_worker(
     stopping = stop or asyncio.Event()
     metrics = Metrics()
     with _signals(stopping):
-        await ensure_topics(settings.kafka)
+        await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(wanted, settings.site)))
         made = outside or await connect(settings, wanted)
         current: list[Pipeline] = []
         server = None

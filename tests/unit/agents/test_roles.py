@@ -1,10 +1,23 @@
 """Roles of a worker: what each reads, and which workers share a group."""
 
+from pathlib import Path
+
 import pytest
 
-from underhost.agents.roles import ALL, app_id, consumes, derived_topics, parse_roles, state_topics, tied_to_a_site
+from underhost.agents.roles import (
+    ALL,
+    app_id,
+    changelog_topics,
+    consumes,
+    derived_topics,
+    parse_roles,
+    state_topics,
+    tied_to_a_site,
+)
 from underhost.schemas.errors import InputError
 from underhost.schemas.topics import SOURCE_TOPICS
+from underhost.streams.app import build_app
+from underhost.streams.settings import KafkaSettings, Settings
 
 
 def names(topics: tuple[object, ...]) -> list[str]:
@@ -68,3 +81,13 @@ def test_a_binder_reads_no_state() -> None:
 def test_who_reads_topics_and_who_belongs_to_a_site(roles: set[str], reads: bool, tied: bool) -> None:
     assert consumes(roles) is reads
     assert tied_to_a_site(roles) is tied
+
+
+def test_the_changelogs_are_those_that_faust_would_make() -> None:
+    made = changelog_topics({"binder"}, "prod")
+    assert [(topic.name, topic.config) for topic in made] == [
+        ("underhost-binder_prod-outcomes-changelog", {"cleanup.policy": "compact"})
+    ]
+    settings = Settings(kafka=KafkaSettings(embedded=Path("never-opened.db")))
+    app = build_app(settings, app_id=app_id({"binder"}, "prod"))
+    assert app.Table("outcomes").changelog_topic_name == made[0].name
