@@ -36,9 +36,11 @@ def launcher_template(name: str, labels: Any, spec: Json) -> Json:
 
 
 def is_started(spec: Json) -> bool:
-    """Whether a VirtualMachine is to run: a stopped one has no pod."""
+    """Whether a VirtualMachine is to run: a stopped one has no pod. One that says neither is there to be tried."""
     strategy = spec.get("runStrategy")
-    return strategy in ("Always", "RerunOnFailure", "Once") if strategy is not None else spec.get("running") is True
+    return (
+        strategy in ("Always", "RerunOnFailure", "Once") if strategy is not None else spec.get("running") is not False
+    )
 
 
 def _resources(domain: Json) -> Json:

@@ -86,6 +86,7 @@ class _Expander:
         self._given = given
         self._added: dict[str, int] = {}
         self._unknown: set[str] = set()
+        self._stopped: list[str] = []
 
     @cached_property
     def _replicas(self) -> Replicas:
@@ -117,6 +118,8 @@ class _Expander:
             shown = [f"{label} {count}" for label, count in list(self._added.items())[:5]]
             more = [f"{len(self._added) - 5} more workloads"] if len(self._added) > 5 else []
             lines.append(f"pods added, pending, for workloads that lack them: {', '.join(shown + more)}")
+        if self._stopped:
+            lines.append(f"stopped, so without a pod: VirtualMachine {', '.join(self._stopped[:5])}")
         lines += [f"priority class {name!r} is not in the input: taken as 0" for name in sorted(self._unknown)]
         return lines
 
@@ -234,6 +237,7 @@ class _Expander:
             count = count_of(spec, "replicas", 1)
         elif manifest.kind == "VirtualMachine":
             count = int(is_started(spec))
+            self._stopped += [] if count else [name]
         elif status_of(manifest).get("phase") in ("Succeeded", "Failed"):
             count = 0
         labels = member(template, "metadata", "spec.template.metadata").get("labels")

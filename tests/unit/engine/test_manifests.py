@@ -120,6 +120,8 @@ def labels_of(expansion: Expansion, name: str) -> Json:
             a_workload("VirtualMachine", "vm", runStrategy="Always"), ["virt-launcher-vm-0"], id="a VM always"
         ),
         pytest.param(a_workload("VirtualMachine", "vm", runStrategy="Halted"), [], id="a stopped VM"),
+        pytest.param(a_workload("VirtualMachine", "vm", running=False), [], id="a VM that is not running"),
+        pytest.param(a_workload("VirtualMachine", "vm"), ["virt-launcher-vm-0"], id="a VM that does not say"),
         pytest.param(a_workload("VirtualMachineInstance", "vmi", domain={}), ["virt-launcher-vmi-0"], id="a VMI"),
         pytest.param(a_workload("Deployment", template={"spec": {}}), [], id="a patch without containers"),
     ],
@@ -332,6 +334,12 @@ def test_a_priority_class_that_the_input_lacks_is_noted() -> None:
     assert expansion.notes == [
         "pods added, pending, for workloads that lack them: Deployment/shop/web 1",
         "priority class 'gold' is not in the input: taken as 0",
+    ]
+
+
+def test_a_stopped_machine_is_noted() -> None:
+    assert expanded(a_workload("VirtualMachine", "vm", running=False)).notes == [
+        "stopped, so without a pod: VirtualMachine vm"
     ]
 
 
