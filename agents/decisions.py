@@ -11,6 +11,7 @@ from typing import Protocol
 
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.findings import FindingChange, Findings
+from underhost.agents.label_stale import StaleLabels
 from underhost.agents.orders import Orders
 from underhost.agents.placements import PlacementChange, Placements
 from underhost.agents.ports import Decider
@@ -41,6 +42,7 @@ class Memory:
     orders: Orders
     findings: Findings | None
     placements: Placements | None
+    stale: StaleLabels
     deciders: Sequence[Decider]
 
 
@@ -91,12 +93,13 @@ class Evaluation:
         decisions = Decisions(snapshot)
         if memory.findings is not None and memory.placements is not None:
             report = self._report(snapshot)
+            found = [*report.findings, *memory.stale.findings(snapshot, now)]
             placed = self._engine.decide(snapshot, self._options, memory.placements.assumed(snapshot))
             decisions = Decisions(
                 snapshot,
                 topology,
                 report,
-                memory.findings.diff(report.findings, snapshot.offsets, at),
+                memory.findings.diff(found, snapshot.offsets, at),
                 memory.placements.diff(placed, now),
             )
         return self._with_actions(decisions, now)
@@ -136,11 +139,13 @@ class Evaluation:
     def times(self) -> tuple[float | None, float | None]:
         """When to evaluate, and when to ask the deciders, though nothing changed, in monotonic seconds.
 
-        A pod whose binding failed is decided again after a while; a decider may hold a command back (`due`).
+        A pod whose binding failed is decided again after a while, a label is stale after one; a decider may hold a
+        command back (`due`).
         """
         placements = self._memory.placements
         asked = [getattr(decider, "due", None) for decider in self._memory.deciders]
-        again = placements.retry_at() if placements is not None else None
+        waits = [placements.retry_at(), self._memory.stale.due] if placements is not None else []
+        again = min((at for at in waits if at is not None), default=None)
         return again, min((at for at in asked if at is not None), default=None)
 
 

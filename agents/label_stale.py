@@ -4,7 +4,7 @@ In: snapshots of one site, one after another, and the time. Out: findings. For t
 of `engine/check.py`, which knows no time. A label that is absent is not stale: nobody may have been asked to write it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.fault import Fault
@@ -19,14 +19,14 @@ BOUND = 60.0
 
 
 class StaleLabels:
-    """Remembers since when each label has been wrong.
+    """Remembers since when each label has been wrong; `known` are the ids of such findings that an earlier run opened.
 
     Attributes:
         due: when the next one has been wrong for too long, monotonic seconds; None if none waits.
     """
 
-    def __init__(self, options: Options, bound: float = BOUND) -> None:
-        self._options, self._bound = options, bound
+    def __init__(self, options: Options, bound: float = BOUND, known: Collection[str] = ()) -> None:
+        self._options, self._bound, self._known = options, bound, frozenset(known)
         self._since: dict[tuple[str, str, str], float] = {}
         self.due: float | None = None
 
@@ -42,10 +42,12 @@ class StaleLabels:
         self.due, found = None, []
         for (node, key), (value, host) in sorted(wrong.items()):
             at = self._since[(node, key, host)] + self._bound
-            if now >= at:
-                found.append(_finding(snapshot, node, key, value))
+            finding = _finding(snapshot, node, key, value)
+            if now >= at or finding.id in self._known:
+                found.append(finding)
             elif self.due is None or at < self.due:
                 self.due = at
+        self._known &= {finding.id for finding in found}
         return found
 
 

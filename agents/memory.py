@@ -12,9 +12,11 @@ from typing import TypeVar
 from msgspec import Struct
 
 from underhost.agents.decisions import Engine, Evaluation, Memory
+from underhost.agents.engine.findings import LABEL_STALE
 from underhost.agents.engine.snapshot import Options
 from underhost.agents.evaluator import PolarsEngine
 from underhost.agents.findings import Findings
+from underhost.agents.label_stale import StaleLabels
 from underhost.agents.orders import Orders
 from underhost.agents.placements import Placements
 from underhost.agents.ports import Decider
@@ -67,11 +69,14 @@ class Memories:
         placements = Placements(site, self._rows(topics.PLACEMENTS, site, Placement), lambda row: order_id(row, site))
         for outcome in outcomes:
             placements.observe(outcome, now)
+        open_findings = list(self._rows(topics.VIOLATIONS, site, FindingEvent))
+        stale = [row.id for row in open_findings if row.severity == LABEL_STALE and row.state != "resolved"]
         memory = Memory(
             topology=Topology(site, self._rows(topics.NODE_HOSTS, site, NodeHost)),
             orders=Orders(site, self._rows(topics.ACTIONS, site, Action), outcomes, now),
-            findings=Findings(site, self._rows(topics.VIOLATIONS, site, FindingEvent)) if self._evaluates else None,
+            findings=Findings(site, open_findings) if self._evaluates else None,
             placements=placements if self._evaluates else None,
+            stale=StaleLabels(self._options, known=stale),
             deciders=self._deciders(site),
         )
         return Evaluation(self._engine, self._options, memory, time.monotonic)

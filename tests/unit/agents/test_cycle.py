@@ -11,6 +11,7 @@ from underhost.agents.cycle import SiteCycle
 from underhost.agents.decisions import Decisions, Evaluation, Memory
 from underhost.agents.engine.snapshot import Options
 from underhost.agents.findings import Findings
+from underhost.agents.label_stale import StaleLabels
 from underhost.agents.orders import Orders
 from underhost.agents.placements import Placements
 from underhost.agents.sites import Sites
@@ -64,7 +65,12 @@ class Site:
 
     def _begin(self) -> Evaluation:
         memory = Memory(
-            Topology(SITE, []), Orders(SITE, [], [], 0.0), Findings(SITE, []), Placements(SITE, [], lambda row: ""), []
+            Topology(SITE, []),
+            Orders(SITE, [], [], 0.0),
+            Findings(SITE, []),
+            Placements(SITE, [], lambda row: ""),
+            StaleLabels(Options()),
+            [],
         )
         return Evaluation(self.engine, Options(), memory, lambda: 0.0)
 

@@ -73,3 +73,11 @@ def test_an_absent_label_or_an_unknown_host_is_not_stale():
 def test_the_host_may_be_named_as_the_label_writes_it_or_by_its_id():
     for value in ("esx-2.lab", "host-2"):
         assert stale((site(value), 0.0), (site(value), 120.0)) == [[], []]
+
+
+def test_a_finding_that_is_open_from_before_a_restart_stays_open_until_the_label_is_right():
+    [[], [open_before]] = [StaleLabels(Options(), bound=bound).findings(site("esx-1.lab"), 0.0) for bound in (60, 0)]
+    labels = StaleLabels(Options(), known=[open_before.id])
+    assert labels.findings(site("esx-1.lab"), 0.0) == [open_before]
+    assert labels.findings(site("esx-2.lab"), 1.0) == []
+    assert labels.findings(site("esx-1.lab"), 2.0) == []
