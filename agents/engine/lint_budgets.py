@@ -182,8 +182,8 @@ def _drain(name: str, budget: Budget, place: Place, covered: Covered, blocked: l
 
 def _blocked(view: View, subject: Subject, place: Place, covered: Covered) -> list[tuple[str, int]]:
     """Nodes and ESXi hosts with pods of the budget, and how many domains a drain of each leaves."""
-    eligible, codes = view.eligible(subject), view.codes(place.key)
-    if not eligible.any() or codes[eligible].min() < 0:
+    reach, codes = view.reach(subject), view.codes(place.key)
+    if not reach.some or reach.without(place.key):
         return []
     index = view.model.nodes.index
     used = sorted({index[name] for name in subject.nodes if name in index})
@@ -194,7 +194,7 @@ def _blocked(view: View, subject: Subject, place: Place, covered: Covered) -> li
             areas.append((f"ESXi host {hosts.values[code]}", hosts.codes == code))
     found = []
     for name, area in areas:
-        left = len(np.unique(codes[eligible & ~area]))
+        left = len(np.unique(codes[reach.eligible & ~area]))
         if left < covered.figures.desired:
             found.append((name, left))
     return found

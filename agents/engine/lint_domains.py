@@ -6,6 +6,7 @@ full nodes are is not looked at, so what is found here can never work.
 
 from collections import defaultdict
 from collections.abc import Iterator
+from math import inf
 
 import numpy as np
 
@@ -15,39 +16,44 @@ from underhost.agents.engine.domains import BoolArray
 from underhost.agents.engine.lint_checks import Check, Complaint, plural
 from underhost.agents.engine.lint_parts import ANTI_AFFINITY, SPREAD_CONSTRAINT, Place
 from underhost.agents.engine.lint_subjects import DAEMON_SET, JOB
-from underhost.agents.engine.lint_view import View
+from underhost.agents.engine.lint_view import Reach, View
 from underhost.agents.engine.selectors import Selector
 
 
 def replicas_exceed_domains(view: View) -> Iterator[Complaint]:
     """More replicas than domains, each of which may hold one; workloads that share a term count together."""
-    sharing: defaultdict[tuple[str, Selector | None, Selector | None], list[tuple[Place, BoolArray]]] = defaultdict(
-        list
-    )
-    for place, mask in separating(view, ANTI_AFFINITY):
-        sharing[(place.key, place.exact, place.loose)].append((place, mask))
+    sharing: defaultdict[tuple[str, Selector | None, Selector | None], list[Place]] = defaultdict(list)
+    for place, _ in separating(view, ANTI_AFFINITY):
+        sharing[(place.key, place.exact, place.loose)].append(place)
     for (key, _, _), places in sharing.items():
-        alone = [[one] for one in places if _exceeds(view, key, [one])]
-        for group in alone or ([places] if _exceeds(view, key, places) else []):
+        groups = [[one] for one in places]
+        found = [group for group in groups if _wanted(group) > _room(view, key, group)]
+        if not found and len(places) > 1 and _wanted(places) > _room(view, key, places):
+            found = [places]
+        for group in found:
             yield _too_many(view, key, group)
 
 
-def _exceeds(view: View, key: str, places: list[tuple[Place, BoolArray]]) -> bool:
-    codes = view.codes(key)[np.logical_or.reduce([mask for _, mask in places])]
-    # on a node without the key, any number may be
-    return codes.min() >= 0 and _wanted(places) > len(np.unique(codes))
+def _room(view: View, key: str, places: list[Place]) -> float:
+    """How many pods the nodes in reach have domains for; without the key, a node takes any number."""
+    reaches = {id(reach): reach for reach in (view.reach(place.subject) for place in places)}
+    if any(reach.without(key) for reach in reaches.values()):
+        return inf
+    if len(reaches) == 1:
+        return next(iter(reaches.values())).domains(key)
+    mask = np.logical_or.reduce([reach.eligible for reach in reaches.values()])
+    return len(np.unique(view.codes(key)[mask]))
 
 
-def _wanted(places: list[tuple[Place, BoolArray]]) -> int:
-    return sum({id(place.subject): place.subject.replicas for place, _ in places}.values())
+def _wanted(places: list[Place]) -> int:
+    return sum({id(place.subject): place.subject.replicas for place in places}.values())
 
 
-def _too_many(view: View, key: str, places: list[tuple[Place, BoolArray]]) -> Complaint:
-    domains = len(np.unique(view.codes(key)[np.logical_or.reduce([mask for _, mask in places])]))
-    place, wanted = places[0][0], _wanted(places)
-    names = list(dict.fromkeys(one.subject.name for one, _ in places))
+def _too_many(view: View, key: str, places: list[Place]) -> Complaint:
+    domains, wanted, place = int(_room(view, key, places)), _wanted(places), places[0]
+    names = list(dict.fromkeys(one.subject.name for one in places))
     what = f"{names[0]} wants {wanted} replicas" if len(names) == 1 else f"{f.listing(names)} want {wanted} replicas"
-    if all(one.subject.kind == "Pod" for one, _ in places):
+    if all(one.subject.kind == "Pod" for one in places):
         what = f"{f.listing(names)} want to be {wanted} pods"
     return Complaint(
         place.subject.object,
@@ -61,17 +67,19 @@ def _too_many(view: View, key: str, places: list[tuple[Place, BoolArray]]) -> Co
 
 def spread_exceeds_domains(view: View) -> Iterator[Complaint]:
     """A DoNotSchedule constraint whose minimum stays 0, with more replicas than maxSkew allows in each domain."""
-    for place, mask in separating(view, SPREAD_CONSTRAINT):
+    for place, reach in separating(view, SPREAD_CONSTRAINT):
         one = place.constraint
         if one is None or not view.selects_only_own(place):
             continue
+        wanted = place.subject.replicas
+        if wanted <= one.max_skew * reach.domains(place.key):
+            continue
         codes = view.codes(place.key)
-        may = set(codes[mask & (codes >= 0)].tolist())
+        may = set(codes[reach.eligible & (codes >= 0)].tolist())
         counted = set(codes[_counted(view, place) & (codes >= 0)].tolist())
         empty, least = len(counted - may), one.min_domains or 1
-        wanted = place.subject.replicas
         room = one.max_skew * len(may)
-        if not may or (not empty and len(counted) >= least) or wanted <= room:
+        if not may or (not empty and len(counted) >= least):
             continue
         why = (
             f"minDomains is {least} and there {'is' if len(counted) == 1 else 'are'} {len(counted)}"
@@ -103,27 +111,27 @@ def min_domains_without_effect(view: View) -> Iterator[Complaint]:
             )
 
 
-def separating(view: View, form: str) -> Iterator[tuple[Place, BoolArray]]:
+def separating(view: View, form: str) -> Iterator[tuple[Place, Reach]]:
     """Required places that keep a workload's own replicas apart, and the nodes that these may use."""
     for subject, parsed in view.parts:
         if subject.kind in (DAEMON_SET, JOB):
             continue  # one for each node; and a Job's pods may wait for their turn
-        places = [one for one in parsed.places if one.form == form and one.required and one.key]
-        places = [one for one in places if one.requirements is not None and not one.others and view.selects_own(one)]
-        mask = view.eligible(subject) if places else np.zeros(0, bool)
-        if mask.any():
-            yield from ((place, mask) for place in places)
+        for place in parsed.places:
+            if place.form == form and place.required and place.key and not place.others and view.selects_own(place):
+                reach = view.reach(subject)
+                if reach.some:
+                    yield place, reach
 
 
 def _counted(view: View, place: Place) -> BoolArray:
     """The nodes whose domains count for the minimum, by the two inclusion policies."""
-    one, subject = place.constraint, place.subject
+    one, reach = place.constraint, view.reach(place.subject)
     mask = np.ones(len(view.model.nodes), bool)
     if one is None or one.node_affinity_policy != IGNORE:
-        mask &= view.selected(subject)
+        mask &= reach.selected
     if one is not None and one.node_taints_policy == HONOR:
-        mask &= view.tolerated(subject)
-    for other in view.parsed(subject).places:
+        mask &= reach.tolerated
+    for other in view.parsed(place.subject).places:
         if other.form == SPREAD_CONSTRAINT and other.required and other.key:
             mask &= view.codes(other.key) >= 0
     return mask

@@ -6,8 +6,6 @@ In: a view. Out: complaints; `CHECKS` is the table. Terms on the host key itself
 from collections.abc import Iterator
 from itertools import pairwise
 
-import numpy as np
-
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.lint_checks import Check, Complaint, plural
 from underhost.agents.engine.lint_domains import separating
@@ -28,9 +26,9 @@ def shares_host(view: View) -> Iterator[Complaint]:
         for place, _ in separating(view, form):
             if view.model.topology.is_host_key(place.key):
                 continue
-            codes = view.codes(place.key)
-            at = np.array([index[name] for name in place.subject.nodes if name in index], np.intp)
-            pairs = {(hosts.code_list[node], int(codes[node])) for node in at.tolist()}
+            codes = view.model.topology.of(place.key).code_list
+            at = {index[name] for name in place.subject.nodes if name in index}
+            pairs = {(hosts.code_list[node], codes[node]) for node in at}
             held = sorted(host for host, code in pairs if host >= 0 and code >= 0)
             shared = sorted({hosts.values[a] for a, b in pairwise(held) if a == b})
             if shared:
@@ -50,12 +48,12 @@ def replicas_exceed_hosts(view: View) -> Iterator[Complaint]:
     hosts = view.model.topology.hosts
     if hosts is None:
         return
-    for place, mask in separating(view, ANTI_AFFINITY):
-        codes, under = view.codes(place.key)[mask], hosts.codes[mask]
-        count, wanted = len(np.unique(under)), place.subject.replicas
-        if view.model.topology.is_host_key(place.key) or codes.min() < 0 or under.min() < 0:
+    host_key = view.options.host_keys[0]
+    for place, reach in separating(view, ANTI_AFFINITY):
+        if view.model.topology.is_host_key(place.key) or reach.without(place.key) or reach.without(host_key):
             continue
-        if count < wanted <= len(np.unique(codes)):
+        count, wanted = reach.domains(host_key), place.subject.replicas
+        if count < wanted <= reach.domains(place.key):
             yield Complaint(
                 place.subject.object,
                 f"{place.field}.topologyKey",

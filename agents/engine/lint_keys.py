@@ -9,11 +9,10 @@ from functools import partial
 import numpy as np
 
 from underhost.agents.engine import findings as f
-from underhost.agents.engine.domains import BoolArray
 from underhost.agents.engine.lint_checks import Check, Complaint, plural
 from underhost.agents.engine.lint_parts import AFFINITY_TERM, ANTI_AFFINITY, Parsed, Place
 from underhost.agents.engine.lint_subjects import Subject
-from underhost.agents.engine.lint_view import View
+from underhost.agents.engine.lint_view import Reach, View
 from underhost.agents.rules.node_affinity import NAME as NODE_AFFINITY
 
 HOSTNAME, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -89,17 +88,15 @@ def deprecated_labels(view: View) -> Iterator[Complaint]:
 
 def absent(view: View, required: bool) -> Iterator[Complaint]:
     """A topologyKey that no node carries, or none of those that the pods may use."""
-    if not len(view.model.nodes):
-        return
-    for place, mask, present in _usable(view, required):
-        if present.any():
+    for place, reach in _usable(view):
+        if place.required != required or reach.domains(place.key):
             continue
         new = DEPRECATED.get(place.key) or MISTAKEN.get(place.key)
-        remedy = f"{new} is meant" if new is not None else _remedy(view, mask)
+        remedy = f"{new} is meant" if new is not None else _remedy(view, reach)
         yield Complaint(
             place.subject.object,
             f"{place.field}.topologyKey",
-            f"{_nobody(mask)} {_carries(view, place.key)}, so {_effect(place)}: {remedy}.",
+            f"{_nobody(reach)} {_carries(view, place.key)}, so {_effect(place)}: {remedy}.",
             place.rule,
             place.key,
         )
@@ -107,11 +104,11 @@ def absent(view: View, required: bool) -> Iterator[Complaint]:
 
 def partial_key(view: View) -> Iterator[Complaint]:
     """A topologyKey that only some of the nodes that the pods may use carry."""
-    for place, mask, present in (*_usable(view, True), *_usable(view, False)):
-        if not present.any() or bool(present[mask].all()):
+    for place, reach in _usable(view):
+        if not reach.without(place.key) or not reach.domains(place.key):
             continue
-        without = view.names(mask & ~present)
-        total = int(mask.sum())
+        without = view.names(reach.eligible & (view.codes(place.key) < 0))
+        total = int(reach.eligible.sum())
         verb = "has" if len(without) == 1 else "have"
         yield Complaint(
             place.subject.object,
@@ -160,16 +157,13 @@ def host_labels(view: View) -> Iterator[Complaint]:
 
 
 # ----------------------------------------------------------------------------------------------------------- words
-def _usable(view: View, required: bool) -> Iterator[tuple[Place, BoolArray, BoolArray]]:
-    """Places with a key, the nodes that their pods may use (at least one), and those of them that carry the key."""
-    for subject, parsed in view.parts:
-        places = [one for one in parsed.places if one.required == required and one.key]
-        if not places:
-            continue
-        mask = view.eligible(subject)
-        if mask.any():
-            for place in places:
-                yield place, mask, (view.codes(place.key) >= 0) & mask
+def _usable(view: View) -> Iterator[tuple[Place, Reach]]:
+    """Places with a key, where there is any node that their pods may use."""
+    for place in view.places:
+        if place.key:
+            reach = view.reach(place.subject)
+            if reach.some:
+                yield place, reach
 
 
 def _node_keys(subject: Subject, parsed: Parsed) -> Iterator[tuple[str, str]]:
@@ -201,12 +195,12 @@ def _carries(view: View, key: str) -> str:
     return f"has a known ESXi host for {key}" if view.model.topology.is_host_key(key) else f"carries the label {key}"
 
 
-def _nobody(mask: BoolArray) -> str:
-    return "No node" if mask.all() else "No node in reach of its pods"
+def _nobody(reach: Reach) -> str:
+    return "No node" if reach.eligible.all() else "No node in reach of its pods"
 
 
-def _remedy(view: View, mask: BoolArray) -> str:
-    carried = [key for key in (HOSTNAME, ZONE, *view.options.host_keys) if (view.codes(key)[mask] >= 0).all()]
+def _remedy(view: View, reach: Reach) -> str:
+    carried = [key for key in (HOSTNAME, ZONE, *view.options.host_keys) if not reach.without(key)]
     return f"label the nodes, or use a key that they carry ({', '.join(carried)})" if carried else "label the nodes"
 
 

@@ -104,7 +104,7 @@ def unmet(view: View) -> Iterator[Complaint]:
     if not len(view.model.nodes):
         return
     for subject, parsed in view.parts:
-        if subject.kind == DAEMON_SET or not subject.replicas or view.selected(subject).any():
+        if subject.kind == DAEMON_SET or not subject.replicas or view.reach(subject).selected.any():
             continue
         found = list(_unmet(view, subject, parsed))
         if found:
@@ -156,9 +156,9 @@ def untolerated(view: View) -> Iterator[Complaint]:
     for subject in view.subjects:
         if subject.kind == DAEMON_SET or not subject.replicas or subject.nodes:  # what runs was placed before
             continue
-        selected = view.selected(subject)
-        if selected.any() and not view.eligible(subject).any():
-            names = view.names(selected)
+        reach = view.reach(subject)
+        if not reach.some and reach.selected.any():
+            names = view.names(reach.selected)
             yield Complaint(
                 subject.object,
                 f"{subject.at}.tolerations",

@@ -70,11 +70,15 @@ class Place:
 
 @dataclass
 class Parsed:
-    """The rules of a subject. `node_terms` is None where there is no required node affinity."""
+    """The rules of a subject.
+
+    `node_terms` is None where there is no required node affinity; equal `node_key` means equal `node_terms`.
+    """
 
     node_selector: dict[str, str] = field(default_factory=dict)
     node_terms: tuple[terms.NodeSelectorTerm, ...] | None = None
     preferred_node: tuple[terms.PreferredSchedulingTerm, ...] = ()
+    node_key: bytes = b""
     tolerations: tuple[terms.Toleration, ...] = ()
     places: list[Place] = field(default_factory=list)
     misspelled: list[Misspelled] = field(default_factory=list)
@@ -85,6 +89,7 @@ class Parser:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, bytes], Any] = {}
+        self._by_hand = False
 
     def parse(self, subject: Subject) -> Parsed:
         """The rules of one subject. Raises BadObjectError that names it and the field."""
@@ -96,6 +101,7 @@ class Parser:
 
     def _parse(self, subject: Subject) -> Parsed:
         parts, found = subject.parts, Parsed()
+        self._by_hand = subject.by_hand
         affinity = self._part(found, "affinity", parts.affinity, AFFINITY, terms.affinity, terms.Affinity())
         found.tolerations = self._part(found, "tolerations", parts.tolerations, TOLERATIONS, terms.tolerations, ())
         none: tuple[terms.SpreadConstraint, ...] = ()
@@ -107,6 +113,7 @@ class Parser:
         if node is not None:
             if node.required is not None:
                 found.node_terms = tuple(node.required.node_selector_terms or ())
+                found.node_key = msgspec.json.encode(found.node_terms)
             found.preferred_node = tuple(node.preferred or ())
         labels = _labels(subject)
         found.places += self._terms(subject, affinity, labels)
@@ -115,7 +122,9 @@ class Parser:
 
     def _part(self, found: Parsed, name: str, raw: bytes, tree: Any, parse: Callable[[bytes], T], absent: T) -> T:
         """A part; where it has misspelled fields these are kept, and what cannot be read for them is absent."""
-        wrong = self._once(f"spelling of {name}", raw, lambda data: list(misspelled(_json(data), tree, name)))
+        wrong = []
+        if self._by_hand:  # no API server lets such a field through
+            wrong = self._once(f"spelling of {name}", raw, lambda data: list(misspelled(_json(data), tree, name)))
         found.misspelled += wrong
         try:
             return self._once(name, raw, parse)

@@ -50,7 +50,7 @@ class Subject:
         pod_parts: the raw rules of its pods.
         replicas: how many are wanted; the pods that there are where the owner is not in the input.
         labels: the raw labels of its pods. pods: their names; nodes: where they run.
-        written: the spec as a person wrote it, None for an object that has been in a cluster.
+        by_hand: whether it has never been in a cluster. written: its spec then, None for pods.
     """
 
     object: str
@@ -60,6 +60,7 @@ class Subject:
     parts: PodParts
     replicas: int
     template_labels: bytes | None = None
+    by_hand: bool = False
     written: Raw | None = None
     labels: set[bytes] = field(default_factory=set)
     pods: list[str] = field(default_factory=list)
@@ -192,6 +193,7 @@ def _templated(key: str, manifest: Manifest) -> tuple[Subject | None, tuple[Requ
         parts=pod_spec.parts(),
         replicas=replicas,
         template_labels=_launcher(bytes(labels)) if manifest.kind in _GUESTS else bytes(labels),
+        by_hand=not manifest.metadata.uid,
         written=None if manifest.metadata.uid else manifest.spec,
     )
     return subject, requirements
@@ -284,6 +286,7 @@ class _Pods:
                 at="spec" if kind in ("Pod", VMI) else "spec.template.spec",
                 parts=at[1],
                 replicas=wanted or 0,
+                by_hand=not pod.metadata.uid,
             )
         if pod.metadata.deletion_timestamp is None:
             subject.replicas = max(subject.replicas, len(subject.pods) + 1)

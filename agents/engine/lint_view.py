@@ -15,10 +15,10 @@ import numpy as np
 from underhost.agents.engine import terms
 from underhost.agents.engine.budgets import Covered, cover
 from underhost.agents.engine.classes import PodClass, RawClass
-from underhost.agents.engine.domains import BoolArray, IndexArray
+from underhost.agents.engine.domains import BoolArray, IndexArray, Topology
 from underhost.agents.engine.fault import Fault
 from underhost.agents.engine.lint_parts import Parsed, Parser, Place
-from underhost.agents.engine.lint_subjects import DAEMON_SET, PodParts, Subject, subjects_of
+from underhost.agents.engine.lint_subjects import DAEMON_SET, Subject, subjects_of
 from underhost.agents.engine.matching import affinity_mask, untolerated_mask
 from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.owners import FINISHED
@@ -38,6 +38,37 @@ ADDED = frozenset(
     }
 )  # fmt: skip
 """Labels that controllers add: a template without them may yet make pods that have them."""
+
+
+class Reach:
+    """The nodes that some pods may use.
+
+    Attributes:
+        selected: bool[N], by nodeSelector and required node affinity. tolerated: bool[N], by lasting taints.
+        eligible: bool[N], by both. some: whether there is any.
+    """
+
+    def __init__(self, topology: Topology, selected: BoolArray, tolerated: BoolArray) -> None:
+        self._topology = topology
+        self.selected, self.tolerated, self.eligible = selected, tolerated, selected & tolerated
+        self.some = bool(self.eligible.any())
+        self._domains: dict[str, tuple[int, int]] = {}
+
+    def domains(self, key: str) -> int:
+        """How many domains of a topologyKey the eligible nodes have."""
+        return self._counts(key)[0]
+
+    def without(self, key: str) -> int:
+        """How many eligible nodes lack the key."""
+        return self._counts(key)[1]
+
+    def _counts(self, key: str) -> tuple[int, int]:
+        found = self._domains.get(key)
+        if found is None:
+            codes = self._topology.of(key).codes[self.eligible]
+            missing = int((codes < 0).sum())
+            found = self._domains[key] = len(np.unique(codes)) - (missing > 0), missing
+        return found
 
 
 class View:
@@ -64,6 +95,9 @@ class View:
         self._parsed = {id(subject): self._parser.parse(subject) for subject in self.subjects}
         for parsed in self._parsed.values():
             self.places += parsed.places
+        self._reach: dict[tuple[bytes, bytes, bytes, bool], Reach] = {}
+        self._own: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+        self._selects_own: dict[int, bool] = {}
         self._match()
 
     @property
@@ -86,21 +120,24 @@ class View:
         return {pod: subject for subject in self.subjects for pod in subject.pods}
 
     # ------------------------------------------------------------------------------------------------- nodes
-    def eligible(self, subject: Subject) -> BoolArray:
-        """bool[N]: the nodes that nodeSelector, required node affinity and lasting taints leave to the subject."""
-        return self.selected(subject) & self.tolerated(subject)
-
-    def selected(self, subject: Subject) -> BoolArray:
-        """bool[N]: the nodes that nodeSelector and required node affinity allow."""
-        mask = affinity_mask(self._state, _class_of(subject, self.parsed(subject)))
-        return np.ones(len(self.model.nodes), bool) if mask is None else mask
-
-    def tolerated(self, subject: Subject) -> BoolArray:
-        """bool[N]: the nodes without a lasting taint that the subject's pods do not tolerate."""
-        refused = None
-        if subject.kind != DAEMON_SET:
-            refused = untolerated_mask(self._state, _class_of(subject, self.parsed(subject)))
-        return np.ones(len(self.model.nodes), bool) if refused is None else ~refused
+    def reach(self, subject: Subject) -> Reach:
+        """The nodes that a subject's pods may use; the same object for subjects that may use them by equal rules."""
+        parsed, parts = self.parsed(subject), subject.parts
+        tolerations = b"" if subject.kind == DAEMON_SET else parts.tolerations
+        key = (parts.node_selector, parsed.node_key, tolerations, subject.kind == DAEMON_SET)
+        found = self._reach.get(key)
+        if found is None:
+            one = PodClass(0, _RAW, {})
+            one.node_selector, one.node_terms = parsed.node_selector, parsed.node_terms
+            one.node_key = (parts.node_selector, parsed.node_key)
+            one.tolerations, one.tolerations_key = parsed.tolerations, parts.tolerations
+            every = np.ones(len(self.model.nodes), bool)
+            selected = affinity_mask(self._state, one)
+            refused = None if subject.kind == DAEMON_SET else untolerated_mask(self._state, one)
+            found = self._reach[key] = Reach(
+                self.model.topology, every if selected is None else selected, every if refused is None else ~refused
+            )
+        return found
 
     def matching(self, parsed: Parsed, selector: bool, node_terms: bool) -> int:
         """How many nodes the nodeSelector, or the node affinity, or both allow."""
@@ -162,15 +199,22 @@ class View:
 
     def own(self, subject: Subject) -> tuple[frozenset[int], frozenset[int]]:
         """The label sets of a subject's own pods, and of its template."""
-        pods = frozenset(self._pods.at(subject.namespace, raw) for raw in subject.labels)
-        if subject.template_labels is None:
-            return pods, frozenset()
-        return pods, frozenset({self._templates.at(subject.namespace, subject.template_labels)})
+        found = self._own.get(id(subject))
+        if found is None:
+            pods = frozenset(self._pods.at(subject.namespace, raw) for raw in subject.labels)
+            raw = subject.template_labels
+            templates = frozenset() if raw is None else frozenset({self._templates.at(subject.namespace, raw)})
+            found = self._own[id(subject)] = (pods, templates)
+        return found
 
     def selects_own(self, place: Place) -> bool:
         """Whether a place's selector matches the pods that carry it."""
-        (pods, templates), (own_pods, own_templates) = self.matched(place), self.own(place.subject)
-        return bool(pods & own_pods or templates & own_templates)
+        found = self._selects_own.get(id(place))
+        if found is None:
+            (pods, templates), (own_pods, own_templates) = self.matched(place), self.own(place.subject)
+            found = not own_pods.isdisjoint(pods) or not own_templates.isdisjoint(templates)
+            self._selects_own[id(place)] = found
+        return found
 
     def selects_any(self, place: Place) -> bool:
         """Whether a place's selector matches some pod or template of the input."""
@@ -211,16 +255,6 @@ class _Labels:
 
 
 _RAW = RawClass("", b"", b"", b"", b"", b"", (), 0, (), (), None, True, "")
-
-
-def _class_of(subject: Subject, parsed: Parsed) -> PodClass:
-    """What the masks read of a class of pods."""
-    found = PodClass(0, _RAW, {})
-    parts: PodParts = subject.parts
-    found.node_selector, found.node_terms = parsed.node_selector, parsed.node_terms
-    found.node_key = (parts.node_selector, parts.affinity)
-    found.tolerations, found.tolerations_key = parsed.tolerations, parts.tolerations
-    return found
 
 
 def _lasting(nodes: Mapping[str, Node]) -> dict[str, Node]:
