@@ -61,7 +61,10 @@ class Placements:
         return {
             name: order.row.node
             for name, order in sorted(self._orders.items())
-            if order.row.node in snapshot.nodes and order.retry_at is None and not order.earlier
+            if order.row.node is not None
+            and order.row.node in snapshot.nodes
+            and order.retry_at is None
+            and not order.earlier
         }
 
     def diff(self, decisions: Iterable[Placement], now: float) -> PlacementChange:
