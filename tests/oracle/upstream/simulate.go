@@ -172,6 +172,8 @@ type benchResult struct {
 	Best     float64   `json:"best_pods_per_s"`
 	Mean     float64   `json:"mean_pods_per_s"`
 	Procs    int       `json:"gomaxprocs"`
+
+	Placements map[string]*string `json:"placements"`
 }
 
 func bench(doc *document, n int) (*benchResult, error) {
@@ -193,7 +195,7 @@ func bench(doc *document, n int) (*benchResult, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Placed, tried = 0, len(res.Order)
+		r.Placed, tried, r.Placements = 0, len(res.Order), res.Placements
 		for _, p := range res.Placements {
 			if p != nil {
 				r.Placed++

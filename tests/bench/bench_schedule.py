@@ -1,0 +1,185 @@
+"""How fast is a placement beside the upstream scheduler's own loop, in one run on one machine, with equal placements?
+
+Called by `run.py`, with a number of nodes. Prints `name<TAB>value` lines. Upstream is measured inside its process, its
+set-up not counted; of ours the whole command counts. Two workloads: applications of twenty replicas that must be apart
+and would rather be in different zones, and a mixture of every kind of rule.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from oracle import upstream
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+REQUIRED, PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+REPLICAS = 20
+SIZES = {1_000: (10_000, 1_000), 5_000: (20_000, 2_000)}  # nodes: (running, pending)
+UNDERHOST = str(Path(sys.executable).parent / "underhost")
+Json = dict[str, Any]
+
+
+def main() -> None:
+    """Measure and print."""
+    nodes = int(sys.argv[1])
+    try:
+        binary = upstream.build()
+    except upstream.NoOracle as error:
+        sys.exit(str(error))
+    for mixed in (False, True):
+        title = f"{nodes} nodes, {'mixed' if mixed else 'uniform'}"
+        document = json.dumps({"kind": "List", "apiVersion": "v1", "items": _objects(nodes, mixed)}).encode()
+        [theirs] = upstream.ask(binary, [document], "-bench", "1")
+        with tempfile.NamedTemporaryFile(suffix=".json") as dump:
+            dump.write(document)
+            dump.flush()
+            seconds, memory, placements = min((_ours(dump.name) for _ in range(3)), key=lambda one: one[0])
+        if placements != theirs["placements"]:
+            sys.exit(f"{title}: the placements differ from upstream's")
+        print(f"{title}: upstream's loop, s\t{theirs['loop_s'][0]:.1f}")
+        print(f"{title}: underhost schedule, s\t{seconds:.2f}")
+        print(f"{title}: times as fast\t{theirs['loop_s'][0] / seconds:.0f}")
+        print(f"{title}: memory, MiB\t{memory:.0f}")
+
+
+def _ours(path: str) -> tuple[float, float, Json]:
+    """(seconds, MiB at most, placements) of the whole command."""
+    command = [UNDERHOST, "schedule", "-f", path, "-o", "json"]
+    with tempfile.TemporaryFile() as answer:
+        begin = time.perf_counter()
+        child = subprocess.Popen(command, stdout=answer)
+        _, status, used = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - begin
+        if os.waitstatus_to_exitcode(status) not in (0, 1):
+            sys.exit(f"{command} failed")
+        answer.seek(0)
+        return seconds, used.ru_maxrss / 1024, json.load(answer)["placements"]
+
+
+def _objects(nodes: int, mixed: bool) -> list[Json]:
+    chance, (running, pending) = random.Random(7), SIZES[nodes]
+    objects = [_node(at, chance, mixed) for at in range(nodes)]
+    objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    apps = (running + pending) // REPLICAS
+    taken: dict[int, set[int]] = {}
+    for at in range(running):
+        app, node = at % apps, chance.randrange(nodes)
+        while node in taken.setdefault(app, set()):
+            node = chance.randrange(nodes)
+        taken[app].add(node)
+        objects.append(_pod(f"e{at:06d}", app, chance, mixed, f"node-{node:05d}"))
+    objects += [_pod(f"p{at:06d}", chance.randrange(apps), chance, mixed) for at in range(pending)]
+    for app in range(0, apps, 10) if mixed else ():
+        spec = {"selector": {"app": f"app-{app}"}, "ports": [{"port": 80}]}
+        metadata = {"name": f"app-{app}", "namespace": "default"}
+        objects.append({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    return objects
+
+
+def _node(at: int, chance: random.Random, mixed: bool) -> Json:
+    name = f"node-{at:05d}"
+    labels = {HOST: name, ZONE: f"z{at % 10}", "disktype": ("ssd", "hdd", "nvme")[at % 3]}
+    spec: Json = {}
+    status: Json = {"allocatable": {"cpu": "32", "memory": "128Gi", "pods": "110", "ephemeral-storage": "100Gi"}}
+    if mixed:
+        if chance.random() < 0.02:
+            del labels[ZONE]
+        kind = chance.random()
+        if kind < 0.05:
+            spec["taints"] = [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]
+        elif kind < 0.15:
+            spec["taints"] = [{"key": "spot", "effect": "PreferNoSchedule"}]
+        elif kind < 0.17:
+            spec["unschedulable"] = True
+        status["allocatable"]["cpu"] = chance.choice(("32", "16", "31920m"))
+        status["allocatable"]["memory"] = chance.choice(("128Gi", "64Gi", "131666656Ki"))
+        if chance.random() < 0.4:
+            status["images"] = [{"names": ["app:1"], "sizeBytes": 700 << 20}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _pod(name: str, app: int, chance: random.Random, mixed: bool, node: str = "") -> Json:
+    own = {"matchLabels": {"app": f"app-{app}"}}
+    requests = {"cpu": chance.choice(("100m", "250m", "500m")), "memory": chance.choice(("128Mi", "512Mi"))}
+    anti = {
+        REQUIRED: [{"labelSelector": own, "topologyKey": HOST}],
+        PREFERRED: [{"weight": 50, "podAffinityTerm": {"labelSelector": own, "topologyKey": ZONE}}],
+    }
+    spec: Json = {
+        "schedulerName": "default-scheduler",
+        "priority": 0,
+        "containers": [{"name": "c", "image": "app:1", "resources": {"requests": requests}}],
+        "affinity": {"podAntiAffinity": anti},
+    }
+    labels = {"app": f"app-{app}", "tier": f"t{app % 4}"}
+    metadata: Json = {"name": name, "namespace": "default", "uid": f"u-{name}", "labels": labels}
+    metadata["creationTimestamp"] = f"2026-01-01T00:00:{chance.randrange(60):02d}Z"
+    if mixed:
+        _mix(spec, app, own)
+        if chance.random() < 0.05:
+            spec["containers"][0]["resources"] = {}
+        if node and chance.random() < 0.02:
+            metadata |= {"deletionTimestamp": "2026-01-01T01:00:00Z", "deletionGracePeriodSeconds": 30}
+    if node:
+        spec["nodeName"] = node
+    status = {"phase": "Running" if node else "Pending"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _mix(spec: Json, app: int, own: Json) -> None:
+    """Another set of rules for each of ten kinds of applications."""
+    beside = {"matchLabels": {"app": f"app-{max(0, app - 1)}"}}
+    affinity, kind = spec["affinity"], app % 10
+    if kind in (0, 1, 2):
+        del spec["affinity"]  # spread by the scheduler's defaults, where a Service selects them, or by their own
+    if kind == 1:
+        spec["topologySpreadConstraints"] = [
+            _spread(ZONE, 1, "ScheduleAnyway", own),
+            _spread(HOST, 2, "ScheduleAnyway", own),
+        ]
+    elif kind == 2:
+        spec["topologySpreadConstraints"] = [_spread(ZONE, 1, "DoNotSchedule", own)]
+    elif kind == 3:
+        spec["nodeSelector"] = {"disktype": "ssd"}
+    elif kind == 4:
+        zones = {"key": ZONE, "operator": "In", "values": ["z1", "z2", "z3"]}
+        disks = {"key": "disktype", "operator": "In", "values": ["nvme"]}
+        affinity["nodeAffinity"] = {
+            REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [zones]}]},
+            PREFERRED: [{"weight": 10, "preference": {"matchExpressions": [disks]}}],
+        }
+    elif kind == 5:
+        affinity["podAffinity"] = {REQUIRED: [{"labelSelector": beside, "topologyKey": ZONE}]}
+    elif kind == 6:
+        tier = {"labelSelector": {"matchLabels": {"tier": "t2"}}, "topologyKey": ZONE}
+        near = {"labelSelector": beside, "topologyKey": HOST}
+        weighted = [{"weight": 30, "podAffinityTerm": tier}, {"weight": 20, "podAffinityTerm": near}]
+        affinity["podAffinity"] = {PREFERRED: weighted}
+    elif kind == 7:
+        spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    elif kind == 8:
+        affinity["podAntiAffinity"][REQUIRED].append({"labelSelector": own, "topologyKey": ZONE})
+
+
+def _spread(key: str, skew: int, when: str, own: Json) -> Json:
+    return {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": own}
+
+
+if __name__ == "__main__":
+    main()
