@@ -4,6 +4,7 @@ Absolute times depend on the machine and say little; ratios, memory and what is 
 Real parts are used where they are built (`make parts`); a bench that needs missing ones says so and is left out.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,15 @@ def check() -> None:
     _show("underhost check", "bench_check.py")
 
 
+def schedule() -> None:
+    """A whole `underhost schedule` beside the placement loop of the upstream scheduler alone; equal placements."""
+    if shutil.which("go") is None:
+        print("  left out, the upstream scheduler's plugins need Go to be built")
+        return
+    for nodes in ("1000", "5000"):
+        _show(f"{nodes} nodes", "bench_schedule.py", nodes)
+
+
 def _show(title: str, script: str, *arguments: str) -> None:
     print(f"  {title}", flush=True)
     done = subprocess.run([sys.executable, str(HERE / script), *arguments], capture_output=True, text=True)
@@ -48,7 +58,7 @@ def _show(title: str, script: str, *arguments: str) -> None:
         print(f"    {name:<36} {value:>10}")
 
 
-BENCHES: dict[str, Callable[[], None]] = {"pipeline": pipeline, "check": check}
+BENCHES: dict[str, Callable[[], None]] = {"pipeline": pipeline, "check": check, "schedule": schedule}
 
 
 def main() -> None:
