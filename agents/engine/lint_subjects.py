@@ -16,14 +16,15 @@ from msgspec import Raw, Struct
 from underhost.agents.engine import terms
 from underhost.agents.engine.fault import Fault
 from underhost.agents.engine.guests import LAUNCHER
+from underhost.agents.engine.lint_owners import VM, Owners, Selectors
 from underhost.agents.engine.owners import FINISHED, controller_of
-from underhost.agents.engine.replicas import POD_HASH, VMI, VMI_SET
-from underhost.agents.engine.selectors import Requirement, matches
+from underhost.agents.engine.replicas import VMI, VMI_SET
+from underhost.agents.engine.selectors import Requirement
 from underhost.agents.engine.snapshot import Snapshot
-from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Metadata, OwnerReference, Pod
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod
 from underhost.schemas.manifests import Manifest
 
-DAEMON_SET, JOB, VM = "DaemonSet", "Job", "VirtualMachine"
+DAEMON_SET, JOB = "DaemonSet", "Job"
 TEMPLATED = frozenset(
     {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", DAEMON_SET, JOB, VM, VMI, VMI_SET}
 )
@@ -218,7 +219,10 @@ def _launcher(labels: bytes) -> bytes:
 
 
 def _is_over(manifest: Manifest) -> bool:
+    """Whether it makes no pods any more: a finished Job or guest, or the ReplicaSet of an older revision."""
     try:
+        if manifest.kind == "ReplicaSet" and controller_of(manifest.metadata.owner_references) is not None:
+            return msgspec.json.decode(manifest.spec, type=_WorkloadSpec).replicas == 0
         status = msgspec.json.decode(manifest.status, type=_Status | None) or _Status()
     except msgspec.ValidationError:
         return False
@@ -236,10 +240,10 @@ class _Pods:
         snapshot: Snapshot,
         manifests: Mapping[str, Manifest],
         found: Mapping[str, Subject],
-        selectors: Mapping[str, list[tuple[str, tuple[Requirement, ...]]]],
+        selectors: Selectors,
     ) -> None:
-        self._snapshot, self._manifests, self._found, self._selectors = snapshot, manifests, found, selectors
-        self._owners: dict[tuple[str, str, str], str] = {}
+        self._snapshot, self._found = snapshot, found
+        self._owners = Owners(snapshot, manifests, selectors)
         self.groups: dict[tuple[str, PodParts], Subject] = {}
 
     def add(self, key: str, pod: Pod, ended: Collection[str]) -> None:
@@ -251,7 +255,7 @@ class _Pods:
         if (annotations is not None and annotations.mirror is not None) or (owner is not None and owner.kind == "Node"):
             return
         try:
-            object_ = self._object(key, pod, owner)
+            object_ = self._owners.object_of(key, pod)
         except Fault as fault:
             raise fault.within(f"Pod/{key}") from None
         if object_ in ended:
@@ -291,49 +295,3 @@ class _Pods:
         if pod.metadata.deletion_timestamp is None:
             subject.replicas = max(subject.replicas, len(subject.pods) + 1)
         return subject
-
-    def _object(self, key: str, pod: Pod, owner: OwnerReference | None) -> str:
-        """The workload over a pod, `Pod/namespace/name` where there is none."""
-        namespace = pod.metadata.namespace
-        if owner is None:
-            return self._adopter(namespace, pod.metadata) or f"Pod/{key}"
-        known = self._owners.get((namespace, owner.kind, owner.name))
-        if known is None:
-            known = self._over(pod, namespace, owner.kind, owner.name)
-            self._owners[(namespace, owner.kind, owner.name)] = known
-        return known
-
-    def _adopter(self, namespace: str, metadata: Metadata) -> str | None:
-        selectors = self._selectors.get(namespace)
-        if not selectors:
-            return None
-        labels = terms.labels(bytes(metadata.labels))
-        return min((key for key, requirements in selectors if matches(requirements, labels)), default=None)
-
-    def _over(self, pod: Pod, namespace: str, kind: str, name: str) -> str:
-        """Up the chain of controllers, as far as the input holds them."""
-        for _ in range(5):  # no chain of real controllers is as long; one that bites its tail must end
-            key = f"{kind}/{namespace}/{name}"
-            held = self._manifests.get(key) or self._snapshot.workloads.get(key)
-            if held is None:
-                return self._guess(pod, namespace, kind, name)
-            over = controller_of(held.metadata.owner_references)
-            if over is None:
-                break
-            kind, name = over.kind, over.name
-        return f"{kind}/{namespace}/{name}"
-
-    def _guess(self, pod: Pod, namespace: str, kind: str, name: str) -> str:
-        """The owner that the input lacks, by what its name and the pod's labels tell."""
-        if kind == "ReplicaSet":
-            digest = terms.labels(bytes(pod.metadata.labels)).get(POD_HASH)
-            if digest and name.endswith(f"-{digest}"):
-                return f"Deployment/{namespace}/{name.removesuffix(f'-{digest}')}"
-        if kind == VMI:
-            machine = f"{VM}/{namespace}/{name}"
-            if machine in self._manifests:
-                return machine
-            adopter = self._adopter(namespace, pod.metadata)
-            if adopter is not None and adopter.startswith(VMI_SET):
-                return adopter
-        return f"{kind}/{namespace}/{name}"
