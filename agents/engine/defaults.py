@@ -29,14 +29,13 @@ class DefaultSelectors:
         self._owners: dict[tuple[str, str, str], tuple[Requirement, ...]] = {}
         for name, service in services.items():
             raw = bytes(service.spec.selector)
-            if raw not in _NULL:
-                try:
-                    selector = terms.labels(raw, "spec.selector")
-                except Fault as fault:
-                    raise fault.within(f"Service {name}") from None
-                if selector:
-                    self._services[service.metadata.namespace].append(selector)
-                    self.keys.update(selector)
+            try:
+                selector = terms.labels(raw, "spec.selector")
+            except Fault as fault:
+                raise fault.within(f"Service {name}") from None
+            if selector:
+                self._services[service.metadata.namespace].append(selector)
+                self.keys.update(selector)
         for workload in workloads.values():
             if workload.kind in _API:
                 self._add_owner(workload)

@@ -79,6 +79,12 @@ def test_a_node_is_refused_if_a_pod_nominated_there_would_not_leave_room() -> No
     assert found["n1"].failing == {"NodeResourcesFit": ["Insufficient cpu"]} and found["n2"].feasible
 
 
+def test_the_reasons_of_a_rule_are_those_with_the_nominated_pods() -> None:
+    vip = a_pod("vip").needs(cpu="3").nominated("n1", 10)
+    found = verdict(cluster(nodes("n1"), [vip, a_pod("web").needs(cpu="2", memory="9Gi")]), "web").nodes
+    assert found["n1"].failing == {"NodeResourcesFit": ["Insufficient cpu", "Insufficient memory"]}
+
+
 def test_affinity_to_a_pod_that_is_only_nominated_is_not_met() -> None:
     vip = a_pod("vip").labels(app="db").nominated("n1", 10)
     found = verdict(cluster(nodes("n1"), [vip, a_pod("web").near(term(HOST, app("db")))]), "web").nodes

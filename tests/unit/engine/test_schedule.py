@@ -94,6 +94,14 @@ def test_room_that_is_nominated_to_another_pod(priority: int, node: str) -> None
     assert found["shop/web"] == node
 
 
+def test_a_node_with_a_nominated_pod_is_counted_once_among_the_failed() -> None:
+    nominated = a_pod("vip").needs(cpu="3").nominated("n1", 10).spec(schedulerName="underhost")
+    snapshot = cluster(
+        nodes("n1", "n2"), [nominated.created("2026-02-01T00:00:00Z"), a_pod("big").needs(cpu="5").spec(priority=10)]
+    )
+    assert schedule(snapshot, Options()).failed == {"shop/big": {"Insufficient cpu": 2}}
+
+
 def test_assumed_pods_count_as_running_and_are_not_decided_again() -> None:
     pods = [a_pod(f"web-{i}").labels(app="web").apart(term(HOST, app("web"))) for i in range(2)]
     snapshot = cluster(nodes("n1", "n2"), pods)

@@ -3,6 +3,10 @@ from typing import Any
 import pytest
 from rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, refused, scores, spread
 
+from underhost.agents.engine.judge import judge
+from underhost.agents.engine.model import compile
+from underhost.agents.engine.schedule import schedule
+from underhost.agents.engine.snapshot import Options
 from underhost.agents.rules.pod_topology_spread import NAME, REASON_MISSING_LABEL, REASON_NOT_SPREAD
 from underhost.schemas.errors import BadObjectError
 
@@ -119,23 +123,75 @@ def test_pods_without_constraints_are_spread_by_their_service() -> None:
     assert scores(snapshot, "new", NAME) == {"a1": 16, "a2": 16, "b1": 33, "bare": 100, "c1": 66}
 
 
-def test_pods_without_constraints_are_spread_by_their_owner() -> None:
-    owner = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "web", "uid": "u", "controller": True}
-    workload = {
-        "kind": "ReplicaSet",
-        "apiVersion": "apps/v1",
-        "metadata": {"namespace": "shop", "name": "web"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}},
-    }
-    owned = WEB._with("metadata.ownerReferences", [owner])
-    assert scores(cluster(NODES, [*THERE, owned], workloads=[workload]), "new", NAME) == {
-        "a1": 16,
-        "a2": 16,
-        "b1": 33,
-        "bare": 100,
-        "c1": 66,
-    }
-    assert scores(cluster(NODES, [*THERE, owned]), "new", NAME) == {}
+OWNER = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "web", "uid": "u", "controller": True}
+REPLICA_SET = {
+    "kind": "ReplicaSet",
+    "apiVersion": "apps/v1",
+    "metadata": {"namespace": "shop", "name": "web"},
+    "spec": {"selector": {"matchLabels": {"app": "web"}}},
+}
+CONTROLLER = {**REPLICA_SET, "kind": "ReplicationController", "apiVersion": "v1", "spec": {"selector": {"app": "web"}}}
+BY_WEB = {"a1": 16, "a2": 16, "b1": 33, "bare": 100, "c1": 66}
+
+
+@pytest.mark.parametrize(
+    ("owner", "workloads", "services", "expected"),
+    [
+        pytest.param(OWNER, [REPLICA_SET], {}, BY_WEB, id="by the selector of its ReplicaSet"),
+        pytest.param(
+            {**OWNER, "kind": "ReplicationController", "apiVersion": "v1"}, [CONTROLLER], {}, BY_WEB, id="of its RC"
+        ),
+        pytest.param(OWNER, [], {}, {}, id="not by an owner that the input lacks"),
+        pytest.param(
+            {**OWNER, "controller": False}, [REPLICA_SET], {}, {}, id="not by an owner that does not control it"
+        ),
+        pytest.param({**OWNER, "apiVersion": "example.com/v1"}, [REPLICA_SET], {}, {}, id="not by another API's kind"),
+        pytest.param(
+            OWNER,
+            [REPLICA_SET],
+            {"shop/s": {"tier": "front"}},
+            {**dict.fromkeys(BY_WEB, 33), "bare": 100},
+            id="by Service and owner together, which no running pod matches",
+        ),
+    ],
+)
+def test_pods_without_constraints_are_spread_by_their_owner(owner, workloads, services, expected) -> None:  # type: ignore[no-untyped-def]
+    new = a_pod("new").labels(app="web", tier="front")._with("metadata.ownerReferences", [owner])
+    assert scores(cluster(NODES, [*THERE, new], workloads=workloads, services=services), "new", NAME) == expected
+
+
+def test_pods_placed_one_after_another_count_only_on_nodes_that_the_pod_may_use() -> None:
+    # zone a: only a1 counts for the pods that select ssd; the pod of the other selector goes to a2 and does not count
+    zoned = [
+        a_node("a1").zone("a").labels(disk="ssd"),
+        a_node("a2").zone("a"),
+        a_node("b1").zone("b").labels(disk="ssd"),
+    ]
+    other = a_pod("web-0").labels(app="web").spec(nodeSelector={HOST: "a2"}, priority=9)
+    pods = [
+        a_pod(f"web-{i}").labels(app="web").spec(nodeSelector={"disk": "ssd"}).spreads(spread(ZONE, app("web")))
+        for i in (1, 2)
+    ]
+    first = (
+        a_pod("first")
+        .labels(app="none")
+        .spreads(spread(ZONE, app("web")))
+        .spec(nodeSelector={"disk": "ssd"}, priority=10)
+    )
+    found = schedule(cluster(zoned, [first, other, *pods]), Options()).placements
+    assert found == {"shop/first": "a1", "shop/web-0": "a2", "shop/web-1": "b1", "shop/web-2": "a1"}
+
+
+def test_a_running_pod_on_a_node_that_it_may_not_use_is_not_counted_there() -> None:
+    # zone a counts the two on a1, not the judged one on a2; with it 3 − 0 is more than 2
+    zoned = [
+        a_node("a1").zone("a").labels(disk="ssd"),
+        a_node("a2").zone("a"),
+        a_node("b1").zone("b").labels(disk="ssd"),
+    ]
+    judged = web(2, "a2").spec(nodeSelector={"disk": "ssd"}).spreads(spread(ZONE, app("web"), 2))
+    model = compile(cluster(zoned, [web(0, "a1"), web(1, "a1"), judged]), Options())
+    assert judge(model)[2][NAME].reasons == (REASON_NOT_SPREAD,)
 
 
 @pytest.mark.parametrize(
