@@ -210,6 +210,10 @@ class ClassBuilder:
         self._terms: dict[tuple[str, int], Term] = {}  # by identity: the parser keeps every part alive
         self._node_keys: dict[int, bytes] = {}
 
+    def know_images(self, known_images: Mapping[str, object]) -> None:
+        """The images that some node has, from now on."""
+        self._images = known_images
+
     def image_key(self, raw: RawClass) -> tuple[tuple[str, ...], int]:
         """The images that some node has, sorted, and how many containers there are (0 where it does not matter)."""
         known = tuple(sorted(name for name in map(normalised_image, raw.images) if name in self._images))

@@ -4,7 +4,7 @@ In: the nodes' labels and, for the host keys, the live ESXi hosts. Out: `Domains
 the rules; whether a key is judged by label or by live host is decided here, once, for all of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,21 @@ class Topology:
         self._within_host: dict[str, Domains] = {}
         self.hosts: Domains | None = None if hosts is None else Domains("host", hosts, host_names)
         self.each_node = Domains("", [str(node) for node in range(len(labels))])
+
+    def forget(
+        self, keys: Iterable[str], hosts: Sequence[str | None] | None, host_names: Mapping[str, str] | None
+    ) -> None:
+        """The labels under these keys have changed; with `hosts` not None the hosts have, too.
+
+        Only a resident evaluator's topology ever changes; counters over the old domains are the caller's to drop.
+        """
+        if hosts is not None:
+            self.hosts = Domains("host", hosts, host_names)
+            self._within_host.clear()
+            keys = (*keys, *self._host_keys)
+        for key in keys:
+            for known in (self._by_key, self._by_label, self._filled, self._within_host):
+                known.pop(key, None)
 
     def is_host_key(self, key: str) -> bool:
         """Whether terms on this key are judged by the live host."""

@@ -53,10 +53,14 @@ def uid_of(name: str, pod: Pod | None) -> str:
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Worst first, then by pod, rule and domain: equal for every order of the input."""
-    return sorted(findings, key=_order)
+    return sorted(findings, key=order_of)
 
 
-def _order(finding: Finding) -> tuple[int, str, str, str, str, str]:
+Order = tuple[int, str, str, str, str, str]
+
+
+def order_of(finding: Finding) -> Order:
+    """What findings are sorted by."""
     domain = (finding.domain.key, finding.domain.value) if finding.domain is not None else ("", "")
     subject = finding.pod or finding.object or finding.node or ""
     return (RANK[finding.severity], subject, finding.rule, *domain, finding.id)

@@ -100,6 +100,11 @@ class Model:
         """Whether any node's ESXi host is known: only then pods can share one."""
         return self.topology.hosts is not None and bool(self.topology.hosts.present.any())
 
+    def sizes(self) -> list[int]:
+        """The number of running pods of each class."""
+        sizes: list[int] = np.diff(self.offsets).tolist()
+        return sizes
+
     def pods_of(self, cls: int) -> IndexArray:
         """The running pods of a class."""
         return self.by_class[self.offsets[cls] : self.offsets[cls + 1]]
@@ -167,7 +172,7 @@ class Compiler:
         return self._nodes[1]
 
     def _compile_topology(self, snapshot: Snapshot, options: Options, nodes: Nodes) -> Topology:
-        hosts, names = _hosts(snapshot, nodes)
+        hosts, names = hosts_of(snapshot, nodes)
         key = (options.host_keys, hosts, names)
         if self._topology is None or self._topology[0] is not nodes or self._topology[1] != key:
             self._topology = (nodes, key, Topology(nodes.labels, options.host_keys, hosts, names))
@@ -208,7 +213,7 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
-def _hosts(snapshot: Snapshot, nodes: Nodes) -> tuple[list[str | None] | None, dict[str, str]]:
+def hosts_of(snapshot: Snapshot, nodes: Nodes) -> tuple[list[str | None] | None, dict[str, str]]:
     """Each node's host (None: unknown), or None where the site has no hosts at all; and the hosts' names."""
     names = {joined.host: joined.host_name for joined in snapshot.node_hosts.values() if joined.host}
     found = [

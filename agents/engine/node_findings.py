@@ -5,6 +5,7 @@ NoExecute taint means for a running pod is left to `violations.py`.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine import terms
@@ -41,12 +42,16 @@ def unknown_nodes(snapshot: Snapshot, model: Model) -> list[Finding]:
     return f.in_order(found)
 
 
-def unknown_hosts(snapshot: Snapshot) -> list[Finding]:
-    """Nodes whose ESXi host is unknown, where the site has a vSphere side: an unknown host is never a domain."""
+def unknown_hosts(snapshot: Snapshot, only: Iterable[str] | None = None) -> list[Finding]:
+    """Nodes whose ESXi host is unknown, where the site has a vSphere side: an unknown host is never a domain.
+
+    `only` are the names of the nodes to look at, all by default.
+    """
     if not snapshot.vsphere:
         return []
     found = []
-    for name, node in sorted(snapshot.nodes.items()):
+    for name in sorted(snapshot.nodes if only is None else only):
+        node = snapshot.nodes[name]
         joined = snapshot.node_hosts.get(name)
         if joined is not None and joined.host:
             continue
@@ -72,12 +77,13 @@ def unknown_hosts(snapshot: Snapshot) -> list[Finding]:
     return found
 
 
-def node_drift(snapshot: Snapshot, model: Model) -> list[Finding]:
+def node_drift(snapshot: Snapshot, model: Model, on: Mapping[int, Iterable[int]] | None = None) -> list[Finding]:
     """Nodes that are cordoned, or carry a NoSchedule taint, while pods that would be refused run there.
 
-    One finding for each node; pods that belong to their node (DaemonSets', mirror pods) never count.
+    One finding for each node; pods that belong to their node (DaemonSets', mirror pods) never count. `on` are the nodes
+    to look at, with the running pods of each; all by default.
     """
-    cordoned, tainted = _refused(snapshot, model)
+    cordoned, tainted = _refused(snapshot, model, on)
     found = []
     for node in sorted(cordoned.keys() | tainted.keys()):
         name = model.nodes.names[node]
@@ -110,35 +116,38 @@ def node_drift(snapshot: Snapshot, model: Model) -> list[Finding]:
     return f.in_order(found)
 
 
-def _refused(snapshot: Snapshot, model: Model) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+def _refused(
+    snapshot: Snapshot, model: Model, on: Mapping[int, Iterable[int]] | None
+) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
     """The pods that a cordon, and those that a NoSchedule taint of their node would refuse, by node."""
     nodes, running = model.nodes, model.running
     cordoned: defaultdict[int, list[str]] = defaultdict(list)
     tainted: defaultdict[int, list[str]] = defaultdict(list)
     hard = [any(taint.effect == terms.NO_SCHEDULE for taint in taints) for taints in nodes.taints]
+    closed, taint_list = nodes.unschedulable, nodes.taint_list
     suspect = {
-        node
-        for node, (closed, taints) in enumerate(
-            zip(nodes.unschedulable.tolist(), nodes.taint_list.tolist(), strict=True)
-        )
-        if closed or hard[taints]
+        node for node in (range(len(nodes)) if on is None else on) if closed.item(node) or hard[taint_list.item(node)]
     }
     if not suspect:
         return cordoned, tainted
     memo: dict[tuple[bytes, int], bool] = {}
-    for key, cls_id, node in zip(running.keys, running.classes.tolist(), running.nodes.tolist(), strict=True):
+    pods: Iterable[tuple[int, int]] = enumerate(running.nodes.tolist())
+    if on is not None:
+        pods = [(at, node) for node in suspect for at in on[node]]
+    for at, node in pods:
+        key = running.keys[at]
         if node not in suspect or pinned(snapshot.pods[key]):
             continue
-        cls = model.classes[cls_id]
+        cls = model.classes[int(running.classes[at])]
         if nodes.unschedulable[node] and not terms.tolerates(cls.tolerations, CORDON_TAINT, "", terms.NO_SCHEDULE):
             cordoned[node].append(key)
-        at = (cls.tolerations_key, int(nodes.taint_list[node]))
-        if at not in memo:
-            memo[at] = any(
+        alike = (cls.tolerations_key, int(nodes.taint_list[node]))
+        if alike not in memo:
+            memo[alike] = any(
                 taint.effect == terms.NO_SCHEDULE
                 and not terms.tolerates(cls.tolerations, taint.key, taint.value or "", taint.effect)
-                for taint in nodes.taints[at[1]]
+                for taint in nodes.taints[alike[1]]
             )
-        if memo[at]:
+        if memo[alike]:
             tainted[node].append(key)
     return cordoned, tainted

@@ -38,11 +38,12 @@ def physical_findings(snapshot: Snapshot, model: Model, apart: Sequence[Separati
     found = []
     for source, met in sorted(meetings.items()):
         for group in merge(model, met):
-            found.append(_finding(snapshot, model, source, group, hosts.values[group.domain]))
+            found.append(physical_finding(snapshot, model, source, group, hosts.values[group.domain]))
     return f.in_order(found)
 
 
-def _finding(snapshot: Snapshot, model: Model, source: str, group: Group, host_name: str) -> Finding:
+def physical_finding(snapshot: Snapshot, model: Model, source: str, group: Group, host_name: str) -> Finding:
+    """Pods on one host that the source rule keeps apart by label."""
     pods = [model.running.keys[at] for at in group.pods]
     first = snapshot.pods[pods[0]]
     node = first.spec.node_name

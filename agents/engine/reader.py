@@ -114,7 +114,7 @@ class PodReader:
             node = nodes.get(node_name, -1)
             known = before.get(key)
             if known is None or known[0] is not pod:
-                known = (pod, self._class(self._raw_class(key, pod)), self._request(key, pod))
+                known = (pod, self._class(self.raw_class(key, pod)), self.request(key, pod))
             now[key] = known
             if node >= 0:
                 found.keys.append(key)
@@ -122,10 +122,10 @@ class PodReader:
                 found.pod_request.append(known[2])
                 found.pod_node.append(node)
             elif node_name:
-                lost = self._class((*self._raw_class(key, pod)[:-1], node_name))
-                found.unbound.append(_pending(order, key, pod, lost, known[2]))
+                lost = self._class((*self.raw_class(key, pod)[:-1], node_name))
+                found.unbound.append(pending_pod(order, key, pod, lost, known[2]))
             else:
-                found.pending.append(_pending(order, key, pod, known[1], known[2]))
+                found.pending.append(pending_pod(order, key, pod, known[1], known[2]))
         self._read = now
         return found
 
@@ -133,7 +133,7 @@ class PodReader:
         return self.classes.setdefault(raw, len(self.classes))
 
     @staticmethod
-    def _raw_class(key: str, pod: Pod) -> tuple[object, ...]:
+    def raw_class(key: str, pod: Pod) -> tuple[object, ...]:
         """The fields of a RawClass, in order: making a named tuple would cost more than all the rest."""
         meta, spec = pod.metadata, pod.spec
         containers, inits = spec.containers or [], spec.init_containers
@@ -170,7 +170,8 @@ class PodReader:
             "",
         )
 
-    def _request(self, key: str, pod: Pod) -> int:
+    def request(self, key: str, pod: Pod) -> int:
+        """The number of what the pod asks for. Raises BadObjectError."""
         shape = _shape(pod)
         number = self._shapes.get(shape)
         if number is None:
@@ -192,7 +193,8 @@ def _controller(owners: list[OwnerReference]) -> Owner | None:
     return None
 
 
-def _pending(order: int, key: str, pod: Pod, cls: int, request: int) -> PendingPod:
+def pending_pod(order: int, key: str, pod: Pod, cls: int, request: int) -> PendingPod:
+    """A pod that is not running."""
     meta, spec = pod.metadata, pod.spec
     return PendingPod(
         key=key,

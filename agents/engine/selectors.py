@@ -125,16 +125,20 @@ class SelectorTable:
         matched: list[list[Selector]] = []
         members: defaultdict[int, list[int]] = defaultdict(list)
         for id_, (namespace, labels) in enumerate(classes):
-            mine = [
-                selector
-                for label in labels.items()
-                for selector in self._by_label.get(label, ())
-                if selector.matches(namespace, labels)
-            ]
-            mine += [selector for selector in self._general if selector.matches(namespace, labels)]
+            mine = self.matching(namespace, labels)
             for selector in mine:
                 members[selector.id].append(id_)
             matched.append(mine)
         for selector in self.selectors:
             selector.classes = tuple(members.get(selector.id, ()))
         return matched
+
+    def matching(self, namespace: str, labels: Mapping[str, str]) -> list[Selector]:
+        """The selectors that match a pod with these labels."""
+        mine = [
+            selector
+            for label in labels.items()
+            for selector in self._by_label.get(label, ())
+            if selector.matches(namespace, labels)
+        ]
+        return mine + [selector for selector in self._general if selector.matches(namespace, labels)]

@@ -47,7 +47,7 @@ def undone(model: Model, hosts: Domains, domains: Domains, apart: Sequence[Separ
     """Where pods share a host although they are in different domains of the key that keeps them apart."""
     found = []
     for (separation, host), rows in _met(model, hosts, domains, apart):
-        for pods in _different(rows):
+        for pods in different(rows):
             found.append(Meeting(host, apart[separation], pods))
     return found
 
@@ -104,17 +104,22 @@ def walk(model: Model, domains: Domains, values: Domains | None, apart: Sequence
                 if domain >= 0 and value >= 0:
                     rows[domain].append((value, pod, cls in owners, cls in matched))
         for domain, here in sorted(rows.items()):
-            if (
-                len(here) > 1
-                and any(row[2] for row in here)
-                and any(row[3] for row in here)
-                and (values is None or len({row[0] for row in here}) > 1)
-            ):
+            if meets(here, values is not None):
                 found.append(((at, domain), sorted(here, key=lambda row: row[1])))
     return found
 
 
-def _different(rows: Sequence[Row]) -> list[list[int]]:
+def meets(rows: Sequence[Row], differ: bool) -> bool:
+    """Whether an owner and another pod that it selects are among the rows; with `differ`, of two values or more."""
+    return (
+        len(rows) > 1
+        and any(row[2] for row in rows)
+        and any(row[3] for row in rows)
+        and (not differ or len({row[0] for row in rows}) > 1)
+    )
+
+
+def different(rows: Sequence[Row]) -> list[list[int]]:
     """Connected groups of pods: an owner and a match are connected where their values differ."""
     owners: defaultdict[int, list[int]] = defaultdict(list)
     matched: defaultdict[int, list[int]] = defaultdict(list)

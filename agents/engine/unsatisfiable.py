@@ -7,8 +7,6 @@ pods that must share a host and be apart. Called by `check.py` and, for the same
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.cliques import bits
 from underhost.agents.engine.model import Model
@@ -28,7 +26,7 @@ def judge_hosts(snapshot: Snapshot, options: Options, model: Model, apart: Seque
     if not near:
         usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
         least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
-        sizes = np.diff(model.offsets).tolist()
+        sizes = model.sizes()
         apart = [one for one in apart if sum(sizes[cls] for cls in set(one.owners).intersection(one.matched)) > least]
     return unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart, near), near) if apart or near else []
 

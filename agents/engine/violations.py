@@ -118,7 +118,7 @@ def _anti_affinity(snapshot: Snapshot, judge: Judge, every: Sequence[Separation]
     for key, apart in sorted(by_key.items()):
         domains = model.topology.of(key)
         for group in merge(model, broken(model, domains, apart)):
-            found.append(_apart(snapshot, judge, key, domains.values[group.domain], group))
+            found.append(apart_finding(snapshot, judge, key, domains.values[group.domain], group))
     return found
 
 
@@ -127,7 +127,8 @@ def _holds(classes: tuple[int, ...], cls: int) -> bool:
     return at < len(classes) and classes[at] == cls
 
 
-def _apart(snapshot: Snapshot, judge: Judge, key: str, value: str, group: Group) -> Finding:
+def apart_finding(snapshot: Snapshot, judge: Judge, key: str, value: str, group: Group) -> Finding:
+    """Pods that anti-affinity keeps apart, in one domain of its key."""
     model = judge.model
     first = int(model.running.classes[group.pods[0]])
     owner = any(_holds(one.owners, first) for one in group.separations)

@@ -116,10 +116,12 @@ def vm_graphs(
     graphs = {name: VmGraph(snapshot, model, name, vms) for name, vms in sorted(members.items())}
     where = _bits(graphs, place)
     running = model.running
-    for pod, (cls, node) in enumerate(zip(running.classes.tolist(), running.nodes.tolist(), strict=True)):
-        if cls in concerned and node in where and not pinned(snapshot.pods[running.keys[pod]]):
-            graph, vm = where[node]
-            graph.place(pod, cls, vm)
+    for cls in concerned:
+        for pod in model.pods_of(cls).tolist():
+            node = int(running.nodes[pod])
+            if node in where and not pinned(snapshot.pods[running.keys[pod]]):
+                graph, vm = where[node]
+                graph.place(pod, cls, vm)
     for graph in graphs.values():
         graph.connect(apart)
     return list(graphs.values())
