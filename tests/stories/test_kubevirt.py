@@ -247,3 +247,37 @@ def test_the_daemonset_desires_six_pods_each_pinned_to_its_node(cluster: Cluster
     cluster.cordon("kni-worker2")
     cluster.delete("virt-handler-kni-worker2")
     assert cluster.settle().placements == {"default/virt-handler-kni-worker2": "kni-worker2"}
+
+
+def violations(cluster: Cluster) -> list[tuple[str, str | None, list[str]]]:
+    """(rule, pod, peers) of what is violated now."""
+    return [(one.rule, one.pod, one.peers) for one in cluster.check().findings if one.severity == "violation"]
+
+
+def test_the_running_application_violates_nothing(running: Cluster) -> None:
+    assert violations(running) == []
+
+
+def test_a_label_that_is_removed_leaves_the_database_where_it_may_not_be(running: Cluster) -> None:
+    database = next(pod for pod, node in running.where("virt-launcher-mssql").items() if node == "kni-worker2")
+    del running.nodes["kni-worker2"]["metadata"]["labels"]["performance"]
+    assert violations(running) == [("NodeAffinity", f"default/{database}", [])]
+
+
+def test_a_node_that_changes_its_zone_brings_three_pairs_together(running: Cluster) -> None:
+    in_sab = [f"default/{pod}" for pod, node in running.where().items() if node in ("kni-worker5", "kni-worker6")]
+    for node in ("kni-worker5", "kni-worker6"):
+        running.nodes[node]["metadata"]["labels"][ZONE] = "bcn"
+    in_bcn = [f"default/{pod}" for pod, node in running.where().items() if node in ("kni-worker3", "kni-worker4")]
+    pairs = [
+        sorted(pod for pod in (*in_sab, *in_bcn) if pod.startswith(f"default/{prefix}"))
+        for prefix in ("varnish-cache", "virt-launcher-blackbox", "virt-launcher-mssql2016")
+    ]
+    assert sorted(violations(running)) == [("InterPodAffinity", first, [second]) for first, second in pairs]
+
+
+def test_an_appliance_whose_cache_has_gone_is_found(running: Cluster) -> None:
+    cache = next(pod for pod, node in running.where("varnish-cache").items() if node == "kni-worker3")
+    appliance = next(pod for pod, node in running.where("virt-launcher-blackbox").items() if node == "kni-worker3")
+    running.delete(cache)
+    assert violations(running) == [("InterPodAffinity", f"default/{appliance}", [])]
