@@ -62,6 +62,16 @@ def test_a_counter_follows_pods_that_come_and_go_whenever_it_is_built() -> None:
     assert here.pods.tolist() == [0, 1]
 
 
+def test_a_counter_leaves_out_nodes_that_its_mask_does_not_have() -> None:
+    here = State(compile(cluster([a_node("n1").zone("a"), a_node("n2").zone("b")], [a_pod("web").on("n1")]), Options()))
+    masked = here.counter(here.model.topology.of(ZONE), here.weights({0: 1}), np.array([False, True]), "only n2")
+    assert masked.values().tolist() == [0, 0]
+    here.add(0, 0, 0)
+    here.add(0, 0, 1)
+    assert masked.values().tolist() == [0, 1]
+    assert masked.share(0, slice(None)).tolist() == [0, 1]
+
+
 def test_equal_counters_are_one() -> None:
     here = State(compile(cluster(nodes("n1"), [a_pod("web").on("n1")]), Options()))
     zones = here.model.topology.of(HOST)
