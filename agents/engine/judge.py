@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from underhost.agents.engine import terms
+from underhost.agents.engine.classes import PodClass
 from underhost.agents.engine.domains import IndexArray
 from underhost.agents.engine.matching import untolerated_mask
 from underhost.agents.engine.model import Model
@@ -25,9 +26,10 @@ NOTHING: Mapping[str, Refusal] = {}
 class Judge:
     """Judges the running pods of one model. Counters are built on first use and kept."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, state: State | None = None) -> None:
+        """`state` is the model's, where the caller has one."""
         self.model = model
-        self.state = State(model)
+        self.state = State(model) if state is None else state
         self._plans = Plans(self.state)
 
     def refusals(self, pods: Iterable[int] | None = None) -> list[Mapping[str, Refusal]]:
@@ -83,6 +85,11 @@ class Judge:
                     if len(others):
                         found.append(group._replace(pods=others))
         return found
+
+    def is_evicted(self, cls: PodClass, node: int) -> bool:
+        """Whether a pod of the class is in `evicted` on this node."""
+        mask = untolerated_mask(self.state, cls, (terms.NO_EXECUTE,))
+        return mask is not None and bool(mask[node])
 
     def evicted(self) -> IntArray:
         """The running pods on nodes with a NoExecute taint that no toleration of theirs covers, even for a time."""

@@ -53,9 +53,11 @@ def violation_findings(snapshot: Snapshot, judge: Judge, apart: Sequence[Separat
     return f.in_order(found)
 
 
-def _refused(judge: Judge, cls: PodClass, prepared: Prepared | None) -> Iterator[tuple[int, Refusal]]:
+def _refused(
+    judge: Judge, cls: PodClass, prepared: Prepared | None, only: Sequence[int] | None = None
+) -> Iterator[tuple[int, Refusal]]:
     """The running pods of a class that a rule, which does not look at requests, refuses on their own nodes."""
-    pods = judge.model.pods_of(cls.id)
+    pods = judge.model.pods_of(cls.id) if only is None else np.array(only, np.intp)
     if prepared is not None and len(pods):
         yield from _codes(judge, pods, prepared, int(judge.model.running.requests[pods[0]]))
 
@@ -70,31 +72,64 @@ def _codes(judge: Judge, pods: IndexArray, prepared: Prepared, request_id: int) 
 
 def _alone(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """Rules that concern a pod and its node: one finding for each pod and rule."""
-    model, state, found = judge.model, judge.state, []
+    model = judge.model
+    found: list[Finding] = []
     for cls in model.classes:
         if cls.node_selector or cls.node_terms is not None:
-            for at, refusal in _refused(judge, cls, node_affinity.prepare(state, cls)):
-                found.append(_of_pod(snapshot, judge, at, node_affinity.NAME, refusal.reasons, _OF_NODE))
+            found += affinity_findings(snapshot, judge, cls)
         if cls.ports:
-            for at, refusal in _refused(judge, cls, node_ports.prepare(state, cls)):
-                found.append(_of_pod(snapshot, judge, at, node_ports.NAME, refusal.reasons, _OF_PORTS))
+            found += port_findings(snapshot, judge, cls)
     if model.classes:  # room on a node is the same question for every class
-        prepared = node_resources_fit.prepare(state, model.classes[0])
         for request in range(len(model.requests)):
-            pods: IndexArray = np.flatnonzero(model.running.requests == request)
-            for at, refusal in _codes(judge, pods, prepared, request):
-                found.append(_of_pod(snapshot, judge, at, node_resources_fit.NAME, refusal.reasons, _OF_FIT))
+            found += fit_findings(snapshot, judge, np.flatnonzero(model.running.requests == request), request)
     return found
+
+
+def affinity_findings(
+    snapshot: Snapshot, judge: Judge, cls: PodClass, pods: Sequence[int] | None = None
+) -> list[Finding]:
+    """Pods of a class (None: all that run) on nodes that node affinity excludes."""
+    prepared, rule = node_affinity.prepare(judge.state, cls), node_affinity.NAME
+    return [
+        _of_pod(snapshot, judge, at, rule, refusal.reasons, _OF_NODE)
+        for at, refusal in _refused(judge, cls, prepared, pods)
+    ]
+
+
+def port_findings(snapshot: Snapshot, judge: Judge, cls: PodClass, pods: Sequence[int] | None = None) -> list[Finding]:
+    """Pods of a class (None: all that run) whose host ports another pod of the node holds, too."""
+    prepared, rule = node_ports.prepare(judge.state, cls), node_ports.NAME
+    return [
+        _of_pod(snapshot, judge, at, rule, refusal.reasons, _OF_PORTS)
+        for at, refusal in _refused(judge, cls, prepared, pods)
+    ]
+
+
+def fit_findings(snapshot: Snapshot, judge: Judge, pods: "IndexArray | Sequence[int]", request: int) -> list[Finding]:
+    """Pods of one request that would no longer fit on their nodes."""
+    prepared, rule = node_resources_fit.prepare(judge.state, judge.model.classes[0]), node_resources_fit.NAME
+    return [
+        _of_pod(snapshot, judge, at, rule, refusal.reasons, _OF_FIT)
+        for at, refusal in _codes(judge, np.array(pods, np.intp), prepared, request)
+    ]
 
 
 def _affinity(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """Required affinity that nobody meets any more: the pods it wanted near have left."""
+    return [
+        finding
+        for cls in judge.model.classes
+        if cls.required_affinity
+        for finding in lonely_findings(snapshot, judge, cls, inter_pod_affinity.prepare(judge.state, cls))
+    ]
+
+
+def lonely_findings(snapshot: Snapshot, judge: Judge, cls: PodClass, prepared: Prepared | None) -> list[Finding]:
+    """The pods of a class whose required affinity nobody meets; `prepared` is InterPodAffinity for the class."""
     rule, reasons = inter_pod_affinity.NAME, (inter_pod_affinity.REASON_AFFINITY,)
     return [
         _of_pod(snapshot, judge, at, rule, reasons, _OF_AFFINITY)
-        for cls in judge.model.classes
-        if cls.required_affinity
-        for at, refusal in _refused(judge, cls, inter_pod_affinity.prepare(judge.state, cls))
+        for at, refusal in _refused(judge, cls, prepared)
         if refusal.reasons == reasons
     ]
 
@@ -103,8 +138,12 @@ def _evicted(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """Untolerated NoExecute taints. A toleration for a time is none: the taint manager will see to it."""
     if not any(taint.effect == terms.NO_EXECUTE for taints in judge.model.nodes.taints for taint in taints):
         return []
-    rule, reasons = taint_toleration.NAME, (REASON_EVICTED,)
-    return [_of_pod(snapshot, judge, at, rule, reasons, _OF_TAINT) for at in judge.evicted().tolist()]
+    return [eviction_finding(snapshot, judge, at) for at in judge.evicted().tolist()]
+
+
+def eviction_finding(snapshot: Snapshot, judge: Judge, at: int) -> Finding:
+    """A pod on a node with a NoExecute taint that it does not tolerate."""
+    return _of_pod(snapshot, judge, at, taint_toleration.NAME, (REASON_EVICTED,), _OF_TAINT)
 
 
 def _anti_affinity(snapshot: Snapshot, judge: Judge, every: Sequence[Separation]) -> list[Finding]:
@@ -144,35 +183,51 @@ def apart_finding(snapshot: Snapshot, judge: Judge, key: str, value: str, group:
 
 def _spread(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """DoNotSchedule spread: the pods of a domain that holds too many, or on nodes that lack a key."""
-    rule, model = pod_topology_spread.NAME, judge.model
-    missing = (pod_topology_spread.REASON_MISSING_LABEL,)
-    found = []
+    found: list[Finding] = []
     meetings: defaultdict[str, list[Meeting]] = defaultdict(list)
-    for cls in model.classes:
-        crowded = []
-        for at, refusal in _refused(judge, cls, pod_topology_spread.prepare(judge.state, cls)) if cls.hard else ():
-            if refusal.reasons == missing:
-                found.append(_of_pod(snapshot, judge, at, rule, missing, _OF_LABEL))
-            else:
-                crowded.append(at)
-        for key, meeting in _crowded(judge, cls, crowded) if crowded else ():
-            meetings[key].append(meeting)
+    for cls in judge.model.classes:
+        if cls.hard:
+            missing, refused = spread_refusals(snapshot, judge, cls, pod_topology_spread.prepare(judge.state, cls))
+            found += missing
+            for key, meeting in crowded(judge, cls, refused) if refused else ():
+                meetings[key].append(meeting)
     for key, met in sorted(meetings.items()):
-        values = model.topology.of(key).values
-        for group in merge(model, _linked(met)):
-            names = [model.running.keys[at] for at in group.pods]
-            value = values[group.domain]
-            where = f"ESXi host {value}" if model.topology.is_host_key(key) else f"{key} {value!r}"
-            would = "would be refused" if len(names) == 1 else "would each be refused"
-            message = (
-                f"Too many pods are in {where} for their topology spread: {_placed(snapshot, names)} {would} there now."
-            )
-            reason = pod_topology_spread.REASON_NOT_SPREAD
-            found.append(_of_group(snapshot, rule, reason, message, names, Domain(key=key, value=value)))
+        found += crowd_findings(snapshot, judge, key, met)
     return found
 
 
-def _crowded(judge: Judge, one_class: PodClass, pods: list[int]) -> list[tuple[str, Meeting]]:
+def spread_refusals(
+    snapshot: Snapshot, judge: Judge, cls: PodClass, prepared: Prepared | None
+) -> tuple[list[Finding], list[int]]:
+    """Pods of a class on nodes that lack a key of its spread, as findings; and those in domains that hold too many."""
+    rule, missing = pod_topology_spread.NAME, (pod_topology_spread.REASON_MISSING_LABEL,)
+    found, refused = [], []
+    for at, refusal in _refused(judge, cls, prepared):
+        if refusal.reasons == missing:
+            found.append(_of_pod(snapshot, judge, at, rule, missing, _OF_LABEL))
+        else:
+            refused.append(at)
+    return found, refused
+
+
+def crowd_findings(snapshot: Snapshot, judge: Judge, key: str, meetings: list[Meeting]) -> list[Finding]:
+    """Pods that are too many in a domain of the key, those that count the same pods together."""
+    model, rule, found = judge.model, pod_topology_spread.NAME, []
+    values = model.topology.of(key).values
+    for group in merge(model, _linked(meetings)):
+        names = [model.running.keys[at] for at in group.pods]
+        value = values[group.domain]
+        where = f"ESXi host {value}" if model.topology.is_host_key(key) else f"{key} {value!r}"
+        would = "would be refused" if len(names) == 1 else "would each be refused"
+        message = (
+            f"Too many pods are in {where} for their topology spread: {_placed(snapshot, names)} {would} there now."
+        )
+        reason = pod_topology_spread.REASON_NOT_SPREAD
+        found.append(_of_group(snapshot, rule, reason, message, names, Domain(key=key, value=value)))
+    return found
+
+
+def crowded(judge: Judge, one_class: PodClass, pods: list[int]) -> list[tuple[str, Meeting]]:
     """(key, the class's refused pods in one domain) for each constraint that refuses them, asked one by one."""
     model = judge.model
     at = np.array(pods, np.intp)
@@ -191,6 +246,7 @@ def _crowded(judge: Judge, one_class: PodClass, pods: list[int]) -> list[tuple[s
         codes_of = model.topology.of(constraint.key).codes[nodes]
         counted = constraint.selector.classes if constraint.selector is not None else ()
         separation = Separation(pod_topology_spread.NAME, constraint.key, (), counted)
+        refused &= codes_of >= 0  # a pod whose node lacks this key is in no domain of it
         for code in np.unique(codes_of[refused]).tolist():
             met = at[refused & (codes_of == code)].tolist()
             found.append((constraint.key, Meeting(code, separation, met)))
