@@ -5,6 +5,7 @@ In: the verbosity. Out: structlog and the standard library configured to one han
 
 import logging
 import sys
+import threading
 from collections.abc import MutableMapping
 from typing import Any, TextIO
 
@@ -49,8 +50,18 @@ def configure(verbosity: int, stream: TextIO | None = None) -> None:
     root.setLevel(logging.WARNING)
     logging.getLogger(OWN).setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
     logging.getLogger(ALWAYS).setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
+    threading.excepthook = _thread_ended
     for name, level in LIBRARIES.items():
         logging.getLogger(name).setLevel((level, min(level, logging.WARNING), logging.INFO)[min(verbosity, 2)])
+
+
+def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+    """A thread of a library that ends with an exception (Kafka's, when the broker is gone) is one line, too."""
+    name = ended.thread.name if ended.thread is not None else "a thread"
+    kind = ended.exc_type.__name__
+    detailed = logging.getLogger(OWN).isEnabledFor(logging.DEBUG)
+    trace = (ended.exc_type, ended.exc_value, ended.exc_traceback) if detailed and ended.exc_value else None
+    logging.getLogger(OWN).warning("%s ended: %s: %s", name, kind, ended.exc_value, exc_info=trace)
 
 
 def _printable(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -25,7 +25,7 @@ from underhost.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 
-STOP_WITHIN = 8.0
+STOP_WITHIN = 6.0
 """Seconds for a clean stop; what has not ended by then is left to the next start, which reads it again."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a pipeline that has run is started again after a fault of Kafka; doubled at each one."""

@@ -13,8 +13,12 @@ import typer
 from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
 
 if TYPE_CHECKING:
+    import asyncio
+
     from underhost.streams.settings import Settings
 
+END_WITHIN = 9.0
+"""Seconds from a signal to the end of the process, whatever hangs."""
 SINKS = {"labels": "labels", "bindings": "bindings", "drs-rules": "drs_rules"}
 
 
@@ -100,6 +104,20 @@ def _given(group: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+async def _end_anyway(stop: "asyncio.Event") -> None:
+    """A thread of a library that hangs in a dead connection would keep the process: a told end is one within 10 s.
+
+    What is left undone then is what a kill leaves undone: the next start does it.
+    """
+    import os
+    import threading
+
+    await stop.wait()
+    timer = threading.Timer(END_WITHIN, os._exit, [0])
+    timer.daemon = True
+    timer.start()
+
+
 def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
     import asyncio
 
@@ -110,4 +128,13 @@ def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
     names = [name.strip() for name in agents.split(",") if name.strip()] if agents is not None else None
     roles = parse_roles(names)
     logs.configure(verbosity)
-    asyncio.run(run_worker(settings, roles=roles))
+
+    async def until_stopped() -> None:
+        stop = asyncio.Event()
+        guard = asyncio.ensure_future(_end_anyway(stop))
+        try:
+            await run_worker(settings, roles=roles, stop=stop)
+        finally:
+            guard.cancel()
+
+    asyncio.run(until_stopped())
