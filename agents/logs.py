@@ -55,6 +55,14 @@ def configure(verbosity: int, stream: TextIO | None = None) -> None:
         logging.getLogger(name).setLevel((level, min(level, logging.WARNING), logging.INFO)[min(verbosity, 2)])
 
 
+def hush() -> None:
+    """From now on the libraries are silent: the worker ends, and what their tasks make of that is of no use."""
+    for name in LIBRARIES:
+        logger = logging.getLogger(name)
+        if not logger.isEnabledFor(logging.INFO):
+            logger.setLevel(logging.CRITICAL + 1)
+
+
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:
     """A thread of a library that ends with an exception (Kafka's, when the broker is gone) is one line, too."""
     name = ended.thread.name if ended.thread is not None else "a thread"

@@ -112,7 +112,10 @@ async def _end_anyway(stop: "asyncio.Event") -> None:
     import os
     import threading
 
+    from underhost.agents import logs
+
     await stop.wait()
+    logs.hush()
     timer = threading.Timer(END_WITHIN, os._exit, [0])
     timer.daemon = True
     timer.start()

@@ -55,6 +55,18 @@ def test_it_is_quiet_unless_asked() -> None:
     ]
 
 
+def test_once_the_worker_ends_its_libraries_are_silent_unless_all_is_asked_for() -> None:
+    stream = io.StringIO()
+    logs.configure(0, stream)
+    logs.hush()
+    logging.getLogger("faust.app").error("an agent was cancelled")
+    assert stream.getvalue() == ""
+    logs.configure(2, stream)
+    logs.hush()
+    logging.getLogger("faust.app").error("an agent was cancelled")
+    assert json.loads(stream.getvalue())["event"] == "an agent was cancelled"
+
+
 def test_once_says_what_underhost_does_and_twice_what_its_libraries_do() -> None:
     assert ("underhost.agents.cycle", "info") in lines(1)
     assert ("faust.app", "info") not in lines(1)
