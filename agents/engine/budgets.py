@@ -59,7 +59,7 @@ def budget_findings(snapshot: Snapshot, covered: Mapping[str, Covered] | None = 
     `covered` is what `cover` returned for the same snapshot, where the caller has it.
     """
     covered = cover(snapshot) if covered is None else covered
-    return f.in_order([*_never(snapshot, covered), *_overlaps(snapshot, covered)])
+    return f.in_order([*never_findings(snapshot, covered), *overlap_findings(snapshot, covered)])
 
 
 def cover(snapshot: Snapshot) -> dict[str, Covered]:
@@ -68,7 +68,9 @@ def cover(snapshot: Snapshot) -> dict[str, Covered]:
     Raises BadObjectError for a selector, or for labels, that the API server would not have let in.
     """
     pods = _Pods(snapshot, {budget.metadata.namespace for budget in snapshot.budgets.values()})
-    return {name: _judge(snapshot, budget, pods.of(name, budget)) for name, budget in sorted(snapshot.budgets.items())}
+    return {
+        name: covered_of(snapshot, budget, pods.of(name, budget)) for name, budget in sorted(snapshot.budgets.items())
+    }
 
 
 class _Pods:
@@ -91,7 +93,7 @@ class _Pods:
     def of(self, name: str, budget: Budget) -> list[tuple[str, Pod]]:
         """The pods that the budget selects, by name; null selects none, {} all of them but in v1beta1."""
         try:
-            requirements = _requirements(budget)
+            requirements = requirements_of(budget)
         except Fault as fault:
             raise fault.within(f"{RULE} {name}") from None
         if requirements is None:
@@ -103,7 +105,7 @@ class _Pods:
         )
 
 
-def _requirements(budget: Budget) -> tuple[Requirement, ...] | None:
+def requirements_of(budget: Budget) -> tuple[Requirement, ...] | None:
     """What the selector asks of labels; None where it selects nothing. Raises Fault."""
     requirements = terms.label_selector(bytes(budget.spec.selector), "spec.selector")
     if not requirements and budget.api_version == "policy/v1beta1":
@@ -111,7 +113,8 @@ def _requirements(budget: Budget) -> tuple[Requirement, ...] | None:
     return requirements
 
 
-def _judge(snapshot: Snapshot, budget: Budget, matched: list[tuple[str, Pod]]) -> Covered:
+def covered_of(snapshot: Snapshot, budget: Budget, matched: list[tuple[str, Pod]]) -> Covered:
+    """A budget judged with the pods that its selector matches, by name, sorted."""
     current = sum(1 for _, pod in matched if pod.metadata.deletion_timestamp is None and ready(pod))
     living = [name for name, pod in matched if pod.status.phase not in FINISHED]
     scale = _scale(snapshot, matched)
@@ -230,7 +233,8 @@ def _scaled(value: int | str, total: int) -> int | None:
     return None if percent is None else -(-percent * total // 100)
 
 
-def _never(snapshot: Snapshot, covered: Mapping[str, Covered]) -> list[Finding]:
+def never_findings(snapshot: Snapshot, covered: Mapping[str, Covered]) -> list[Finding]:
+    """Budgets that can never allow an eviction."""
     found = []
     for name, one in covered.items():
         if one.best != 0 or not one.pods:
@@ -242,7 +246,8 @@ def _never(snapshot: Snapshot, covered: Mapping[str, Covered]) -> list[Finding]:
     return found
 
 
-def _overlaps(snapshot: Snapshot, covered: Mapping[str, Covered]) -> list[Finding]:
+def overlap_findings(snapshot: Snapshot, covered: Mapping[str, Covered]) -> list[Finding]:
+    """Pods that several budgets cover, one finding for the pods of the same ones."""
     of_pod: dict[str, list[str]] = defaultdict(list)
     for name, one in covered.items():
         for pod in one.pods:

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from underhost.agents.engine import findings as f
+from underhost.agents.engine.classes import PodClass
 from underhost.agents.engine.model import Model
 from underhost.agents.engine.owners import PINNED, Application, application_under, controller_of, ready
 from underhost.agents.engine.snapshot import Snapshot
@@ -20,10 +21,12 @@ RULE = "PhysicalHost"
 REASON_HOST = "all ready replicas share an ESXi host"
 REASON_NODE = "all ready replicas share a node"
 HOST, NODE = "host", "node"
-_NO_REPLICAS = (*PINNED, "Job")  # a Job's pods share the work; they do not stand in for one another
+NO_REPLICAS = (*PINNED, "Job")  # a Job's pods share the work; they do not stand in for one another
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
+    """A host, or a node whose host is unknown."""
+
     kind: str
     id: str
     name: str
@@ -43,7 +46,7 @@ def colocated_findings(snapshot: Snapshot, model: Model, known: Iterable[Finding
     for one in sorted(_in_one_place(snapshot, model), key=lambda one: one.application):
         shared = [at for key, _ in one.members for at in of_pod.get(key, ())]
         if len(shared) == len(set(shared)) and not any(cls in told for _, cls in one.members):
-            found.append(_finding(snapshot, one.application, sorted(key for key, _ in one.members), one.place))
+            found.append(colocated_finding(snapshot, one.application, sorted(key for key, _ in one.members), one.place))
     return f.in_order(found)
 
 
@@ -52,7 +55,7 @@ class _Together:
 
     __slots__ = ("application", "members", "place", "spread")
 
-    def __init__(self, application: Application, place: _Place) -> None:
+    def __init__(self, application: Application, place: Place) -> None:
         self.application, self.place, self.spread = application, place, False
         self.members: list[tuple[str, int]] = []
 
@@ -67,7 +70,7 @@ def _in_one_place(snapshot: Snapshot, model: Model) -> list[_Together]:
     for key, cls, place in _placed(snapshot, model):
         pod = snapshot.pods[key]
         owner = controller_of(pod.metadata.owner_references)
-        if owner is None or owner.kind in _NO_REPLICAS:
+        if owner is None or owner.kind in NO_REPLICAS:
             continue
         identity = (owner.name, pod.metadata.namespace, owner.kind)
         seen = of_owner.get(identity)
@@ -83,35 +86,37 @@ def _in_one_place(snapshot: Snapshot, model: Model) -> list[_Together]:
     return [seen for seen in of_application.values() if not seen.spread and len(seen.members) > 1]
 
 
-def _placed(snapshot: Snapshot, model: Model) -> Iterable[tuple[str, int, _Place]]:
+def _placed(snapshot: Snapshot, model: Model) -> Iterable[tuple[str, int, Place]]:
     """(pod, class, place) of every bound pod; an absent node is a place of its own."""
-    places = [_place(snapshot, name) for name in model.nodes.names]
+    places = [place_of(snapshot, name) for name in model.nodes.names]
     running = model.running
     there = zip(running.keys, running.classes.tolist(), map(places.__getitem__, running.nodes.tolist()), strict=True)
     elsewhere = []
     for pod in model.unbound:
         node = snapshot.pods[pod.key].spec.node_name
-        elsewhere.append((pod.key, pod.cls, _Place(NODE, node, node)))
+        elsewhere.append((pod.key, pod.cls, Place(NODE, node, node)))
     return chain(there, elsewhere)
 
 
-def _place(snapshot: Snapshot, node: str) -> _Place:
+def place_of(snapshot: Snapshot, node: str) -> Place:
+    """Where a node of the input is: on its host where that is known."""
     joined = snapshot.node_hosts.get(node)
     if joined is not None and joined.host:
-        return _Place(HOST, joined.host, joined.host_name)
-    return _Place(NODE, node, node)
+        return Place(HOST, joined.host, joined.host_name)
+    return Place(NODE, node, node)
 
 
 def _gathered(model: Model) -> set[int]:
-    """Classes that a required affinity gathers with their own."""
-    return {
-        cls.id
-        for cls in model.classes
-        if any(term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity)
-    }
+    return {cls.id for cls in model.classes if cls.required_affinity and is_gathered(cls)}
 
 
-def _finding(snapshot: Snapshot, application: Application, pods: list[str], place: _Place) -> Finding:
+def is_gathered(cls: PodClass) -> bool:
+    """Whether a required affinity gathers the pods of the class with their own."""
+    return any(term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity)
+
+
+def colocated_finding(snapshot: Snapshot, application: Application, pods: list[str], place: Place) -> Finding:
+    """All ready replicas of an application in one place."""
     first = snapshot.pods[pods[0]]
     where = f"ESXi host {place.name}" if place.kind == HOST else f"node {place.name}"
     nodes = sorted({snapshot.pods[pod].spec.node_name for pod in pods})
