@@ -57,8 +57,10 @@ class Objects:
     first_file: str = ""
 
     def within(self, error: BadObjectError) -> BadObjectError:
-        """A fault that the engine found in an object (`Kind/namespace/name` or `Kind namespace/name`) with its file."""
-        return error.within(self.origins.get(error.object.replace(" ", "/", 1), self.first_file))
+        """A fault that the engine found in an object (`Kind namespace/name`), as the reader words it: with its file."""
+        label = error.object.replace(" ", "/", 1)
+        file = error.file or self.origins.get(label, self.first_file)
+        return BadObjectError(error.message, object_=label, field=error.field, file=file)
 
 
 def load_files(

@@ -231,7 +231,7 @@ def test_a_fault_in_an_object_names_file_object_and_field(tmp_path: Path):
     file.write_text(json.dumps(pod), encoding="utf-8")
     result = run("check", "-f", DUMP, "-f", str(file))
     assert isinstance(result.exception, BadObjectError)
-    assert str(result.exception).startswith(f"{file}: Pod shop/a: spec.tolerations[0].effect: 'Never' is none of ")
+    assert str(result.exception).startswith(f"{file}: Pod/shop/a: spec.tolerations[0].effect: 'Never' is none of ")
 
 
 def test_schedule_places_what_it_can_and_exits_1_for_what_waits():

@@ -360,5 +360,6 @@ def test_a_fault_that_the_engine_finds_later_gets_its_file(write: Write) -> None
     first, second = write(a_pod("a"), "1.json"), write(a_pod("b"), "2.json")
     objects = load_files([first, second])
     for name, path in (("a", first), ("b", second)):
-        fault = objects.within(BadObjectError("bad", object_=f"Pod/default/{name}", field="spec"))
-        assert str(fault) == f"{path}: Pod/default/{name}: spec: bad"
+        for label in (f"Pod/default/{name}", f"Pod default/{name}"):
+            fault = objects.within(BadObjectError("bad", object_=label, field="spec"))
+            assert str(fault) == f"{path}: Pod/default/{name}: spec: bad"
