@@ -10,10 +10,12 @@ import pytest
 from oracle import compare, generate, upstream
 
 DOCUMENTS = 30
+BUILD_SECONDS = 1800  # the first test that asks upstream also downloads and builds it
 ALL = frozenset(("explain", "running", "schedule", "check"))
 
 
 @pytest.mark.real
+@pytest.mark.timeout(BUILD_SECONDS)
 def test_every_verdict_score_and_placement_is_upstreams(oracle: Path) -> None:
     documents = {seed: json.dumps(generate.document(seed)).encode() for seed in range(7000, 7000 + DOCUMENTS)}
     answers = upstream.ask(oracle, documents.values(), "-running", "-both")
@@ -25,6 +27,7 @@ def test_every_verdict_score_and_placement_is_upstreams(oracle: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.timeout(BUILD_SECONDS)
 def test_manifests_are_completed_as_the_api_server_completes_them(oracle: Path) -> None:
     documents = {
         seed: json.dumps(generate.document(seed, stored=False)).encode() for seed in range(7000, 7000 + DOCUMENTS)
@@ -38,6 +41,7 @@ def test_manifests_are_completed_as_the_api_server_completes_them(oracle: Path) 
 
 
 @pytest.mark.real
+@pytest.mark.timeout(BUILD_SECONDS)
 def test_the_generated_documents_are_what_an_api_server_accepts(oracle: Path) -> None:
     documents = [json.dumps(generate.document(seed, storage=0.3)).encode() for seed in range(7000, 7000 + DOCUMENTS)]
     assert [answer["invalid"] for answer in upstream.ask(oracle, documents, "-validate")] == [{}] * DOCUMENTS
