@@ -48,6 +48,22 @@ def schedule() -> None:
         _show(f"{nodes} nodes", "bench_schedule.py", nodes)
 
 
+def label() -> None:
+    """From a real vMotion to the label on the Node: kube-apiserver, vcsim, and either transport."""
+    parts, why = parts_folder.find()
+    if parts is None:
+        print(f"  left out, {why}")
+        return
+    _show("embedded default", "bench_label.py", str(parts), "embedded", "28")
+    with tempfile.TemporaryDirectory() as folder:
+        broker = KafkaProcess(Path(folder), parts)
+        broker.start()
+        try:
+            _show("Apache Kafka", "bench_label.py", str(parts), broker.address, "28")
+        finally:
+            broker.kill()
+
+
 def _show(title: str, script: str, *arguments: str) -> None:
     print(f"  {title}", flush=True)
     done = subprocess.run([sys.executable, str(HERE / script), *arguments], capture_output=True, text=True)
@@ -58,7 +74,7 @@ def _show(title: str, script: str, *arguments: str) -> None:
         print(f"    {name:<36} {value:>10}")
 
 
-BENCHES: dict[str, Callable[[], None]] = {"pipeline": pipeline, "check": check, "schedule": schedule}
+BENCHES: dict[str, Callable[[], None]] = {"pipeline": pipeline, "check": check, "schedule": schedule, "label": label}
 
 
 def main() -> None:
