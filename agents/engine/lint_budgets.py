@@ -122,9 +122,17 @@ def never(view: View) -> Iterator[Complaint]:
             yield _said(
                 name,
                 _field(budget),
-                f"Budget {name} can never allow an eviction of {f.listing(covered.pods)}: {covered.why}. A drain waits "
-                "for ever: run one replica more, or let the budget spare one.",
+                f"Budget {name} can never allow an eviction of {f.listing(covered.pods)}: {covered.why}, so a drain "
+                f"waits for ever; {_remedy(budget, covered)}.",
             )
+
+
+def _remedy(budget: Budget, covered: Covered) -> str:
+    if "controller" in covered.why or "scale" in covered.why:
+        return "count them with an integer minAvailable"
+    if budget.spec.max_unavailable is not None:
+        return "raise it"
+    return "lower it" if budget.spec.min_available == "100%" else "run one replica more, or lower it"
 
 
 def overlap(view: View) -> Iterator[Complaint]:

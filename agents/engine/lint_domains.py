@@ -58,8 +58,8 @@ def _too_many(view: View, key: str, places: list[Place]) -> Complaint:
     return Complaint(
         place.subject.object,
         f"{place.field}.topologyKey",
-        f"{what}, each in a {key} of its own, and the nodes in reach have {domains}: {wanted - domains} can never be "
-        "placed; use fewer replicas, or make the rule a preference or a spread constraint.",
+        f"{what}, each in a {key} of its own, and the nodes in reach have {plural(domains, 'domain')}: "
+        f"{wanted - domains} can never be placed; use fewer replicas, or make the rule a preference.",
         place.rule,
         key,
     )
@@ -91,11 +91,16 @@ def spread_exceeds_domains(view: View) -> Iterator[Complaint]:
             place.subject.object,
             f"{place.field}.{'minDomains' if len(counted) < least else 'maxSkew'}",
             f"{place.subject.name} wants {wanted} replicas, at most {one.max_skew} in each {place.key}, because {why}: "
-            f"{wanted - room} can never be placed; lower minDomains, raise maxSkew, or set nodeTaintsPolicy and "
-            "nodeAffinityPolicy to Honor.",
+            f"{wanted - room} can never be placed; {_spread_remedy(len(counted) < least)}.",
             place.rule,
             place.key,
         )
+
+
+def _spread_remedy(too_few: bool) -> str:
+    if too_few:
+        return "lower minDomains, or raise maxSkew"
+    return "raise maxSkew, or set nodeTaintsPolicy and nodeAffinityPolicy to Honor"
 
 
 def min_domains_without_effect(view: View) -> Iterator[Complaint]:

@@ -96,7 +96,7 @@ def absent(view: View, required: bool) -> Iterator[Complaint]:
         yield Complaint(
             place.subject.object,
             f"{place.field}.topologyKey",
-            f"{_nobody(reach)} {_carries(view, place.key)}, so {_effect(place)}: {remedy}.",
+            f"{_nobody(view, place.key)} {_carries(view, place.key)}, so {_effect(place)}: {remedy}.",
             place.rule,
             place.key,
         )
@@ -110,11 +110,12 @@ def partial_key(view: View) -> Iterator[Complaint]:
         without = view.names(reach.eligible & (view.codes(place.key) < 0))
         total = int(reach.eligible.sum())
         verb = "has" if len(without) == 1 else "have"
+        remedy = "add their VMs" if view.model.topology.is_host_key(place.key) else "label them"
         yield Complaint(
             place.subject.object,
             f"{place.field}.topologyKey",
             f"{len(without)} of {plural(total, 'node')} that {place.subject.its_pods} may use "
-            f"({f.listing(without)}) {verb} no {_thing(view, place.key)}: {_partial_effect(place)}; label them.",
+            f"({f.listing(without)}) {verb} no {_thing(view, place.key)}: {_partial_effect(place)}; {remedy}.",
             place.rule,
             place.key,
         )
@@ -195,8 +196,8 @@ def _carries(view: View, key: str) -> str:
     return f"has a known ESXi host for {key}" if view.model.topology.is_host_key(key) else f"carries the label {key}"
 
 
-def _nobody(reach: Reach) -> str:
-    return "No node" if reach.eligible.all() else "No node in reach of its pods"
+def _nobody(view: View, key: str) -> str:
+    return "No node in reach of its pods" if view.model.topology.of(key).present.any() else "No node"
 
 
 def _remedy(view: View, reach: Reach) -> str:

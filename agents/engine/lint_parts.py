@@ -36,6 +36,7 @@ class Place:
         key: its topologyKey. requirements: of its selector; None where that can match no pod (null; `{}` in a spread).
         null: whether there is no selector at all.
         own_labels: the labels of its pods. others: whether mismatchLabelKeys exclude the pods' own kind.
+        spaces: of its namespaceSelector, None where it has none.
         term, constraint: as parsed, one of them None. exact, loose: its selector, set by the view.
     """
 
@@ -48,6 +49,7 @@ class Place:
     requirements: tuple[Requirement, ...] | None
     null: bool
     own_labels: dict[str, str]
+    spaces: tuple[Requirement, ...] | None = None
     others: bool = False
     weight: int | None = None
     term: terms.PodAffinityTerm | None = None
@@ -171,7 +173,7 @@ def _term(
     raw: dict[str, Any],
     labels: dict[str, str],
 ) -> Place:
-    selector = term.label_selector
+    selector, spaces = term.label_selector, term.namespace_selector
     field = f"spec{at.removeprefix(subject.at)}"
     return Place(
         subject=subject,
@@ -183,6 +185,7 @@ def _term(
         requirements=None if selector is None else selector.requirements(f"{field}.labelSelector"),
         null=selector is None,
         own_labels=labels,
+        spaces=None if spaces is None else spaces.requirements(f"{field}.namespaceSelector"),
         others=any(key in labels for key in _strings(raw.get("mismatchLabelKeys"))),
         term=term,
     )

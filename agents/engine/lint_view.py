@@ -76,6 +76,7 @@ class View:
 
     Attributes:
         snapshot, options: as given. subjects: sorted by object. places: every term and constraint of the subjects.
+        budgets: by name, with their pods and figures.
         model: the nodes of the input, compiled without pods; topology means live hosts where these are known.
         whole: whether the input is a cluster (nodes and pods in it), so that what it lacks is not there.
     """
@@ -83,6 +84,7 @@ class View:
     def __init__(self, snapshot: Snapshot, options: Options, manifests: Mapping[str, Manifest]) -> None:
         """Raises BadObjectError for a part that the API server would refuse for its shape."""
         self.snapshot, self.options = snapshot, options
+        self.budgets: dict[str, Covered] = cover(snapshot)
         self.subjects = subjects_of(snapshot, manifests)
         self.whole = bool(snapshot.nodes) and any(pod.spec.node_name for pod in snapshot.pods.values())
         self.model: Model = compile(
@@ -98,6 +100,7 @@ class View:
         self._reach: dict[tuple[bytes, bytes, bytes, bool], Reach] = {}
         self._own: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         self._selects_own: dict[int, bool] = {}
+        self._labels_of: dict[str, dict[str, str]] | None = None
         self._match()
 
     @property
@@ -108,11 +111,6 @@ class View:
     def parsed(self, subject: Subject) -> Parsed:
         """The parsed parts of a subject."""
         return self._parsed[id(subject)]
-
-    @cached_property
-    def budgets(self) -> dict[str, Covered]:
-        """The budgets with their pods and figures. Raises BadObjectError."""
-        return cover(self.snapshot)
 
     @cached_property
     def subject_of(self) -> dict[str, Subject]:
@@ -179,17 +177,18 @@ class View:
 
     def _namespaces(self, place: Place) -> Namespaces:
         """The namespaces of a term; every one where the input does not say what labels they have."""
-        term = place.term
-        if term is None or term.namespace_selector is None:
-            return frozenset((term.namespaces if term is not None else None) or (place.subject.namespace,))
-        requirements = term.namespace_selector.requirements(f"{place.field}.namespaceSelector")
-        if not requirements or not self.snapshot.namespaces:
+        named = (place.term.namespaces if place.term is not None else None) or ()
+        if place.spaces is None:
+            return frozenset(named or (place.subject.namespace,))
+        if not place.spaces or not self.snapshot.namespaces:
             return None
-        selected = {*(term.namespaces or ())}
-        for name, namespace in self.snapshot.namespaces.items():
-            if matches(requirements, terms.labels(bytes(namespace.metadata.labels))):
-                selected.add(name)
-        return frozenset(selected)
+        if self._labels_of is None:
+            self._labels_of = {
+                name: terms.labels(bytes(namespace.metadata.labels))
+                for name, namespace in self.snapshot.namespaces.items()
+            }
+        selected = (name for name, labels in self._labels_of.items() if matches(place.spaces, labels))
+        return frozenset((*named, *selected))
 
     def matched(self, place: Place) -> tuple[frozenset[int], frozenset[int]]:
         """The label sets (of pods, of templates) that a place's selector matches."""
