@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.partitioner import murmur2
 
 from underhost.schemas.topics import BY_NAME
 from underhost.streams.reader import open_reader
@@ -30,19 +31,25 @@ class Listener:
     def __init__(self, kafka: Mapping[str, str]) -> None:
         self._kafka = kafka
 
+    def raw(self, topic: str) -> list[Raw]:
+        """Every record of the topic as bytes, in order per partition."""
+        if "bootstrapServers" in self._kafka:
+            return asyncio.run(_from_kafka(self._kafka["bootstrapServers"], topic))
+        return asyncio.run(_from_file(Path(self._kafka["embedded"]), topic))
+
+    def publish(self, topic: str, key: str, value: bytes, site: str) -> None:
+        """Send a record to the partition of a site (Kafka only)."""
+        asyncio.run(_to_kafka(self._kafka["bootstrapServers"], topic, key, value, site))
+
     def records(self, topic: str) -> list[Heard]:
         """Every record of the topic, in order per partition."""
-        if "bootstrapServers" in self._kafka:
-            raw = asyncio.run(_from_kafka(self._kafka["bootstrapServers"], topic))
-        else:
-            raw = asyncio.run(_from_file(Path(self._kafka["embedded"]), topic))
         return [
             Heard(
                 (key or b"").decode(),
                 None if value is None else json.loads(value),
                 {name: content.decode() for name, content in headers},
             )
-            for key, value, headers in raw
+            for key, value, headers in self.raw(topic)
         ]
 
     def open_findings(self) -> dict[str, Any]:
@@ -77,6 +84,18 @@ async def _from_kafka(servers: str, topic: str) -> list[Raw]:
         return found
     finally:
         await consumer.stop()
+
+
+async def _to_kafka(servers: str, topic: str, key: str, value: bytes, site: str) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=servers)
+    await producer.start()
+    try:
+        count = len(await producer.partitions_for(topic))
+        await producer.send_and_wait(
+            topic, value, key.encode(), partition=(murmur2(site.encode()) & 0x7FFFFFFF) % count
+        )
+    finally:
+        await producer.stop()
 
 
 async def _from_file(path: Path, topic: str) -> list[Raw]:

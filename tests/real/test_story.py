@@ -116,6 +116,20 @@ def seven_are_bound_and_the_eighth_waits(here: World, listener: Listener) -> str
     return waiting
 
 
+def a_poison_record_lands_in_dead_letters(transport: Mapping[str, str], listener: Listener) -> None:
+    """Somebody publishes rubbish to a change topic; the story that goes on after it shows that the stream does."""
+    key = f"{SITE}/pod/default/rubbish"
+    listener.publish("underhost.pods", key, b"{not json", site=SITE)
+    letter = eventually(
+        "the record is a dead letter",
+        lambda: [r for r in listener.raw("underhost.dead-letters") if r[0] == key.encode()],
+    )[0]
+    headers = dict(letter[2])
+    assert (letter[1], headers["origin_topic"], headers["stage"]) == (b"{not json", b"underhost.pods", b"tables")
+    assert int(headers["origin_offset"]) > 0
+    assert headers["error"]
+
+
 def the_files_say_the_same(here: World, folder: Path, pods: set[str], waiting: str) -> None:
     """`inventory`, `check` and `explain` over a dump of the real cluster and what vCenter says now."""
     (folder / "dump.json").write_text(json.dumps(here.api.dump()))
@@ -186,6 +200,8 @@ def test_the_whole_story(here: World, transport: Mapping[str, str], tmp_path: Pa
         assert record.headers["ce_time"]
 
         the_files_say_the_same(here, tmp_path, pods, waiting)
+        if "bootstrapServers" in transport:
+            a_poison_record_lands_in_dead_letters(transport, listener)
 
         # The way back resolves it.
         free = next(host for host in here.vcenter.hosts if host not in here.api.node_labels().values())
