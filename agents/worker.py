@@ -8,6 +8,7 @@ run` and the demo. Faust runs inside our own event loop: a signal ends the watch
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 
@@ -29,6 +30,9 @@ STOP_WITHIN = 6.0
 """Seconds for a clean stop; what has not ended by then is left to the next start, which reads it again."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a pipeline that has run is started again after a fault of Kafka; doubled at each one."""
+SWITCH = 0.001
+"""Seconds that the evaluating thread may keep the interpreter while the event loop wants it. With Python's 5 ms, every
+record that is read waits that long behind an evaluation: measured, half as many changes a second."""
 LOOK = 0.1
 """Seconds between two looks whether all is ready."""
 
@@ -56,6 +60,7 @@ async def run_worker(
     wanted = role.parse_roles(roles)
     stopping = stop or asyncio.Event()
     metrics = Metrics()
+    sys.setswitchinterval(SWITCH)
     with _signals(stopping):
         await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(wanted, settings.site)))
         made = outside or await connect(settings, wanted)
