@@ -41,6 +41,8 @@ class Objects:
             PriorityClass, PersistentVolumeClaim, CSINode, ...: by `Kind/namespace/name` (`Kind/name`).
         inventory: the vSphere side, where one is given.
         notes: one line each about what was read otherwise than it may look; for stderr.
+        misspelled: by `Kind/namespace/name`, the fields of a hand-written pod's or budget's spec that were not read for
+            their capitals.
         origins: the file of every object (`Kind/namespace/name`) that is not of `first_file`.
     """
 
@@ -55,6 +57,7 @@ class Objects:
     notes: Sequence[str] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     first_file: str = ""
+    misspelled: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def within(self, error: BadObjectError) -> BadObjectError:
         """A fault that the engine found in an object (`Kind namespace/name`), as the reader words it: with its file."""
@@ -127,7 +130,7 @@ class _Reading:
         return Objects(
             into.nodes, into.pods, into.namespaces, into.services, into.workloads, into.budgets, into.others,
             self._inventory[0] if self._inventory else None, tuple(self._notes + _notes_of(into)),
-            into.origins, into.first_file,
+            into.origins, into.first_file, into.misspelled,
         )  # fmt: skip
 
     def _read_file(self, path: str | Path, strict: bool) -> None:

@@ -62,6 +62,14 @@ _TYPES += (k8s.BudgetSpec, k8s.BudgetStatus)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_ | None) for type_ in _TYPES}
 
 
+_FIELDS = msgspec.json.Decoder(dict[str, Raw] | None)
+
+
+@lru_cache
+def _lower(type_: type[Struct]) -> frozenset[str]:
+    return frozenset(name.lower() for name in type_.__struct_encode_fields__)
+
+
 class _Containers(Struct):
     containers: list[Raw] | None = None
 
@@ -81,6 +89,7 @@ class Collected:
     Attributes:
         origins: the file of an object (`Kind/namespace/name`) that is not of `first_file`.
         incomplete, repeated: one line for each such object. ignored: objects by kind. generated: by generateName.
+        misspelled: the fields of a pod's or budget's spec that were not read for their capitals, by object.
     """
 
     nodes: dict[str, k8s.Node] = field(default_factory=dict)
@@ -96,6 +105,7 @@ class Collected:
     repeated: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     generated: Counter[str] = field(default_factory=Counter)
+    misspelled: dict[str, list[str]] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
 
     def add(self, item: Item, file: str, implied: tuple[str, str] = ("", ""), place: str = "") -> None:
@@ -120,6 +130,7 @@ class Collected:
             spec, status = _decoded(item.spec, k8s.PodSpec, "spec"), _decoded(item.status, k8s.PodStatus, "status")
             pod = k8s.Pod(metadata, spec, status)
             pod_shapes(pod, self.shapes)
+            self._spelling(f"{kind}/{key}", metadata, item.spec, k8s.PodSpec)
             if not spec.containers:
                 self.incomplete.append(f"{file}: Pod/{key}: spec.containers: there is none")
             self._store(self.pods, key, pod, kind, file)
@@ -145,6 +156,7 @@ class Collected:
     def _put_budget(self, api_version: str, key: str, metadata: k8s.Metadata, item: Item, file: str) -> None:
         spec, status = _decoded(item.spec, k8s.BudgetSpec, "spec"), _decoded(item.status, k8s.BudgetStatus, "status")
         begins(spec.selector, "{", "spec.selector")
+        self._spelling(f"PodDisruptionBudget/{key}", metadata, item.spec, k8s.BudgetSpec)
         self._store(self.budgets, key, k8s.Budget(metadata, api_version, spec, status), "PodDisruptionBudget", file)
 
     def _put_manifest(
@@ -168,6 +180,15 @@ class Collected:
             item.provisioner, item.volume_binding_mode, item.allowed_topologies,
         )  # fmt: skip
         self._store(self.others, key, manifest, "", file)
+
+    def _spelling(self, label: str, metadata: k8s.Metadata, spec: Raw, type_: type[Struct]) -> None:
+        """Note what a person wrote with wrong capitals; from a cluster (with a uid) nothing comes that is."""
+        if metadata.uid or spec is NULL:
+            return
+        known = type_.__struct_encode_fields__
+        unread = [name for name in _FIELDS.decode(spec) or () if name not in known and name.lower() in _lower(type_)]
+        if unread:
+            self.misspelled[label] = unread
 
     def _store(self, table: dict[str, T], key: str, value: T, kind: str, file: str) -> None:
         label = f"{kind}/{key}" if kind else key

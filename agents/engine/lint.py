@@ -5,7 +5,7 @@ a field. Called by the command. `CHECKS` is the table of everything that is look
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine import lint_budgets, lint_domains, lint_hosts, lint_keys, lint_nodes, lint_terms
@@ -27,13 +27,19 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def lint(snapshot: Snapshot, options: Options, manifests: Mapping[str, Manifest]) -> Report:
+def lint(
+    snapshot: Snapshot,
+    options: Options,
+    manifests: Mapping[str, Manifest],
+    misspelled: Mapping[str, Sequence[str]] | None = None,
+) -> Report:
     """Every finding about the objects of an input; worst first, then by object and field.
 
-    `manifests`: by `Kind/namespace/name`, the workloads of the input with their templates.
+    `manifests`: by `Kind/namespace/name`, the workloads of the input with their templates. `misspelled`: fields of
+    pods' and budgets' specs that were not read for their capitals, by the same names.
     Raises BadObjectError for a part of a wrong shape, which names the object and the field.
     """
-    view = View(snapshot, options, manifests)
+    view = View(snapshot, options, manifests, misspelled or {})
     found: dict[str, Finding] = {}
     for check in CHECKS:
         for complaint in check.find(view):

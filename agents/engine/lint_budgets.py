@@ -14,7 +14,7 @@ from underhost.agents.engine import terms
 from underhost.agents.engine.budgets import RULE, Covered
 from underhost.agents.engine.lint_checks import Check, Complaint, plural
 from underhost.agents.engine.lint_parts import ANTI_AFFINITY, Place
-from underhost.agents.engine.lint_spelling import SELECTOR, misspelled
+from underhost.agents.engine.lint_spelling import BUDGET_SPEC, misspelled
 from underhost.agents.engine.lint_subjects import Subject
 from underhost.agents.engine.lint_view import ADDED, View
 from underhost.agents.engine.selectors import matches
@@ -209,9 +209,11 @@ def _blocked(view: View, subject: Subject, place: Place, covered: Covered) -> li
 
 
 def spelling(view: View) -> Iterator[Complaint]:
-    """Fields of a selector with the wrong capitals."""
+    """Fields with the wrong capitals."""
     for name, budget in _budgets(view):
-        for one in misspelled(msgspec.json.decode(budget.spec.selector), SELECTOR, "spec.selector"):
+        unread = dict.fromkeys(view.misspelled.get(f"{RULE}/{name}", ()))
+        read = {"selector": msgspec.json.decode(budget.spec.selector)}
+        for one in misspelled({**unread, **read}, BUDGET_SPEC, "spec"):
             wrong = one.field.rpartition(".")[2]
             message = f"Budget {name} says {wrong}, which the API server refuses or ignores: the field is {one.right}."
             yield _said(name, one.field, message)

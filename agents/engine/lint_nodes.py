@@ -28,6 +28,7 @@ def spelling(view: View) -> Iterator[Complaint]:
         if subject.written is not None:
             tree = POD_SPEC if subject.kind == VMI else WORKLOAD_SPEC
             found += misspelled(msgspec.json.decode(subject.written), tree, "spec")
+        found += misspelled(dict.fromkeys(view.misspelled.get(subject.object, ())), POD_SPEC, "spec")
         for field, right in sorted(set(found)):
             wrong = field.rpartition(".")[2]
             yield Complaint(

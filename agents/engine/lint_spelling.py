@@ -59,6 +59,12 @@ POD_SPEC: Tree = {
     "schedulingGates": None,
     "hostNetwork": None,
 }
+BUDGET_SPEC: Tree = {
+    "minAvailable": None,
+    "maxUnavailable": None,
+    "selector": SELECTOR,
+    "unhealthyPodEvictionPolicy": None,
+}
 WORKLOAD_SPEC: Tree = {
     "replicas": None,
     "selector": SELECTOR,

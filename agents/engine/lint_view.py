@@ -5,7 +5,7 @@ In: a snapshot, options and the manifests. Out: one `View`, read by every check 
 Nodes are judged by lasting taints only: a cordon, or a node that is not ready for a moment, is no manifest's fault.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -76,14 +76,21 @@ class View:
 
     Attributes:
         snapshot, options: as given. subjects: sorted by object. places: every term and constraint of the subjects.
+        misspelled: fields of specs that were not read for their capitals, by object.
         budgets: by name, with their pods and figures.
         model: the nodes of the input, compiled without pods; topology means live hosts where these are known.
         whole: whether the input is a cluster (nodes and pods in it), so that what it lacks is not there.
     """
 
-    def __init__(self, snapshot: Snapshot, options: Options, manifests: Mapping[str, Manifest]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        options: Options,
+        manifests: Mapping[str, Manifest],
+        misspelled: Mapping[str, Sequence[str]],
+    ) -> None:
         """Raises BadObjectError for a part that the API server would refuse for its shape."""
-        self.snapshot, self.options = snapshot, options
+        self.snapshot, self.options, self.misspelled = snapshot, options, misspelled
         self.budgets: dict[str, Covered] = cover(snapshot)
         self.subjects = subjects_of(snapshot, manifests)
         self.whole = bool(snapshot.nodes) and any(pod.spec.node_name for pod in snapshot.pods.values())

@@ -236,6 +236,18 @@ def test_a_bare_pod_is_named_with_the_fields_of_a_pod() -> None:
     )
 
 
+def test_fields_of_a_hand_written_pod_and_budget_are_known_by_their_capitals() -> None:
+    written = pod("p", nodeselector={"disk": "ssd"}, Affinity={})
+    del written["metadata"]["uid"]
+    limits = {**budget(), "spec": {"minavailable": 1, "selector": {"matchLabels": {"app": "other"}}}}
+    assert [(one.check, one.object, one.field) for one in rows([written, limits])] == [
+        ("field-miscapitalised", "Pod/shop/p", "spec.Affinity"),
+        ("field-miscapitalised", "Pod/shop/p", "spec.nodeselector"),
+        ("budget-without-bound", "PodDisruptionBudget/shop/db", "spec"),
+        ("budget-miscapitalised", "PodDisruptionBudget/shop/db", "spec.minavailable"),
+    ]
+
+
 def test_rules_that_a_webhook_gave_every_pod_count_for_the_workload() -> None:
     pods = [pod(f"db-{i}", "n0", "db", "StatefulSet/db", affinity=apart(term(key=ZONE))) for i in range(3)]
     found = rows([node("n0"), workload("StatefulSet"), *pods])
