@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CACHE ?= $(or $(UNDERHOST_CACHE),$(HOME)/.cache/underhost)
+CACHE ?= $(or $(REAL_PARTS_CACHE),$(HOME)/.cache/underhost)
 ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test parts check format types bench parity up down lock clean
@@ -31,7 +31,7 @@ demo: setup ## the pipeline on the embedded default over a simulated site, with 
 test: setup ## all tests; those against real parts need Go, Maven and a JDK (required with CI=true)
 	@bash tests/real/parts/build.sh "$(CACHE)" > $(VENV)/parts.log \
 	  || { test "$(CI)" != true || exit 1; echo "without the real parts: their tests will be skipped"; }
-	@UNDERHOST_CACHE="$(CACHE)" $(BIN)/pytest $(ARGS)
+	@REAL_PARTS_CACHE="$(CACHE)" $(BIN)/pytest $(ARGS)
 
 parts: ## build the real parts of the tests (Kafka, kube-apiserver, KWOK, vcsim) into the cache
 	@bash tests/real/parts/build.sh "$(CACHE)"

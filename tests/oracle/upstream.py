@@ -22,8 +22,8 @@ class NoOracle(Exception):
 
 
 def build() -> Path:
-    """The built program: `${UNDERHOST_CACHE:-~/.cache/underhost}/oracle/oracle-DIGEST`. Raises NoOracle."""
-    cache = Path(os.environ.get("UNDERHOST_CACHE") or Path.home() / ".cache" / "underhost") / "oracle"
+    """The built program: `${REAL_PARTS_CACHE:-~/.cache/underhost}/oracle/oracle-DIGEST`. Raises NoOracle."""
+    cache = Path(os.environ.get("REAL_PARTS_CACHE") or Path.home() / ".cache" / "underhost") / "oracle"
     digest = hashlib.sha256()
     for source in sorted(SOURCES.glob("*.go")) + sorted(SOURCES.glob("go.*")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())

@@ -11,7 +11,7 @@ RECIPE = Path(__file__).parent / "parts" / "build.sh"
 @cache
 def find() -> tuple[Path | None, str]:
     """(folder, "") when the parts are built, else (None, why not in one line)."""
-    cache_dir = os.environ.get("UNDERHOST_CACHE") or str(Path.home() / ".cache" / "underhost")
+    cache_dir = os.environ.get("REAL_PARTS_CACHE") or str(Path.home() / ".cache" / "underhost")
     done = subprocess.run(["bash", str(RECIPE), "--where", cache_dir], capture_output=True, text=True)
     if done.returncode == 0:
         return Path(done.stdout.strip()), ""
