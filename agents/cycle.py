@@ -33,6 +33,7 @@ class SiteCycle:
 
     Attributes:
         failure: why the last evaluation came to nothing, None when all went well.
+        distrust: why it ordered nothing, None when it could.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class SiteCycle:
         *,
         has_vsphere: Callable[[str], bool],
         published: Callable[[str, Decisions, float], None],
+        distrusted: Callable[[str], str | None] = lambda site: None,
     ) -> None:
         self._site, self._sites, self._begin, self._publisher, self._pool = site, sites, begin, publisher, pool
-        self._has_vsphere, self._published = has_vsphere, published
+        self._has_vsphere, self._published, self._distrusted = has_vsphere, published, distrusted
         self._changed = asyncio.Event()
         self._first = self._last = 0.0
         self._outcomes: list[Outcome] = []
@@ -55,6 +57,7 @@ class SiteCycle:
         self._decided: Decisions | None = None
         self._reason: str | None = None
         self.failure: str | None = None
+        self.distrust: str | None = None
 
     def poke(self) -> None:
         """Something changed."""
@@ -108,12 +111,17 @@ class SiteCycle:
         snapshot = self._sites.snapshot(self._site, vsphere=self._has_vsphere(self._site))
         at = rfc3339(self._sites.state(self._site).as_of or time.time())
         before = self._decided
+        distrust = self._distrusted(self._site)
+        if distrust is not None and distrust != self.distrust:
+            log.error("site %s: nothing is ordered: %s", self._site, distrust)
+        # What was not ordered meanwhile is decided at the first look after it.
+        changed, self.distrust = changed or (distrust is None and self.distrust is not None), distrust
 
         def work() -> Decisions:
             evaluation.observe(outcomes)
             if changed or before is None:
-                return evaluation.evaluate(snapshot, at)
-            return evaluation.order(before.snapshot)
+                return evaluation.evaluate(snapshot, at, orders=distrust is None)
+            return evaluation.order(before.snapshot) if distrust is None else Decisions(before.snapshot)
 
         started = time.perf_counter()
         evaluated = asyncio.get_running_loop().run_in_executor(self._pool, work)

@@ -85,8 +85,11 @@ class Evaluation:
                 if decider.kind == outcome.kind:
                     decider.observe(outcome, now)
 
-    def evaluate(self, snapshot: Snapshot, at: str) -> Decisions:
-        """Everything anew for a changed picture; `at` is the time of the picture, RFC 3339."""
+    def evaluate(self, snapshot: Snapshot, at: str, *, orders: bool = True) -> Decisions:
+        """Everything anew for a changed picture; `at` is the time of the picture, RFC 3339.
+
+        Without `orders` nothing is decided that somebody would carry out: no placements, no actions.
+        """
         memory, now = self._memory, self._monotonic()
         topology = memory.topology.update(snapshot, at)
         snapshot = replace(snapshot, node_hosts=topology.node_hosts)
@@ -94,7 +97,8 @@ class Evaluation:
         if memory.findings is not None and memory.placements is not None:
             report = self._report(snapshot)
             found = [*report.findings, *memory.stale.findings(snapshot, now)]
-            placed = self._engine.decide(snapshot, self._options, memory.placements.assumed(snapshot))
+            assumed = memory.placements.assumed(snapshot)
+            placed = self._engine.decide(snapshot, self._options, assumed) if orders else []
             decisions = Decisions(
                 snapshot,
                 topology,
@@ -102,7 +106,7 @@ class Evaluation:
                 memory.findings.diff(found, snapshot.offsets, at),
                 memory.placements.diff(placed, now),
             )
-        return self._with_actions(decisions, now)
+        return self._with_actions(decisions, now) if orders else decisions
 
     def _report(self, snapshot: Snapshot) -> Report:
         """The report; the last one again where nothing of the picture has changed but markers or outcomes came."""

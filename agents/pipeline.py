@@ -84,6 +84,7 @@ class Pipeline:
             self._pool,
             has_vsphere=self._has_vsphere,
             published=self._decided,
+            distrusted=self._distrusted,
             failed=self._fail,
         )
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
@@ -121,6 +122,7 @@ class Pipeline:
             self._publisher.dead_letter,
             answered=self._is_answered,
             failed=self._fail,
+            stopped=self.watchers.distrusted,
             decided_here={"label", "drs-rule", *({"bind"} if role.EVALUATOR in self._roles else ())},
         )
         binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None
@@ -184,6 +186,9 @@ class Pipeline:
         if site == self._settings.site:
             return self._settings.vsphere.configured
         return site in self.sites.states and self.sites.states[site].has_marker("vsphere")
+
+    def _distrusted(self, site: str) -> str | None:
+        return self.watchers.distrusted() if site == self._settings.site else None
 
     def _answered(self, site: str, record: msgspec.Struct) -> None:
         if isinstance(record, Outcome):

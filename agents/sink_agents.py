@@ -51,7 +51,8 @@ class _Waiting:
 class SinkRunner:
     """Carries out commands for one site. `answered` tells whether a command's outcome is known already.
 
-    `decided_here` are the kinds of commands that this worker's own cycles order.
+    `decided_here` are the kinds of commands that this worker's own cycles order; `stopped` tells why nothing may be
+    written at all.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class SinkRunner:
         answered: Callable[[str, Action], bool],
         failed: Callable[[BaseException], None],
         decided_here: Collection[str] = (),
+        stopped: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.site = site
         self.sinks = {sink.kind: sink for sink in sinks}
@@ -72,6 +74,7 @@ class SinkRunner:
         self._waiting: dict[tuple[str, str], _Waiting] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._decided_here, self._began = frozenset(decided_here), 0.0
+        self._stopped = stopped
         self._confirmed: frozenset[str] = frozenset()
         self._decided = asyncio.Event()
 
@@ -120,6 +123,9 @@ class SinkRunner:
             pass
         elif not await self._stands(action, events[-1]):
             await self._publish(key, Outcome(action.id, action.kind, action.target, "refused", SUPERSEDED))
+        elif (why := self._stopped()) is not None:
+            # Failed and not refused: it is tried again soon after the site is trusted again.
+            await self._publish(key, Outcome(action.id, action.kind, action.target, "failed", f"writes stop: {why}"))
         else:
             answer = asyncio.wait_for(self.sinks[action.kind].apply(action), PATIENCE)
             # A sink answers with an outcome; whatever it raises is a bug of it, and must not stop the others' commands.

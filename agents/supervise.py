@@ -61,6 +61,14 @@ class Watchers:
         waiting = [source for source in self.sources if source.name not in self._succeeded]
         return {source.name: "; ".join(getattr(source, "shrunk", [])) or "has not listed yet" for source in waiting}
 
+    def distrusted(self) -> str | None:
+        """Why nothing may be written now: a source sees an inventory that is empty or has shrunk; None when none does.
+
+        What such a source does not believe it has not published: what the topics hold may be wrong, or the source.
+        """
+        lines = [line for source in self.sources for line in getattr(source, "shrunk", ())]
+        return "; ".join(lines) or None
+
     async def start(self) -> None:
         """Start them, unless they run."""
         if not self._tasks:

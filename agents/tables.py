@@ -134,7 +134,10 @@ def _read(topic: Topic, message: Any) -> tuple[Key, Struct | None]:
         return key, read_record(topic, key, message.value)
     if message.key is None:
         raise BadEvent("the record has no key")
-    site, slash, rest = message.key.decode("utf-8", "replace").partition("/")
+    try:
+        site, slash, rest = message.key.decode("utf-8").partition("/")
+    except UnicodeDecodeError as error:
+        raise BadEvent(f"bad key: {error}") from error
     if not (site and slash and rest):
         raise BadEvent(f"bad key: {message.key!r}")
     return Key(site, topic.short, "", rest), decode_record(topic, message.value)

@@ -26,7 +26,7 @@ class FakeCluster:
     """A Kubernetes cluster and a vCenter in one: state, the changes of it, and every write that was made to it.
 
     `bound` and `labelled` are the writes, in order. `refuses` maps a pod to the errors that binding it raises, one
-    after another. `listed` is set once a source has listed.
+    after another. `listed` is set once a source has listed; `shrunk` is what a source does not believe.
     """
 
     objects: dict[str, dict[str, tuple[Topic, msgspec.Struct]]] = field(
@@ -42,6 +42,7 @@ class FakeCluster:
     listed: dict[str, asyncio.Event] = field(
         default_factory=lambda: {"kubernetes": asyncio.Event(), "vsphere": asyncio.Event()}
     )
+    shrunk: dict[str, list[str]] = field(default_factory=lambda: {"kubernetes": [], "vsphere": []})
     site: str = "default"
     version: int = 0
 
@@ -175,6 +176,7 @@ class FakeSource:
     ) -> None:
         self.name = name
         self.epoch = time.time_ns() // 1_000_000
+        self.shrunk = cluster.shrunk[name]
         self._cluster, self._publisher, self._reader, self._gate, self._fails = cluster, publisher, reader, gate, fails
 
     async def run(self) -> None:

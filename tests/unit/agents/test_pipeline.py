@@ -150,6 +150,23 @@ async def test_a_sink_that_raises_is_a_failed_outcome_and_a_dead_letter_and_the_
     assert (letter.key, letter.headers["stage"]) == ("default/pod/shop/db-1", b"sinks")
 
 
+async def test_while_a_source_does_not_believe_its_inventory_nothing_is_ordered_and_findings_go_on(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    cluster.node("n4")
+    async with running(settings_in(tmp_path), cluster) as worker:
+        await worker.until(lambda: len(cluster.bound) == 4 and len(worker.records(OUTCOMES)) == 7)
+        cluster.shrunk["vsphere"].append("vms: 1 of 40 are left")
+        cluster.pod("web-0", app="web")
+        cluster.move("n2", "h1")
+        await worker.until(lambda: len(worker.records(VIOLATIONS)) == 1)
+        assert len(cluster.bound) == 4
+        cluster.shrunk["vsphere"].clear()
+        cluster.move("n2", "h2")
+        await worker.until(lambda: len(cluster.bound) == 5)
+    assert cluster.bound[4][0] == "web-0"
+
+
 async def test_without_a_sink_enabled_nothing_is_written_and_nothing_is_said_twice(
     cluster: FakeCluster, tmp_path: Path
 ) -> None:

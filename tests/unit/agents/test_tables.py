@@ -57,6 +57,7 @@ async def test_the_record_of_a_site_that_is_not_wanted_is_left_alone(tables: Tab
     ("topic", "key", "value", "why"),
     [
         pytest.param(OUTCOMES, None, OUTCOME, "the record has no key", id="no key"),
+        pytest.param(OUTCOMES, b"a/\xff", OUTCOME, "bad key: 'utf-8' codec", id="a key that is no text"),
         pytest.param(OUTCOMES, b"a", OUTCOME, "bad key: b'a'", id="a key without a site"),
         pytest.param(OUTCOMES, b"a/node//n1", b"{}", "not a Outcome: ", id="a record without its fields"),
         pytest.param(PODS, b"a/pod/shop/db-0", b"{}", "not a Pod: ", id="a pod without metadata"),
