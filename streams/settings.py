@@ -4,6 +4,7 @@ One frozen model, read once; unknown keys are refused and all faults are reporte
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,8 @@ from pydantic.alias_generators import to_camel
 from underhost.schemas.errors import InputError
 
 ENV_PREFIX = "UNDERHOST_"
+_SERVICE_LINK = re.compile(r"UNDERHOST_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
+"""What Kubernetes puts into a container for Services named `underhost…` in its namespace: no settings of ours."""
 CAPV_HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
 
 
@@ -156,7 +159,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """`UNDERHOST_A_B__C_D=v` as {a_b: {c_d: v}}; lists are split at commas."""
     tree: dict[str, Any] = {}
     for name in sorted(environ):
-        if not name.startswith(ENV_PREFIX):
+        if not name.startswith(ENV_PREFIX) or _SERVICE_LINK.match(name):
             continue
         parts = name[len(ENV_PREFIX) :].lower().split("__")
         here = tree
