@@ -36,6 +36,12 @@ class Metrics:
         self.sources = Counter(
             "underhost_source_records", "Records published by the watchers.", ["source"], registry=self.registry
         )
+        self.doubts = Gauge(
+            "underhost_source_doubted",
+            "1 while a source is stale, or does not believe what it lists.",
+            ["source", "why"],
+            registry=self.registry,
+        )
         self.restarts = Counter(
             "underhost_source_restarts", "Watchers started again after a fault.", ["source"], registry=self.registry
         )

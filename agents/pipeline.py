@@ -220,6 +220,9 @@ class Pipeline:
 
     def measure(self) -> None:
         """Bring the gauges up to date."""
+        for source in self.watchers.sources:
+            for why in ("stale", "shrunk"):
+                self._metrics.doubts.labels(source.name, why).set(bool(getattr(source, why, None)))
         for site in self.sites.held():
             self._metrics.ready.labels(site).set(self.sites.unready(site) is None)
             if site in self.sites.states:
