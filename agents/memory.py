@@ -60,7 +60,7 @@ class Memories:
         """`evaluates`: findings and placements are decided here; `kinds` of commands have a sink here."""
         self._settings, self._tables, self._evaluates, self._kinds = settings, tables, evaluates, frozenset(kinds)
         self._options = options_of(settings)
-        self._engine = engine or PolarsEngine()
+        self._engine = engine
 
     def begin(self, site: str) -> Evaluation:
         """An evaluation that remembers what was published for the site before."""
@@ -79,7 +79,7 @@ class Memories:
             stale=StaleLabels(self._options, known=stale),
             deciders=self._deciders(site),
         )
-        return Evaluation(self._engine, self._options, memory, time.monotonic)
+        return Evaluation(self._engine or PolarsEngine(), self._options, memory, time.monotonic)
 
     def _deciders(self, site: str) -> list[Decider]:
         # Nothing is ordered that nobody here can carry out; another site's commands are its own workers'.

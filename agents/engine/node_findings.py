@@ -24,22 +24,22 @@ CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 def unknown_nodes(snapshot: Snapshot, model: Model) -> list[Finding]:
     """Pods bound to a node that the input lacks: no rule can be judged for them."""
-    found = []
-    for one in model.unbound:
-        pod = snapshot.pods[one.key]
-        node = pod.spec.node_name
-        found.append(
-            Finding(
-                id=f.finding_id(snapshot.site, f.UNKNOWN_NODE, node_name.NAME, "", node, f.uid_of(one.key, pod)),
-                severity=f.UNKNOWN_NODE,
-                rule=node_name.NAME,
-                reason=REASON_ABSENT,
-                message=f"Pod {one.key} is bound to node {node}, which is not in the input.",
-                pod=one.key,
-                node=node,
-            )
-        )
-    return f.in_order(found)
+    return f.in_order(unknown_node(snapshot, one.key) for one in model.unbound)
+
+
+def unknown_node(snapshot: Snapshot, key: str) -> Finding:
+    """A pod bound to a node that the input lacks."""
+    pod = snapshot.pods[key]
+    node = pod.spec.node_name
+    return Finding(
+        id=f.finding_id(snapshot.site, f.UNKNOWN_NODE, node_name.NAME, "", node, f.uid_of(key, pod)),
+        severity=f.UNKNOWN_NODE,
+        rule=node_name.NAME,
+        reason=REASON_ABSENT,
+        message=f"Pod {key} is bound to node {node}, which is not in the input.",
+        pod=key,
+        node=node,
+    )
 
 
 def unknown_hosts(snapshot: Snapshot, only: Iterable[str] | None = None) -> list[Finding]:

@@ -149,7 +149,7 @@ class _PodTopologySpread(Prepared):
         return np.where(soft.present[nodes], weighed, 0.0)
 
 
-def _mask(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -> tuple[BoolArray | None, object]:
+def mask_of(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -> tuple[BoolArray | None, object]:
     """The nodes that count for a constraint, None for all; and what tells masks apart."""
     key = (
         NAME,
@@ -171,7 +171,7 @@ def _mask(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -
 
 
 def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
-    mask, mask_key = _mask(state, cls, tuple(sorted({other.key for other in cls.hard})), one)
+    mask, mask_key = mask_of(state, cls, tuple(sorted({other.key for other in cls.hard})), one)
     domains = state.model.topology.of(one.key)
     codes = domains.codes if mask is None else domains.codes[mask]
     eligible: IndexArray = np.unique(codes[codes >= 0])
@@ -197,7 +197,7 @@ def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
         domains = topology.of(one.key)
     counter = None
     if one.selector is not None:
-        counter = state.counter(domains, state.selected(one.selector, live=True), *_mask(state, cls, keys, one))
+        counter = state.counter(domains, state.selected(one.selector, live=True), *mask_of(state, cls, keys, one))
     return _Soft(one, domains, counter, present, False)
 
 

@@ -1,0 +1,52 @@
+"""Which domains a hard spread counts: nodes decide that, so that a node's change may concern pods far from it.
+
+In: classes as they grow, a live model before and after a change of nodes. Out: the classes whose set of eligible
+domains is another one. Called by `resident.py`. Classes with equal keys and policies are asked once.
+"""
+
+from collections import defaultdict
+
+import numpy as np
+
+from underhost.agents.engine.classes import Constraint, PodClass
+from underhost.agents.engine.resident_model import Live
+from underhost.agents.rules import pod_topology_spread as spread
+
+Kind = tuple[tuple[str, ...], str, object, object]
+
+
+class Eligible:
+    """The hard constraints by what decides their eligible domains."""
+
+    def __init__(self) -> None:
+        self._classes: defaultdict[Kind, list[int]] = defaultdict(list)
+        self._example: dict[Kind, tuple[PodClass, Constraint]] = {}
+
+    def add(self, cls: PodClass) -> None:
+        """A class is new."""
+        keys = tuple(sorted({one.key for one in cls.hard}))
+        for one in cls.hard:
+            chosen = one.honor_affinity and (cls.node_selector or cls.node_terms is not None)
+            kind = (
+                keys,
+                one.key,
+                cls.node_key if chosen else None,
+                cls.tolerations_key if one.honor_taints else None,
+            )
+            self._classes[kind].append(cls.id)
+            self._example.setdefault(kind, (cls, one))
+
+    def domains(self, live: Live) -> dict[Kind, list[str]]:
+        """The names of the eligible domains of each kind, sorted."""
+        return {kind: self._of(live, kind) for kind in self._example}
+
+    def differing(self, one: dict[Kind, list[str]], other: dict[Kind, list[str]]) -> set[int]:
+        """The classes whose eligible domains are not the same in both."""
+        return {cls for kind in one if one[kind] != other[kind] for cls in self._classes[kind]}
+
+    def _of(self, live: Live, kind: Kind) -> list[str]:
+        cls, constraint = self._example[kind]
+        mask, _ = spread.mask_of(live.state, cls, kind[0], constraint)
+        domains = live.model.topology.of(constraint.key)
+        codes = domains.codes if mask is None else domains.codes[mask]
+        return sorted(domains.values[code] for code in np.unique(codes[codes >= 0]).tolist())

@@ -1,0 +1,156 @@
+"""Single pods, nodes and classes judged again: the rules that do not form groups of separations.
+
+In: the pods, nodes and classes that changes have touched. Out: findings in the store, in the words of `violations.py`
+and `node_findings.py`. Called by `resident.py`.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+import numpy as np
+
+from underhost.agents.engine import violations as v
+from underhost.agents.engine.classes import PodClass
+from underhost.agents.engine.judge import Judge
+from underhost.agents.engine.node_findings import node_drift, unknown_hosts
+from underhost.agents.engine.resident_model import Live
+from underhost.agents.engine.resident_store import NOTHING, FindingStore
+from underhost.agents.engine.rule import Prepared
+from underhost.agents.engine.separations import Separation
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.engine.sweep import Meeting
+from underhost.agents.engine.terms import NO_EXECUTE
+from underhost.agents.rules import inter_pod_affinity, node_resources_fit
+from underhost.agents.rules import pod_topology_spread as spread
+from underhost.schemas.records import Finding
+
+Crowd = tuple[str, str, list[str], tuple[int, ...]]  # key, domain's value, pods, the classes that are counted
+
+
+class Singles:
+    """Findings of one pod, one node or one class of pods."""
+
+    def __init__(self, live: Live, store: FindingStore) -> None:
+        self._live, self._store = live, store
+        self._prepared: dict[tuple[str, int], Prepared | None] = {}
+        self._crowds: dict[int, list[Crowd]] = {}
+        self._in_place: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+
+    def forget(self) -> None:
+        """The state has forgotten its counters: rules that hold them are prepared anew."""
+        self._prepared.clear()
+
+    # ------------------------------------------------------------------------------------------------ pods and nodes
+    def judge_pods(self, snapshot: Snapshot, judge: Judge, keys: Iterable[str]) -> None:
+        """What concerns a pod and its node alone: node affinity, NoExecute taints."""
+        model = self._live.model
+        evicting = any(taint.effect == NO_EXECUTE for taints in model.nodes.taints for taint in taints)
+        for key in keys:
+            at = model.at.get(key)
+            found: list[Finding] = []
+            if at is not None:
+                cls = model.classes[model.class_at[at]]
+                if cls.node_selector or cls.node_terms is not None:
+                    found = v.affinity_findings(snapshot, judge, cls, [at])
+                if evicting and judge.is_evicted(cls, model.node_at[at]):
+                    found.append(v.eviction_finding(snapshot, judge, at))
+            self._store.put(("pod", key), found)
+
+    def judge_nodes(self, snapshot: Snapshot, judge: Judge, names: Iterable[str]) -> None:
+        """What a node holds: room, host ports, pods that it would not take now, an unknown host."""
+        model = self._live.model
+        drifting = bool(model.nodes.unschedulable.any()) or len(model.nodes.taints) > 1 or any(model.nodes.taints)
+        for name in names:
+            node = model.nodes.index.get(name)
+            found: list[Finding] = []
+            if node is not None:
+                found += self._crowded_node(snapshot, judge, node)
+                if drifting:
+                    found += node_drift(snapshot, model, {node: model.on_node[node]})
+            self._store.put(("node", name), found)
+
+    def judge_hosts(self, snapshot: Snapshot, names: Iterable[str]) -> None:
+        """Nodes whose host is unknown."""
+        for name in names:
+            known = name in snapshot.nodes
+            self._store.put(("host", name), unknown_hosts(snapshot, [name]) if known else NOTHING)
+
+    def _crowded_node(self, snapshot: Snapshot, judge: Judge, node: int) -> list[Finding]:
+        model, found = self._live.model, []
+        by_request: defaultdict[int, list[int]] = defaultdict(list)
+        with_ports: defaultdict[int, list[int]] = defaultdict(list)
+        for at in model.on_node[node]:
+            by_request[model.request_at[at]].append(at)
+            if model.classes[model.class_at[at]].ports:
+                with_ports[model.class_at[at]].append(at)
+        here = np.array([node], np.intp)
+        for request, pods in by_request.items():
+            prepared = node_resources_fit.prepare(self._live.state, model.classes[0])
+            if prepared.refuse(model.requests[request], here, True) is not None:
+                found += v.fit_findings(snapshot, judge, pods, request)
+        for cls, pods in with_ports.items():
+            found += v.port_findings(snapshot, judge, model.classes[cls], pods)
+        return found
+
+    # ------------------------------------------------------------------------------------------------------ classes
+    def judge_near(self, snapshot: Snapshot, judge: Judge, classes: Iterable[int]) -> None:
+        """Classes whose required affinity may have lost, or found, the pods it wants."""
+        for cls_id in classes:
+            cls = self._live.model.classes[cls_id]
+            prepared = self._prepare(inter_pod_affinity.NAME, cls)
+            self._store.put(("near", cls_id), v.lonely_findings(snapshot, judge, cls, prepared))
+
+    def judge_spread(self, snapshot: Snapshot, judge: Judge, classes: Collection[int]) -> None:
+        """Classes whose hard spread may count otherwise now."""
+        places: set[tuple[str, str]] = set()
+        for cls_id in classes:
+            cls = self._live.model.classes[cls_id]
+            missing, crowded = v.spread_refusals(snapshot, judge, cls, self._prepare(spread.NAME, cls))
+            self._store.put(("missing", cls_id), missing)
+            places |= self._crowd(cls_id, v.crowded(judge, cls, crowded) if crowded else [])
+        self._form(snapshot, judge, places)
+
+    def reform(self, snapshot: Snapshot, judge: Judge) -> None:
+        """Classes came into use or out of it: who counts the same pods may have changed."""
+        again = list(self._crowds)
+        self.judge_spread(snapshot, judge, again)
+
+    def _crowd(self, cls: int, found: list[tuple[str, Meeting]]) -> set[tuple[str, str]]:
+        """Remember where the class is crowded; the places that were or are."""
+        model, crowds = self._live.model, []
+        touched = set()
+        for key, at, _, _ in self._crowds.pop(cls, ()):
+            touched.add((key, at))
+            self._in_place[key, at].discard(cls)
+        for key, meeting in found:
+            value = self._live.value_of(key, model.node_at[meeting.pods[0]])
+            assert value is not None
+            pods = [model.running.keys[at] for at in meeting.pods]
+            crowds.append((key, value, pods, meeting.separation.matched))
+            touched.add((key, value))
+            self._in_place[key, value].add(cls)
+        if crowds:
+            self._crowds[cls] = crowds
+        return touched
+
+    def _form(self, snapshot: Snapshot, judge: Judge, places: Iterable[tuple[str, str]]) -> None:
+        model, uses = self._live.model, self._live.uses
+        for key, value in places:
+            code = model.topology.of(key).code_of.get(value, -1)
+            met = []
+            for cls in self._in_place.get((key, value), ()):
+                for of_key, of_value, pods, counted in self._crowds[cls]:
+                    if (of_key, of_value) == (key, value):
+                        used = tuple(one for one in counted if uses[one])
+                        separation = Separation(spread.NAME, key, (), used)
+                        met.append(Meeting(code, separation, [model.at[pod] for pod in pods]))
+            if not met:
+                self._in_place.pop((key, value), None)
+            self._store.put(("spread", key, value), v.crowd_findings(snapshot, judge, key, met) if met else NOTHING)
+
+    def _prepare(self, rule: str, cls: PodClass) -> Prepared | None:
+        at = (rule, cls.id)
+        if at not in self._prepared:
+            module = spread if rule == spread.NAME else inter_pod_affinity
+            self._prepared[at] = module.prepare(self._live.state, cls)
+        return self._prepared[at]
