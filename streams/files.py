@@ -8,7 +8,7 @@ nothing. Expanding manifests into pods, and joining nodes to hosts, is left to t
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +18,7 @@ import msgspec
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
 from underhost.schemas.manifests import Manifest
+from underhost.schemas.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from underhost.schemas.vsphere import Inventory
 from underhost.streams import files_text
 from underhost.streams.files_documents import FOREIGN, INVENTORY, read_document
@@ -38,9 +39,11 @@ class Objects:
     Attributes:
         nodes, namespaces: by name. pods, services, budgets: by `namespace/name`.
         workloads: owners of pods, by `Kind/namespace/name`. others: manifests to expand (the workloads among them), and
-            PriorityClass, PersistentVolumeClaim, CSINode, ...: by `Kind/namespace/name` (`Kind/name`).
+            PriorityClass: by `Kind/namespace/name` (`Kind/name`).
+        claims, volumes, storage_classes, csi_nodes, attachments: what the volume rules read.
         inventory: the vSphere side, where one is given.
         notes: one line each about what was read otherwise than it may look; for stderr.
+        makers: kinds of the input that may make pods and are not read: custom resources, CronJob.
         misspelled: by `Kind/namespace/name`, the fields of a hand-written pod's or budget's spec that were not read for
             their capitals.
         origins: the file of every object (`Kind/namespace/name`) that is not of `first_file`.
@@ -58,6 +61,12 @@ class Objects:
     origins: Mapping[str, str] = field(default_factory=dict)
     first_file: str = ""
     misspelled: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    makers: Set[str] = frozenset()
+    claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
+    attachments: Mapping[str, VolumeAttachment] = field(default_factory=dict)
 
     def within(self, error: BadObjectError) -> BadObjectError:
         """A fault that the engine found in an object (`Kind namespace/name`), as the reader words it: with its file."""
@@ -130,7 +139,7 @@ class _Reading:
         return Objects(
             into.nodes, into.pods, into.namespaces, into.services, into.workloads, into.budgets, into.others,
             self._inventory[0] if self._inventory else None, tuple(self._notes + _notes_of(into)),
-            into.origins, into.first_file, into.misspelled,
+            into.origins, into.first_file, into.misspelled, into.makers,
         )  # fmt: skip
 
     def _read_file(self, path: str | Path, strict: bool) -> None:

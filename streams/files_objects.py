@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from underhost.schemas import kubernetes as k8s
+from underhost.schemas import storage
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.manifests import NULL, Manifest
 from underhost.streams.files_faults import Shapes, begins, fault_of, node_shapes, pod_shapes
@@ -26,7 +27,7 @@ GROUPS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume"), _CORE),
     **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"), _APPS),
     **dict.fromkeys(("VirtualMachineInstanceReplicaSet", "VirtualMachine", "VirtualMachineInstance"), _KUBEVIRT),
-    **dict.fromkeys(("StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"), _STORAGE),
+    **dict.fromkeys(("StorageClass", "CSINode", "VolumeAttachment"), _STORAGE),
     "Job": frozenset({"batch"}),
     "PodDisruptionBudget": frozenset({"policy"}),
     "PriorityClass": frozenset({"scheduling.k8s.io"}),
@@ -35,6 +36,7 @@ GROUPS: Mapping[str, frozenset[str]] = {
 CLUSTER_SCOPED = frozenset({"Node", "Namespace", "PersistentVolume", "PriorityClass"}) | {
     kind for kind, groups in GROUPS.items() if groups is _STORAGE
 }
+STORAGE = frozenset({"PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "VolumeAttachment"})
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController"}) | {
     "VirtualMachineInstanceReplicaSet"
 }
@@ -58,7 +60,8 @@ class Item(Struct, rename="camel", gc=False):
 
 
 _TYPES: tuple[Any, ...] = (k8s.NodeSpec, k8s.NodeStatus, k8s.PodSpec, k8s.PodStatus, k8s.ServiceSpec, k8s.WorkloadSpec)
-_TYPES += (k8s.BudgetSpec, k8s.BudgetStatus)
+_TYPES += (k8s.BudgetSpec, k8s.BudgetStatus, storage.ClaimSpec, storage.VolumeSpec, storage.Phase)
+_TYPES += (storage.CsiNodeSpec, storage.AttachmentSpec, str, tuple[storage.TopologyTerm, ...])
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_ | None) for type_ in _TYPES}
 
 
@@ -89,6 +92,7 @@ class Collected:
     Attributes:
         origins: the file of an object (`Kind/namespace/name`) that is not of `first_file`.
         incomplete, repeated: one line for each such object. ignored: objects by kind. generated: by generateName.
+        makers: kinds that may make pods and are not read (custom resources, CronJob).
         misspelled: the fields of a pod's or budget's spec that were not read for their capitals, by object.
     """
 
@@ -99,12 +103,18 @@ class Collected:
     workloads: dict[str, k8s.Workload] = field(default_factory=dict)
     budgets: dict[str, k8s.Budget] = field(default_factory=dict)
     others: dict[str, Manifest] = field(default_factory=dict)
+    claims: dict[str, storage.PersistentVolumeClaim] = field(default_factory=dict)
+    volumes: dict[str, storage.PersistentVolume] = field(default_factory=dict)
+    storage_classes: dict[str, storage.StorageClass] = field(default_factory=dict)
+    csi_nodes: dict[str, storage.CsiNode] = field(default_factory=dict)
+    attachments: dict[str, storage.VolumeAttachment] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     first_file: str = ""
     incomplete: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     generated: Counter[str] = field(default_factory=Counter)
+    makers: set[str] = field(default_factory=set)
     misspelled: dict[str, list[str]] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
 
@@ -117,6 +127,8 @@ class Collected:
         if not is_read(kind, api_version):
             group = api_version.rpartition("/")[0]
             self.ignored[f"{kind}.{group}" if kind in GROUPS else kind] += 1
+            if kind == "CronJob" or ("." in group and not group.endswith(".k8s.io")):
+                self.makers.add(kind)
             return
         metadata = self._named(item, kind, file, place)
         key = metadata.name if kind in CLUSTER_SCOPED else f"{metadata.namespace}/{metadata.name}"
@@ -150,6 +162,8 @@ class Collected:
             self._store(self.services, key, service, kind, file)
         elif kind == "PodDisruptionBudget":
             self._put_budget(api_version or "policy/v1", key, metadata, item, file)
+        elif kind in STORAGE:
+            self._put_storage(kind, key, metadata, item, file)
         else:
             self._put_manifest(kind, api_version, key, metadata, item, file)
 
@@ -159,10 +173,37 @@ class Collected:
         self._spelling(f"PodDisruptionBudget/{key}", metadata, item.spec, k8s.BudgetSpec)
         self._store(self.budgets, key, k8s.Budget(metadata, api_version, spec, status), "PodDisruptionBudget", file)
 
+    def _put_storage(self, kind: str, key: str, metadata: k8s.Metadata, item: Item, file: str) -> None:
+        """What the volume rules read."""
+        if kind == "PersistentVolumeClaim":
+            spec, status = _decoded(item.spec, storage.ClaimSpec, "spec"), _decoded(item.status, storage.Phase, "status")
+            begins(spec.selector, "{", "spec.selector")
+            self._store(self.claims, key, storage.PersistentVolumeClaim(metadata, spec, status), kind, file)
+        elif kind == "PersistentVolume":
+            held, phase = _decoded(item.spec, storage.VolumeSpec, "spec"), _decoded(item.status, storage.Phase, "status")
+            begins(held.node_affinity, "{", "spec.nodeAffinity")
+            self._store(self.volumes, key, storage.PersistentVolume(metadata, held, phase), kind, file)
+        elif kind == "StorageClass":
+            mode = _decoded(item.volume_binding_mode, str, "volumeBindingMode") or storage.IMMEDIATE
+            topologies: tuple[storage.TopologyTerm, ...] = ()
+            if item.allowed_topologies is not NULL:
+                topologies = _decoded(
+                    item.allowed_topologies, tuple[storage.TopologyTerm, ...], "allowedTopologies"
+                )
+            provisioner = _decoded(item.provisioner, str, "provisioner")
+            one = storage.StorageClass(metadata, provisioner, mode, topologies)
+            self._store(self.storage_classes, key, one, kind, file)
+        elif kind == "CSINode":
+            drivers = _decoded(item.spec, storage.CsiNodeSpec, "spec")
+            self._store(self.csi_nodes, key, storage.CsiNode(metadata, drivers), kind, file)
+        else:
+            attached = _decoded(item.spec, storage.AttachmentSpec, "spec")
+            self._store(self.attachments, key, storage.VolumeAttachment(metadata, attached), kind, file)
+
     def _put_manifest(
         self, kind: str, api_version: str, key: str, metadata: k8s.Metadata, item: Item, file: str
     ) -> None:
-        """A workload (also as the owner that budgets and counts read), or an object for volumes and priorities."""
+        """A workload (also as the owner that budgets and counts read), or a PriorityClass."""
         spec, status = _present(item.spec), _present(item.status)
         begins(spec, "{", "spec")
         key = f"{kind}/{key}"
@@ -176,9 +217,8 @@ class Collected:
             begins(owner.spec.selector, "{", "spec.selector")
             self.workloads[key] = owner
         manifest = Manifest(
-            kind, metadata, api_version, spec, status, item.value, item.global_default, item.preemption_policy,
-            item.provisioner, item.volume_binding_mode, item.allowed_topologies,
-        )  # fmt: skip
+            kind, metadata, api_version, spec, status, item.value, item.global_default, item.preemption_policy
+        )
         self._store(self.others, key, manifest, "", file)
 
     def _spelling(self, label: str, metadata: k8s.Metadata, spec: Raw, type_: type[Struct]) -> None:
@@ -242,7 +282,7 @@ def _present(raw: Raw) -> Raw:
 
 def _lacking(kind: str, spec: Raw) -> str:
     """What a workload lacks to be expanded into pods, "" if nothing. Raises BadObjectError with the field only."""
-    if GROUPS[kind] is _STORAGE or kind in ("PersistentVolumeClaim", "PersistentVolume", "PriorityClass"):
+    if kind == "PriorityClass":
         return ""
     try:
         if kind == "VirtualMachineInstance":

@@ -33,7 +33,7 @@ def report_of(objects: Sequence[Json], inventory: Json | None = None) -> Report:
     text = "".join(f"---\n{json.dumps(item)}\n" for item in items)
     read = load_files(["-"], stdin=io.BytesIO(text.encode()))
     snapshot, _ = snapshot_of(read)
-    return lint(snapshot, Options(), read.others, read.misspelled)
+    return lint(snapshot, Options(), read.others, read.misspelled, read.makers)
 
 
 def node(name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> Json:

@@ -43,8 +43,9 @@ def register(app: typer.Typer) -> None:
         one_of("--output", output, (*FORMATS, SARIF, JUNIT))
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
         site = read_site(files, inventory, manifests=True, host_keys=host_key)
-        with faults_named(site.objects):
-            report = lint(site.snapshot, site.options, site.objects.others, site.objects.misspelled)
+        objects = site.objects
+        with faults_named(objects):
+            report = lint(site.snapshot, site.options, objects.others, objects.misspelled, objects.makers)
         failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
         _print(report, site, output, failing)
         if failing:

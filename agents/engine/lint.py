@@ -5,7 +5,7 @@ a field. Called by the command. `CHECKS` is the table of everything that is look
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine import lint_budgets, lint_domains, lint_hosts, lint_keys, lint_nodes, lint_terms
@@ -32,14 +32,16 @@ def lint(
     options: Options,
     manifests: Mapping[str, Manifest],
     misspelled: Mapping[str, Sequence[str]] | None = None,
+    makers: Set[str] = frozenset(),
 ) -> Report:
     """Every finding about the objects of an input; worst first, then by object and field.
 
     `manifests`: by `Kind/namespace/name`, the workloads of the input with their templates. `misspelled`: fields of
     pods' and budgets' specs that were not read for their capitals, by the same names.
+    `makers`: kinds of the input that may make pods of which it tells nothing.
     Raises BadObjectError for a part of a wrong shape, which names the object and the field.
     """
-    view = View(snapshot, options, manifests, misspelled or {})
+    view = View(snapshot, options, manifests, misspelled or {}, makers)
     found: dict[str, Finding] = {}
     for check in CHECKS:
         for complaint in check.find(view):

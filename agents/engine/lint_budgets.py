@@ -80,8 +80,8 @@ def matches_nothing(view: View) -> Iterator[Complaint]:
             continue
         if requirements is None:
             message = f"Budget {name} has no selector, so it covers no pod: select the pods that are meant."
-        elif not view.whole and namespace not in peopled:
-            continue  # its pods may well be in another file
+        elif not view.telling or (not view.whole and namespace not in peopled):
+            continue  # its pods may well be in another file, or made by a custom resource
         elif any(
             subject.namespace == namespace and matches(_lasting(requirements), terms.labels(subject.template_labels))
             for subject in view.subjects

@@ -69,7 +69,7 @@ def anti_affinity_selects_nothing(view: View) -> Iterator[Complaint]:
         if place.form != ANTI_AFFINITY or not place.required or not _judged(view, place) or view.selects_any(place):
             continue
         own = _own_labels(place)
-        if not view.whole and not own:
+        if not view.whole and not (own and view.telling):
             continue  # a manifest by itself, with a selector that is meant for others
         hint = f"its pods have {own}" if own else "no pod has these labels"
         yield Complaint(
@@ -113,7 +113,7 @@ def spread_misses_own(view: View) -> Iterator[Complaint]:
 
 def affinity_unmet(view: View, whole: bool) -> Iterator[Complaint]:
     """Required affinity that no pod of the input meets, and that the pod cannot meet by itself as the first one."""
-    if view.whole != whole:
+    if view.whole != whole or not view.telling:
         return
     for subject, parsed in view.parts:
         terms = [one for one in parsed.places if one.form == AFFINITY_TERM and one.required]

@@ -5,7 +5,7 @@ In: a snapshot, options and the manifests. Out: one `View`, read by every check 
 Nodes are judged by lasting taints only: a cordon, or a node that is not ready for a moment, is no manifest's fault.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 
@@ -28,7 +28,11 @@ from underhost.agents.engine.state import State
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.manifests import Manifest
 
-_PASSING = "node.kubernetes.io/"  # taints that the control plane sets and takes away
+_PASSING = (
+    "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/", "karpenter.sh/",
+    "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
+)  # fmt: skip
+"""Taints that the control plane, a cloud provider or an autoscaler sets and takes away."""
 ADDED = frozenset(
     {
         "pod-template-hash", "controller-revision-hash", "pod-template-generation", "controller-uid", "job-name",
@@ -80,6 +84,7 @@ class View:
         budgets: by name, with their pods and figures.
         model: the nodes of the input, compiled without pods; topology means live hosts where these are known.
         whole: whether the input is a cluster (nodes and pods in it), so that what it lacks is not there.
+        telling: whether what the input lacks may be held against it: it is whole, or nothing in it makes unknown pods.
     """
 
     def __init__(
@@ -88,12 +93,14 @@ class View:
         options: Options,
         manifests: Mapping[str, Manifest],
         misspelled: Mapping[str, Sequence[str]],
+        makers: Set[str],
     ) -> None:
         """Raises BadObjectError for a part that the API server would refuse for its shape."""
         self.snapshot, self.options, self.misspelled = snapshot, options, misspelled
         self.budgets: dict[str, Covered] = cover(snapshot)
         self.subjects = subjects_of(snapshot, manifests)
         self.whole = bool(snapshot.nodes) and any(pod.spec.node_name for pod in snapshot.pods.values())
+        self.telling = self.whole or not makers
         self.model: Model = compile(
             replace(snapshot, nodes=_lasting(snapshot.nodes), pods={}, namespaces={}, services={}, workloads={}),
             options,
@@ -269,7 +276,7 @@ def _lasting(nodes: Mapping[str, Node]) -> dict[str, Node]:
     decoder = msgspec.json.Decoder(list[dict[str, object]] | None)
     for name, node in nodes.items():
         raw = bytes(node.spec.taints)
-        if _PASSING.encode() in raw:
+        if any(one.encode() in raw for one in _PASSING):
             kept = [one for one in decoder.decode(raw) or () if not str(one.get("key", "")).startswith(_PASSING)]
             spec = msgspec.structs.replace(node.spec, taints=msgspec.Raw(msgspec.json.encode(kept)))
             node = msgspec.structs.replace(node, spec=spec)

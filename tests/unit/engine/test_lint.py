@@ -174,6 +174,15 @@ EITHER = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [
         pytest.param([*THREE, workload(), budget(maxUnavailable=1)], None, id="a budget that spares one"),
         pytest.param([budget(maxUnavailable=1)], None, id="a budget by itself: its pods are in another file"),
         pytest.param(
+            [
+                {"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "metadata": {"name": "k8s"}},
+                workload(name="web", affinity={**near(term("prometheus")), **apart(term("prometheus"))}),
+                budget(app="prometheus", maxUnavailable=1),
+            ],
+            None,
+            id="pods that a custom resource may make",
+        ),
+        pytest.param(
             [workload(replicas=0), budget(maxUnavailable=1)], None, id="a budget over a workload that is scaled to zero"
         ),
         pytest.param(
