@@ -15,8 +15,8 @@ from underhost.agents.engine.defaults import DefaultSelectors
 from underhost.agents.engine.reader import FINISHED
 from underhost.agents.engine.resident_classes import Outdated
 from underhost.agents.engine.resident_judges import Judges
+from underhost.agents.engine.resident_live import Live, Place
 from underhost.agents.engine.resident_marks import Marks
-from underhost.agents.engine.resident_model import Live, Place
 from underhost.agents.engine.schedule import PodDecision, decide
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
@@ -235,11 +235,11 @@ class Resident:
         every = touched | moved
         eligible = judges.eligible.domains(live)
         for name in every:
-            self._mark_node(marks, name)
+            self._mark_node(marks, name, -1)
         others = [name for name in touched if (name in before.nodes) != (name in snapshot.nodes)]
         rebound = [key for name in others for key in self._on(name)]
         for key in rebound:
-            self._leave(marks, key)
+            live.remove(key)
         if others:
             live.other_nodes(snapshot)
         else:
@@ -250,7 +250,7 @@ class Resident:
             live.add(key, pod, self._place(key, pod))
             self._arrive_later(snapshot, before, marks, key, pod)
         for name in every:
-            self._mark_node(marks, name)
+            self._mark_node(marks, name, 1)
         marks.spread |= judges.eligible.differing(eligible, judges.eligible.domains(live))
         judges.hosts.touch()
         for name in replaced:
@@ -260,8 +260,6 @@ class Resident:
     def _arrive_later(self, snapshot: Snapshot, before: Snapshot, marks: Marks, key: str, pod: Pod) -> None:
         """A pod whose node came or went; the pod itself may have changed as well, and is followed afterwards."""
         place = self._live.places[key]
-        marks.pod(self._live, self._judges.relations, key, place)
-        self._judges.count(place, 1)
         self._judges.unbound(snapshot, key, bool(place.absent) and snapshot.pods.get(key) is not None)
         self._bound(snapshot, key, pod, place)
 
@@ -272,11 +270,13 @@ class Resident:
             return [model.running.keys[at] for at in model.on_node[node]]
         return [key for key in self._live.unbound if self._live.places[key].absent == name]
 
-    def _mark_node(self, marks: Marks, name: str) -> None:
+    def _mark_node(self, marks: Marks, name: str, sign: int) -> None:
+        """The pods of a node that is about to change (sign -1) or has changed."""
         marks.nodes.add(name)
-        if name in self._live.model.nodes.index:
-            for key in self._on(name):
-                marks.pod(self._live, self._judges.relations, key, self._live.places[key])
+        for key in self._on(name):
+            place = self._live.places[key]
+            marks.pod(self._live, self._judges.relations, key, place)
+            self._judges.count(place, sign)
 
 
 def _changed(before: Mapping[K, V], now: Mapping[K, V], hint: Iterable[K] | None) -> list[K]:

@@ -9,7 +9,7 @@ from collections import defaultdict
 import numpy as np
 
 from underhost.agents.engine.classes import Constraint, PodClass
-from underhost.agents.engine.resident_model import Live
+from underhost.agents.engine.resident_live import Live
 from underhost.agents.rules import pod_topology_spread as spread
 
 Kind = tuple[tuple[str, ...], str, object, object]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from underhost.agents.engine import physical, violations
 from underhost.agents.engine.domains import Domains
 from underhost.agents.engine.judge import Judge
-from underhost.agents.engine.resident_model import Live
+from underhost.agents.engine.resident_live import Live
 from underhost.agents.engine.resident_relations import At, Relations
 from underhost.agents.engine.resident_store import NOTHING, FindingStore
 from underhost.agents.engine.snapshot import Snapshot

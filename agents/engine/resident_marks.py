@@ -6,7 +6,7 @@ In: a pod at a place, before or after a change. Out: the sets that the judges of
 from dataclasses import dataclass, field
 
 from underhost.agents.engine.resident_groups import Place as GroupPlace
-from underhost.agents.engine.resident_model import Live, Place
+from underhost.agents.engine.resident_live import Live, Place
 from underhost.agents.engine.resident_relations import Relations
 from underhost.agents.engine.separations import INTER_POD_AFFINITY
 

@@ -13,9 +13,11 @@ from underhost.agents.engine import violations as v
 from underhost.agents.engine.classes import PodClass
 from underhost.agents.engine.judge import Judge
 from underhost.agents.engine.node_findings import node_drift, unknown_hosts
-from underhost.agents.engine.resident_model import Live
+from underhost.agents.engine.resident_live import Live
+from underhost.agents.engine.resident_relations import Concern
 from underhost.agents.engine.resident_store import NOTHING, FindingStore
 from underhost.agents.engine.rule import Prepared
+from underhost.agents.engine.selectors import Selector
 from underhost.agents.engine.separations import Separation
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.agents.engine.sweep import Meeting
@@ -24,7 +26,7 @@ from underhost.agents.rules import inter_pod_affinity, node_resources_fit
 from underhost.agents.rules import pod_topology_spread as spread
 from underhost.schemas.records import Finding
 
-Crowd = tuple[str, str, list[str], tuple[int, ...]]  # key, domain's value, pods, the classes that are counted
+Crowd = tuple[str, str, list[str], Selector | None]  # key, domain's value, pods, what counts them
 
 
 class Singles:
@@ -36,9 +38,14 @@ class Singles:
         self._crowds: dict[int, list[Crowd]] = {}
         self._in_place: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
 
-    def forget(self) -> None:
-        """The state has forgotten its counters: rules that hold them are prepared anew."""
-        self._prepared.clear()
+    def forget(self, only: Concern | None = None) -> None:
+        """Rules are prepared anew: the state has forgotten its counters, or a new class is counted by `only` these."""
+        if only is None:
+            self._prepared.clear()
+            return
+        for rule, classes in ((spread.NAME, only.spread), (inter_pod_affinity.NAME, only.near)):
+            for cls in classes:
+                self._prepared.pop((rule, cls), None)
 
     # ------------------------------------------------------------------------------------------------ pods and nodes
     def judge_pods(self, snapshot: Snapshot, judge: Judge, keys: Iterable[str]) -> None:
@@ -110,10 +117,10 @@ class Singles:
             places |= self._crowd(cls_id, v.crowded(judge, cls, crowded) if crowded else [])
         self._form(snapshot, judge, places)
 
-    def reform(self, snapshot: Snapshot, judge: Judge) -> None:
-        """Classes came into use or out of it: who counts the same pods may have changed."""
-        again = list(self._crowds)
-        self.judge_spread(snapshot, judge, again)
+    def link(self, snapshot: Snapshot, judge: Judge, classes: Iterable[int]) -> None:
+        """Who counts the same pods as these classes may have changed: form their places again."""
+        crowds = [crowd for cls in classes for crowd in self._crowds.get(cls, ())]
+        self._form(snapshot, judge, {(key, value) for key, value, _, _ in crowds})
 
     def _crowd(self, cls: int, found: list[tuple[str, Meeting]]) -> set[tuple[str, str]]:
         """Remember where the class is crowded; the places that were or are."""
@@ -126,7 +133,7 @@ class Singles:
             value = self._live.value_of(key, model.node_at[meeting.pods[0]])
             assert value is not None
             pods = [model.running.keys[at] for at in meeting.pods]
-            crowds.append((key, value, pods, meeting.separation.matched))
+            crowds.append((key, value, pods, _selector(model.classes[cls], meeting)))
             touched.add((key, value))
             self._in_place[key, value].add(cls)
         if crowds:
@@ -141,7 +148,7 @@ class Singles:
             for cls in self._in_place.get((key, value), ()):
                 for of_key, of_value, pods, counted in self._crowds[cls]:
                     if (of_key, of_value) == (key, value):
-                        used = tuple(one for one in counted if uses[one])
+                        used = tuple(one for one in counted.classes if uses[one]) if counted is not None else ()
                         separation = Separation(spread.NAME, key, (), used)
                         met.append(Meeting(code, separation, [model.at[pod] for pod in pods]))
             if not met:
@@ -154,3 +161,12 @@ class Singles:
             module = spread if rule == spread.NAME else inter_pod_affinity
             self._prepared[at] = module.prepare(self._live.state, cls)
         return self._prepared[at]
+
+
+def _selector(cls: PodClass, meeting: Meeting) -> Selector | None:
+    """The selector of the constraint that a meeting stems from; equal ones count the same pods."""
+    for one in cls.hard:
+        same = one.key == meeting.separation.key
+        if same and one.selector is not None and one.selector.classes == meeting.separation.matched:
+            return one.selector
+    return None

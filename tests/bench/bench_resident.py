@@ -1,0 +1,204 @@
+"""How long does a resident evaluator take to judge one change? p50 and p99 by kind of change; memory.
+
+`bench_resident.py [NODES APPS ROUNDS]`; called by `run.py`. Prints `name<TAB>value` lines. The site is that of
+`bench_check.py`: 20 replicas an application with required anti-affinity, spread and node affinity, a few misplaced.
+Each change is one object; the keys that changed are handed over, as whoever keeps the site's tables knows them.
+"""
+
+import gc
+import json
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import bench_check as site
+import msgspec
+
+from underhost.agents.engine.check import check
+from underhost.agents.engine.resident import Resident
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.records import NodeHost
+from underhost.schemas.vsphere import Host
+
+Change = tuple[str, str]  # the snapshot's mapping, and the key
+
+
+class Site:
+    """Mutable mappings under one snapshot after another: a copy of 150,000 references would be timed otherwise."""
+
+    def __init__(self) -> None:
+        self.pick = random.Random(7)
+        built = site._objects()
+        self.nodes = {one["metadata"]["name"]: _read(one, k8s.Node) for one in built if one["kind"] == "Node"}
+        pods = [_read(one, k8s.Pod) for one in built if one["kind"] == "Pod"]
+        self.pods = {f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods}
+        self.keys = list(self.pods)
+        self.names = list(self.nodes)
+        hosts = {f"host-{at}": Host(f"esx-{at}", f"host-{at}", cluster=f"C{at // 32}") for at in range(site.HOSTS)}
+        self.node_hosts = {name: self._joined(name, at * 7 % site.HOSTS) for at, name in enumerate(self.names)}
+        self.snapshot = Snapshot(
+            nodes=self.nodes, pods=self.pods, hosts=hosts, node_hosts=self.node_hosts, vsphere=True
+        )
+        self.number = 0
+
+    @staticmethod
+    def _joined(name: str, host: int) -> NodeHost:
+        return NodeHost(name, f"vm-{name}", f"host-{host}", f"esx-{host}", "name")
+
+    def apply(self, mapping: str, key: str, value: Any) -> tuple[Snapshot, Change]:
+        """The snapshot after one change."""
+        changed = dict(getattr(self.snapshot, mapping))
+        if value is None:
+            del changed[key]
+        else:
+            changed[key] = value
+        fields: dict[str, Any] = {mapping: changed}
+        self.snapshot = replace(self.snapshot, **fields)
+        return self.snapshot, (mapping, key)
+
+    def a_pod(self) -> tuple[str, k8s.Pod]:
+        """Some pod."""
+        while True:
+            key = self.pick.choice(self.keys)
+            if key in self.snapshot.pods:
+                return key, self.snapshot.pods[key]
+
+    def a_node(self) -> tuple[str, k8s.Node]:
+        """Some node."""
+        name = self.pick.choice(self.names)
+        return name, self.snapshot.nodes[name]
+
+    # ---------------------------------------------------------------------------------------------------- changes
+    def pod_moved(self) -> tuple[Snapshot, Change]:
+        """The replica is on another node."""
+        key, pod = self.a_pod()
+        spec = msgspec.structs.replace(pod.spec, node_name=self.pick.choice(self.names))
+        return self.apply("pods", key, msgspec.structs.replace(pod, spec=spec))
+
+    def pod_added(self) -> tuple[Snapshot, Change]:
+        """One more replica of an application."""
+        _, pod = self.a_pod()
+        self.number += 1
+        name = f"more-{self.number}"
+        labels = {**json.loads(bytes(pod.metadata.labels)), "statefulset.kubernetes.io/pod-name": name}
+        raw = msgspec.Raw(json.dumps(labels).encode())
+        metadata = msgspec.structs.replace(pod.metadata, name=name, uid=f"uid-{name}", labels=raw)
+        spec = msgspec.structs.replace(pod.spec, node_name=self.pick.choice(self.names))
+        added = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+        return self.apply("pods", f"{metadata.namespace}/{name}", added)
+
+    def pod_removed(self) -> tuple[Snapshot, Change]:
+        """A replica is gone."""
+        return self.apply("pods", self.a_pod()[0], None)
+
+    def pod_deleting(self) -> tuple[Snapshot, Change]:
+        """A replica is being deleted."""
+        key, pod = self.a_pod()
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        return self.apply("pods", key, msgspec.structs.replace(pod, metadata=metadata))
+
+    def pod_unready(self) -> tuple[Snapshot, Change]:
+        """Only the readiness of a replica changes."""
+        key, pod = self.a_pod()
+        status = msgspec.structs.replace(pod.status, conditions=[k8s.Condition("Ready", "False")])
+        return self.apply("pods", key, msgspec.structs.replace(pod, status=status))
+
+    def pod_of_new_application(self) -> tuple[Snapshot, Change]:
+        """The first pod of an application: a class and a selector that were not there."""
+        self.number += 1
+        name = self.pick.choice(self.names)
+        raw = site._pod(1_000_000 + self.number, 0, name, site._spec(1_000_000 + self.number))
+        pod = _read(raw, k8s.Pod)
+        return self.apply("pods", f"{pod.metadata.namespace}/{pod.metadata.name}", pod)
+
+    def node_moved(self) -> tuple[Snapshot, Change]:
+        """The node's VM is on another host."""
+        name, _ = self.a_node()
+        return self.apply("node_hosts", name, self._joined(name, self.pick.randrange(site.HOSTS)))
+
+    def node_rezoned(self) -> tuple[Snapshot, Change]:
+        """The label of a topology key that spread and anti-affinity use."""
+        return self._labelled(site.ZONE, f"z{self.pick.randrange(10)}")
+
+    def node_labelled(self) -> tuple[Snapshot, Change]:
+        """A label that no rule reads."""
+        return self._labelled("team", str(self.pick.random()))
+
+    def _labelled(self, key: str, value: str) -> tuple[Snapshot, Change]:
+        name, node = self.a_node()
+        labels = {**json.loads(bytes(node.metadata.labels)), key: value}
+        metadata = msgspec.structs.replace(node.metadata, labels=msgspec.Raw(json.dumps(labels).encode()))
+        return self.apply("nodes", name, msgspec.structs.replace(node, metadata=metadata))
+
+    def node_cordoned(self) -> tuple[Snapshot, Change]:
+        """The node is cordoned, or no longer."""
+        name, node = self.a_node()
+        spec = msgspec.structs.replace(node.spec, unschedulable=not node.spec.unschedulable)
+        return self.apply("nodes", name, msgspec.structs.replace(node, spec=spec))
+
+    def node_added(self) -> tuple[Snapshot, Change]:
+        """One more node."""
+        self.number += 1
+        name = f"x{self.number}"
+        return self.apply("nodes", name, _read(site._node(name, "z1"), k8s.Node))
+
+
+def _read(built: dict[str, Any], kind: type[Any]) -> Any:
+    return k8s.decode(json.dumps(built).encode(), kind)
+
+
+def main() -> None:
+    """Measure and print."""
+    sizes = [int(argument) for argument in sys.argv[1:]]
+    if sizes:
+        site.NODES, site.APPS = sizes[0], sizes[1]
+        site.HOSTS = max(1, sizes[0] // 320) * 32
+    rounds = sizes[2] if len(sizes) > 2 else 200
+    made, options = Site(), Options()
+    resident = Resident(options)
+    gc.freeze()
+    begin = time.perf_counter()
+    found = resident.update(made.snapshot)
+    print(f"pods\t{len(made.pods)}")
+    print(f"findings\t{len(found.findings)}")
+    print(f"first report, s\t{time.perf_counter() - begin:.2f}")
+    kinds: list[Callable[[], tuple[Snapshot, Change]]] = [
+        made.pod_moved,
+        made.pod_added,
+        made.pod_removed,
+        made.pod_deleting,
+        made.pod_unready,
+        made.pod_of_new_application,
+        made.node_moved,
+        made.node_rezoned,
+        made.node_labelled,
+        made.node_cordoned,
+        made.node_added,
+    ]
+    for kind in kinds:
+        times = []
+        for _ in range(rounds if kind != made.node_added else max(3, rounds // 20)):
+            snapshot, (mapping, key) = kind()
+            begin = time.perf_counter()
+            found = resident.update(snapshot, {mapping: [key]})
+            times.append(time.perf_counter() - begin)
+        times.sort()
+        name = kind.__name__.replace("_", " ")
+        print(f"{name}, p50 ms\t{times[len(times) // 2] * 1e3:.2f}")
+        print(f"{name}, p99 ms\t{times[int(len(times) * 0.99)] * 1e3:.2f}")
+    print(f"memory, MiB\t{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")
+    print(f"compiled anew\t{resident.rebuilt - 1}")
+    begin = time.perf_counter()
+    full = check(replace(made.snapshot), options)
+    print(f"full check, s\t{time.perf_counter() - begin:.2f}")
+    if full != found:
+        sys.exit("the resident evaluator and the full check disagree")
+
+
+if __name__ == "__main__":
+    main()
