@@ -56,6 +56,7 @@ class SiteCycle:
         self._evaluation: Evaluation | None = None
         self._decided: Decisions | None = None
         self._reason: str | None = None
+        self._failures: list[str] = []
         self.failure: str | None = None
         self.distrust: str | None = None
 
@@ -110,36 +111,49 @@ class SiteCycle:
         outcomes, self._outcomes = self._outcomes, []
         snapshot = self._sites.snapshot(self._site, vsphere=self._has_vsphere(self._site))
         at = rfc3339(self._sites.state(self._site).as_of or time.time())
-        before = self._decided
-        distrust = self._distrusted(self._site)
-        if distrust is not None and distrust != self.distrust:
-            log.error("site %s: nothing is ordered: %s", self._site, distrust)
-        # What was not ordered meanwhile is decided at the first look after it.
-        changed, self.distrust = changed or (distrust is None and self.distrust is not None), distrust
-
-        def work() -> Decisions:
-            evaluation.observe(outcomes)
-            if changed or before is None:
-                return evaluation.evaluate(snapshot, at, orders=distrust is None)
-            return evaluation.order(before.snapshot) if distrust is None else Decisions(before.snapshot)
-
+        changed = self._trust() or changed
+        evaluation.observe(outcomes)
         started = time.perf_counter()
-        evaluated = asyncio.get_running_loop().run_in_executor(self._pool, work)
-        # Whatever an evaluation raises is a bug, or an object that breaks the API's rules. It must not end the worker:
-        # what stands is kept, /readyz says so, and the next change is a new attempt.
-        [decided] = await asyncio.gather(evaluated, return_exceptions=True)
-        if isinstance(decided, BaseException):
-            self.failure = f"not evaluated: {type(decided).__name__}: {decided}"
-            expected = isinstance(decided, UnderhostError)
-            log.error("site %s: %s", self._site, self.failure, exc_info=None if expected else decided)
-            return
-        self.failure = None
+        if changed or self._decided is None:
+            self._failures = []
+            decided = await self._attempt(lambda: evaluation.locate(snapshot, at), Decisions(snapshot))
+            located, orders = decided, self.distrust is None
+            decided = await self._attempt(lambda: evaluation.judge(located, at, orders=orders), located)
+        else:
+            decided = Decisions(self._decided.snapshot)
+        if self.distrust is None:
+            judged = decided
+            decided = await self._attempt(lambda: evaluation.order(judged), judged)
+        self.failure = next(iter(self._failures), None)
         took = time.perf_counter() - started
         if decided.records:
             await self._publish(decided)
         evaluation.commit(decided)
         self._decided = decided
         self._published(self._site, decided, took)
+
+    def _trust(self) -> bool:
+        """Look whether orders may be given; True where they may again: what was not ordered is decided anew."""
+        before, self.distrust = self.distrust, self._distrusted(self._site)
+        if self.distrust is not None and self.distrust != before:
+            log.error("site %s: nothing is ordered: %s", self._site, self.distrust)
+        return before is not None and self.distrust is None
+
+    async def _attempt(self, work: Callable[[], Decisions], otherwise: Decisions) -> Decisions:
+        """Do a part of the evaluation off the event loop.
+
+        Whatever it raises is a bug, or an object that breaks the API's rules. It must not end the worker, nor what does
+        not need that part: labels follow their hosts even where the rules cannot be judged. What stands is kept,
+        /readyz says so, and the next change is a new attempt.
+        """
+        working = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        [result] = await asyncio.gather(working, return_exceptions=True)
+        if not isinstance(result, BaseException):
+            return result
+        self._failures.append(f"not evaluated: {type(result).__name__}: {result}")
+        expected = isinstance(result, UnderhostError)
+        log.error("site %s: %s", self._site, self._failures[-1], exc_info=None if expected else result)
+        return otherwise
 
     async def _publish(self, decided: Decisions) -> None:
         while True:

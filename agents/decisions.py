@@ -85,28 +85,31 @@ class Evaluation:
                 if decider.kind == outcome.kind:
                     decider.observe(outcome, now)
 
-    def evaluate(self, snapshot: Snapshot, at: str, *, orders: bool = True) -> Decisions:
-        """Everything anew for a changed picture; `at` is the time of the picture, RFC 3339.
+    def locate(self, snapshot: Snapshot, at: str) -> Decisions:
+        """First, where each node runs; `at` is the time of the picture, RFC 3339."""
+        change = self._memory.topology.update(snapshot, at)
+        return Decisions(replace(snapshot, node_hosts=change.node_hosts), change if self.evaluates else None)
 
-        Without `orders` nothing is decided that somebody would carry out: no placements, no actions.
-        """
-        memory, now = self._memory, self._monotonic()
-        topology = memory.topology.update(snapshot, at)
-        snapshot = replace(snapshot, node_hosts=topology.node_hosts)
-        decisions = Decisions(snapshot)
-        if memory.findings is not None and memory.placements is not None:
-            report = self._report(snapshot)
-            found = [*report.findings, *memory.stale.findings(snapshot, now)]
-            assumed = memory.placements.assumed(snapshot)
-            placed = self._engine.decide(snapshot, self._options, assumed) if orders else []
-            decisions = Decisions(
-                snapshot,
-                topology,
-                report,
-                memory.findings.diff(found, snapshot.offsets, at),
-                memory.placements.diff(placed, now),
-            )
-        return self._with_actions(decisions, now) if orders else decisions
+    @property
+    def evaluates(self) -> bool:
+        """Whether findings and placements are decided here."""
+        return self._memory.findings is not None
+
+    def judge(self, located: Decisions, at: str, *, orders: bool = True) -> Decisions:
+        """Then the evaluator: what is wrong, and where the pending pods go (nowhere, without `orders`)."""
+        memory, snapshot, now = self._memory, located.snapshot, self._monotonic()
+        if memory.findings is None or memory.placements is None:
+            return located
+        report = self._report(snapshot)
+        found = [*report.findings, *memory.stale.findings(snapshot, now)]
+        assumed = memory.placements.assumed(snapshot)
+        placed = self._engine.decide(snapshot, self._options, assumed) if orders else []
+        return replace(
+            located,
+            report=report,
+            findings=memory.findings.diff(found, snapshot.offsets, at),
+            placements=memory.placements.diff(placed, now),
+        )
 
     def _report(self, snapshot: Snapshot) -> Report:
         """The report; the last one again where nothing of the picture has changed but markers or outcomes came."""
@@ -116,18 +119,15 @@ class Evaluation:
         self._checked = (snapshot, report)
         return report
 
-    def order(self, snapshot: Snapshot) -> Decisions:
-        """Only the deciders, for the same picture: time alone can make a command due again."""
-        return self._with_actions(Decisions(snapshot), self._monotonic())
-
-    def _with_actions(self, decisions: Decisions, now: float) -> Decisions:
-        memory = self._memory
-        missing = [action for decider in memory.deciders for action in decider.decide(decisions.snapshot, now)]
+    def order(self, judged: Decisions) -> Decisions:
+        """Last, the deciders. They are also asked of the same picture again: time alone can make a command due."""
+        memory, now = self._memory, self._monotonic()
+        missing = [action for decider in memory.deciders for action in decider.decide(judged.snapshot, now)]
         actions = memory.orders.fresh(missing, now)
         records = memory.orders.records(actions)
-        placed = decisions.placements.confirmed.values() if decisions.placements is not None else ()
+        placed = judged.placements.confirmed.values() if judged.placements is not None else ()
         confirmed = memory.orders.confirmed.union(placed)
-        return replace(decisions, actions=actions, action_records=records, confirmed=confirmed)
+        return replace(judged, actions=actions, action_records=records, confirmed=confirmed)
 
     def commit(self, decisions: Decisions) -> None:
         """The records of these decisions are published."""

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_pipeline import FakeCluster, FakeSource
+from fake_pipeline import FakeCluster, FakeEngine, FakeSource
 from pipeline_harness import Running, running, settings_in
 
 from underhost.agents.outside import Outside
@@ -148,6 +148,19 @@ async def test_a_sink_that_raises_is_a_failed_outcome_and_a_dead_letter_and_the_
     assert answers == [("failed", "ZeroDivisionError: a bug"), ("applied", "bound to n2")]
     [letter] = worker.records_of(DEAD_LETTERS)
     assert (letter.key, letter.headers["stage"]) == ("default/pod/shop/db-1", b"sinks")
+
+
+async def test_labels_follow_their_hosts_even_where_the_rules_cannot_be_judged(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    def fails() -> None:
+        raise ZeroDivisionError("a bug")
+
+    async with running(settings_in(tmp_path), cluster, engine=FakeEngine(fails)) as worker:
+        await worker.until(lambda: len(worker.records(OUTCOMES)) == 3)
+    assert sorted(cluster.labelled) == [("n1", {KEY: "h1"}), ("n2", {KEY: "h2"}), ("n3", {KEY: "h3"})]
+    assert len(worker.records(NODE_HOSTS)) == 3
+    assert (worker.records(PLACEMENTS), worker.records(VIOLATIONS)) == ([], [])
 
 
 async def test_while_a_source_does_not_believe_its_inventory_nothing_is_ordered_and_findings_go_on(
