@@ -172,17 +172,31 @@ class Parser:
         """The pod labels that any term or constraint parsed so far reads."""
         keys: set[str] = set()
         for affinity in self._affinity.values():
-            for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
-                if part is not None:
-                    for term in part.required or ():
-                        keys |= _keys(term.label_selector)
-                    for weighted in part.preferred or ():
-                        keys |= _keys(weighted.pod_affinity_term.label_selector)
+            keys |= affinity_keys(affinity)
         for constraints in self._spread.values():
-            for constraint in constraints:
-                keys |= _keys(constraint.label_selector)
-                keys.update(constraint.match_label_keys or ())
+            keys |= spread_keys(constraints)
         return keys
+
+
+def affinity_keys(affinity: Affinity) -> set[str]:
+    """The pod labels that the terms read."""
+    keys: set[str] = set()
+    for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if part is not None:
+            for term in part.required or ():
+                keys |= _keys(term.label_selector)
+            for weighted in part.preferred or ():
+                keys |= _keys(weighted.pod_affinity_term.label_selector)
+    return keys
+
+
+def spread_keys(constraints: tuple[SpreadConstraint, ...]) -> set[str]:
+    """The pod labels that the constraints read."""
+    keys: set[str] = set()
+    for constraint in constraints:
+        keys |= _keys(constraint.label_selector)
+        keys.update(constraint.match_label_keys or ())
+    return keys
 
 
 def _keys(selector: LabelSelector | None) -> set[str]:

@@ -28,6 +28,7 @@ from underhost.agents.engine.defaults import DefaultSelectors
 from underhost.agents.engine.domains import IndexArray, Topology
 from underhost.agents.engine.fault import Fault
 from underhost.agents.engine.nodes import NodeParts, Nodes
+from underhost.agents.engine.projection import Projection
 from underhost.agents.engine.reader import PendingPod, PodReader, Reading
 from underhost.agents.engine.requests import Request
 from underhost.agents.engine.selectors import SelectorTable
@@ -127,6 +128,7 @@ class Compiler:
 
     def __init__(self) -> None:
         self._reader = PodReader()
+        self._projection = Projection()
         self._parts = NodeParts()
         self._nodes: tuple[list[Node], Nodes] | None = None
         self._topology: tuple[Nodes, object, Topology] | None = None
@@ -138,7 +140,7 @@ class Compiler:
         if kept is not None and kept.options == options:
             return kept
         nodes = self._compile_nodes(snapshot)
-        reading = self._reader.read(snapshot.pods, nodes.index)
+        reading = self._read(snapshot, nodes)
         numbers = np.array([*reading.pod_class, *(pod.cls for pod in (*reading.pending, *reading.unbound))], np.intp)
         used: IndexArray = np.unique(numbers)
         built = self._compile_classes(snapshot, nodes, reading, used)
@@ -164,6 +166,14 @@ class Compiler:
         self._forget(len(used), len(nodes))
         object.__setattr__(snapshot, _COMPILED, model)  # derived from a value that never changes
         return model
+
+    def _read(self, snapshot: Snapshot, nodes: Nodes) -> Reading:
+        """The pods, their labels cut down to the keys that some selector names."""
+        if self._projection.learn(self._reader.changed(snapshot.pods), snapshot.services, snapshot.workloads):
+            self._reader.forget()
+        reading = self._reader.read(snapshot.pods, nodes.index, self._projection)
+        self._projection.rest()
+        return reading
 
     def _compile_nodes(self, snapshot: Snapshot) -> Nodes:
         objects = list(snapshot.nodes.values())

@@ -13,6 +13,7 @@ import msgspec
 
 from underhost.agents.engine.classes import Disk, Owner, Port
 from underhost.agents.engine.fault import Fault, decode
+from underhost.agents.engine.projection import Projection
 from underhost.agents.engine.requests import Request, request_of
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, OwnerReference, Pod
 
@@ -104,9 +105,13 @@ class PodReader:
         self._vectors: dict[tuple[object, ...], int] = {}
         self._read: dict[str, tuple[Pod, int, int]] = {}
 
-    def read(self, pods: Mapping[str, Pod], nodes: Mapping[str, int]) -> Reading:
-        """Every pod that is not finished; `nodes` gives positions by name. Raises BadObjectError."""
+    def read(self, pods: Mapping[str, Pod], nodes: Mapping[str, int], projection: Projection | None = None) -> Reading:
+        """Every pod that is not finished; `nodes` gives positions by name. Raises BadObjectError.
+
+        `projection` cuts the labels; where it has learnt a key, the caller has forgotten what was read before.
+        """
         found, before, now = Reading(), self._read, {}
+        cut = bytes if projection is None else projection.of
         for order, (key, pod) in enumerate(pods.items()):
             if pod.status.phase in FINISHED:
                 continue
@@ -114,7 +119,8 @@ class PodReader:
             node = nodes.get(node_name, -1)
             known = before.get(key)
             if known is None or known[0] is not pod:
-                known = (pod, self._class(self.raw_class(key, pod)), self.request(key, pod))
+                raw = self.raw_class(key, pod)
+                known = (pod, self._class((raw[0], cut(raw[1]), *raw[2:])), self.request(key, pod))
             now[key] = known
             if node >= 0:
                 found.keys.append(key)
@@ -122,12 +128,24 @@ class PodReader:
                 found.pod_request.append(known[2])
                 found.pod_node.append(node)
             elif node_name:
-                lost = self._class((*self.raw_class(key, pod)[:-1], node_name))
+                raw = self.raw_class(key, pod)
+                lost = self._class((raw[0], cut(raw[1]), *raw[2:-1], node_name))
                 found.unbound.append(pending_pod(order, key, pod, lost, known[2]))
             else:
                 found.pending.append(pending_pod(order, key, pod, known[1], known[2]))
         self._read = now
         return found
+
+    def changed(self, pods: Mapping[str, Pod]) -> list[Pod]:
+        """The pods that were not read before as they are."""
+        before = self._read
+        if not before:
+            return list(pods.values())
+        return [pod for key, pod in pods.items() if key not in before or before[key][0] is not pod]
+
+    def forget(self) -> None:
+        """Read every pod anew the next time."""
+        self._read = {}
 
     def _class(self, raw: tuple[object, ...]) -> int:
         return self.classes.setdefault(raw, len(self.classes))

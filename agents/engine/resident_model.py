@@ -4,7 +4,6 @@ In: pods, one after another, as classes, requests and nodes. Out: `LiveModel` an
 `resident_live.py` only.
 """
 
-
 import numpy as np
 
 from underhost.agents.engine.classes import PodClass
