@@ -94,7 +94,7 @@ class Selector:
 
 
 class SelectorTable:
-    """All selectors of a snapshot, each once, with an index from the first equality to the selectors that have it."""
+    """All selectors of a snapshot, each once, with an index from label values to the selectors that name them."""
 
     def __init__(self) -> None:
         self.selectors: list[Selector] = []
@@ -109,12 +109,12 @@ class SelectorTable:
         if selector is None:
             selector = self._known[key] = Selector(len(self.selectors), namespaces, requirements)
             self.selectors.append(selector)
-            for name, operator, values in requirements:
-                if operator == IN and len(values) == 1:
-                    self._by_label[(name, values[0])].append(selector)
-                    break
-            else:
+            chosen = min((r for r in requirements if r[1] == IN), key=lambda r: len(r[2]), default=None)
+            if chosen is None:
                 self._general.append(selector)
+            else:  # labels have one value of a key, so a selector is found once however many values it names
+                for value in set(chosen[2]):
+                    self._by_label[(chosen[0], value)].append(selector)
         return selector
 
     def match(self, classes: Sequence[tuple[str, Mapping[str, str]]]) -> list[list[Selector]]:
