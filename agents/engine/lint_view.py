@@ -33,6 +33,7 @@ _PASSING = (
     "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
 )  # fmt: skip
 """Taints that the control plane, a cloud provider or an autoscaler sets and takes away."""
+_MOST_MASKS = 4096  # that are kept for the next template
 ADDED = frozenset(
     {
         "pod-template-hash", "controller-revision-hash", "pod-template-generation", "controller-uid", "job-name",
@@ -112,6 +113,7 @@ class View:
         for parsed in self._parsed.values():
             self.places += parsed.places
         self._reach: dict[tuple[bytes, bytes, bytes, bool], Reach] = {}
+        self._distinct: dict[tuple[bytes, bytes], Reach] = {}
         self._own: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         self._selects_own: dict[int, bool] = {}
         self._labels_of: dict[str, dict[str, str]] | None = None
@@ -146,9 +148,14 @@ class View:
             every = np.ones(len(self.model.nodes), bool)
             selected = affinity_mask(self._state, one)
             refused = None if subject.kind == DAEMON_SET else untolerated_mask(self._state, one)
-            found = self._reach[key] = Reach(
-                self.model.topology, every if selected is None else selected, every if refused is None else ~refused
-            )
+            selected = every if selected is None else selected
+            tolerated = every if refused is None else ~refused
+            same = (selected.tobytes(), tolerated.tobytes())
+            if same not in self._distinct:
+                self._distinct[same] = Reach(self.model.topology, selected, tolerated)
+            found = self._reach[key] = self._distinct[same]
+            if len(self._state.memo) > _MOST_MASKS:
+                self._state.memo.clear()
         return found
 
     def matching(self, parsed: Parsed, selector: bool, node_terms: bool) -> int:
