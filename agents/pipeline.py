@@ -55,7 +55,7 @@ class Pipeline:
     ) -> None:
         self._settings, self._roles, self._metrics = settings, frozenset(roles), metrics
         self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        self._recovered = False
+        self._recovered = self._was_up = False
         self.app = build_app(settings, app_id=role.app_id(roles, settings.site))
         self.app.agent_failed = self._fail
         self.app.producer_only = not role.consumes(roles)
@@ -133,7 +133,7 @@ class Pipeline:
     @property
     def started(self) -> bool:
         """Whether it has been up with every source of ours listed: what fails later is tried again."""
-        return self._recovered and not self.watchers.unlisted()
+        return self._was_up and (self.watchers.listed or not role.WATCHERS & self._roles)
 
     async def run(self) -> None:
         """Until cancelled. Raises what it failed of; for Kafka's own errors that is Unreachable."""
@@ -162,13 +162,14 @@ class Pipeline:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _suspend(self) -> None:
+        self._recovered = False
         self.sites.suspend()
         await self.watchers.stop()
         await self._cycles.suspend()
         await self._sinks.suspend()
 
     async def _resume(self) -> None:
-        self._recovered = True
+        self._recovered = self._was_up = True
         self._sinks.resume()
         if self.app.producer_only or self.sites.holds(self._settings.site):
             await self.watchers.start()
@@ -210,7 +211,7 @@ class Pipeline:
     def unready(self) -> dict[str, str]:
         """Why it is not ready, by what is not; empty when everything is decided for."""
         if not self._recovered:
-            return {"worker": "the tables are being recovered"}
+            return {"worker": "it waits for its partitions and their tables"}
         reasons = {f"source {name}": reason for name, reason in self.watchers.unlisted().items()}
         for site in self.sites.held():
             reason = self.sites.unready(site) or self._cycles.failure(site)

@@ -24,7 +24,11 @@ SourceFactory = Callable[[str, Publisher, TopicReader], Sequence[Source]]
 
 
 class Watchers:
-    """The running sources of one site. `failed` is called with what ends the worker."""
+    """The running sources of one site. `failed` is called with what ends the worker.
+
+    Attributes:
+        listed: whether every source has listed once, in this or an earlier start.
+    """
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class Watchers:
         self._succeeded: set[str] = set()
         self._running: dict[str, Source] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self.listed = False
 
     @property
     def sources(self) -> list[Source]:
@@ -72,7 +77,9 @@ class Watchers:
     async def start(self) -> None:
         """Start them, unless they run."""
         if not self._tasks:
-            for source in self._new():
+            sources = self._new()
+            self.listed = self.listed or not sources
+            for source in sources:
                 task = asyncio.get_running_loop().create_task(self._supervise(source), name=f"source {source.name}")
                 self._tasks.append(task)
 
@@ -118,6 +125,7 @@ class Watchers:
             key = parse_key(record.key) if f"/{LISTED}/" in record.key else None
             if key is not None and key.kind == LISTED:
                 self._succeeded.add(key.name)
+                self.listed = self.listed or not self.unlisted()
             if record.topic.source is not None:
                 self._counted(record.topic.source, 1)
 

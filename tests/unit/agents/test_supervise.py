@@ -147,3 +147,13 @@ async def test_what_has_not_listed_yet_is_named_with_its_reason() -> None:
     script.watchers.sources[0].shrunk = ["pods: 3 of 40 are left"]  # type: ignore[attr-defined]
     assert script.watchers.unlisted() == {"kubernetes": "pods: 3 of 40 are left"}
     await script.watchers.stop()
+
+
+async def test_once_every_source_has_listed_it_stays_known() -> None:
+    script = Script()
+    assert not script.watchers.listed
+    await script.watchers.start()
+    await script.up.wait()
+    assert script.watchers.listed
+    await script.watchers.stop()
+    assert script.watchers.listed
