@@ -1,4 +1,4 @@
-"""The Faust application: in come settings, out comes an app with every topic declared and nothing started.
+"""The Faust application: in come settings, out comes an app with nothing started.
 
 Called by `agents/worker.py`, which attaches the agents and runs the app in its own event loop: signals, logging and the
 web are not Faust's here. Topics are raw bytes on both sides; records are decoded by whoever reads them, so that one bad
@@ -10,7 +10,7 @@ from typing import Any
 
 import faust
 
-from underhost.schemas.topics import TOPICS, Topic
+from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
 from underhost.streams.settings import KafkaSettings, Settings
 
@@ -85,13 +85,8 @@ def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
     )
 
 
-def declare_topics(app: faust.App) -> dict[Topic, Any]:
-    """A Faust topic for each of ours, by table entry. The program creates them itself (`admin.py`), not Faust."""
-    return {topic: declare(app, topic) for topic in TOPICS}
-
-
 def declare(app: faust.App, topic: Topic) -> Any:
-    """One topic of ours as Faust's: raw keys and values, tombstones as None."""
+    """One topic of ours as Faust's: raw keys and values, tombstones as None. The program creates it, not Faust."""
     return app.topic(
         topic.name,
         key_type=bytes,

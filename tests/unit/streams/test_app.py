@@ -1,0 +1,90 @@
+"""The Faust app: its settings, and what of Faust is kept from happening."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from underhost.schemas.topics import PODS, TOPICS
+from underhost.streams.app import broker_url, build_app, declare
+from underhost.streams.embedded.consumer import Consumer
+from underhost.streams.settings import KafkaSettings, Settings
+
+
+def settings(folder: Path, **kafka: Any) -> Settings:
+    return Settings(kafka=KafkaSettings(embedded=folder / "log.db", **kafka))
+
+
+@pytest.mark.parametrize(
+    ("servers", "url"),
+    [
+        ("127.0.0.1:9092", "kafka://127.0.0.1:9092"),
+        ("a:9092, b:9092", "kafka://a:9092;kafka://b:9092"),
+        ("kafka://a:9092", "kafka://a:9092"),
+    ],
+)
+def test_bootstrap_servers_are_the_broker(servers: str, url: str) -> None:
+    assert broker_url(KafkaSettings(bootstrap_servers=servers)) == url
+
+
+def test_without_servers_the_broker_is_the_embedded_file(tmp_path: Path) -> None:
+    assert broker_url(KafkaSettings(embedded=tmp_path / "log.db")) == f"embedded://{tmp_path}/log.db"
+
+
+def test_the_app_is_configured_by_the_settings(tmp_path: Path) -> None:
+    conf = build_app(settings(tmp_path, partitions=5, session_timeout=8), app_id="underhost-prod").conf
+    assert (conf.id, conf.topic_partitions, conf.broker_session_timeout) == ("underhost-prod", 5, 8.0)
+    assert conf.broker_heartbeat_interval == 2.0
+    assert (conf.web_enabled, conf.table_standby_replicas) == (False, 0)
+    assert str(conf.consumer_auto_offset_reset) == "earliest"
+
+
+def test_every_topic_is_declared_with_raw_keys_and_values(tmp_path: Path) -> None:
+    app = build_app(settings(tmp_path), app_id="t")
+    declared = [declare(app, topic) for topic in TOPICS]
+    assert [topic.get_topic_name() for topic in declared] == [topic.name for topic in TOPICS]
+    assert {(topic.key_serializer, topic.value_serializer, topic.internal) for topic in declared} == {
+        ("raw", "raw", False)
+    }
+
+
+def test_no_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = build_app(settings(tmp_path), app_id="t")
+    asyncio.run(app.on_first_start())
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_fetch_keeps_the_partitions_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def fetch(self: Consumer, active_partitions: set[str], timeout: float) -> set[str]:
+        began.set()
+        await go_on.wait()
+        return active_partitions
+
+    monkeypatch.setattr(Consumer, "_getmany", fetch)
+    consumer = build_app(settings(tmp_path), app_id="t").consumer
+    live = {"changelog"}
+    fetching = asyncio.create_task(consumer._getmany(active_partitions=live, timeout=1.0))
+    await began.wait()
+    # As Faust does at the end of a recovery: the changelogs are paused, then the sources resumed.
+    live.clear()
+    live.add("source")
+    go_on.set()
+    assert await fetching == {"changelog"}
+
+
+async def test_what_an_agent_raises_is_told(tmp_path: Path) -> None:
+    app = build_app(settings(tmp_path), app_id="t")
+    told: list[BaseException] = []
+    app.agent_failed = told.append
+
+    async def agent(stream: Any) -> None:
+        """An agent that is never started."""
+
+    made = app.agent(declare(app, PODS), name="a")(agent)
+    error = ZeroDivisionError("a bug")
+    await made._on_error(made, error)
+    assert told == [error]
