@@ -7,24 +7,27 @@ finding is that of the full check. What cannot follow a change (`Outdated`) is c
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.check import check
 from underhost.agents.engine.defaults import DefaultSelectors
 from underhost.agents.engine.reader import FINISHED
 from underhost.agents.engine.resident_classes import Outdated
+from underhost.agents.engine.resident_differences import (
+    changed_keys,
+    count_hosts,
+    host_of,
+    is_named_alike,
+    owners_of,
+    reads_alike,
+)
 from underhost.agents.engine.resident_judges import Judges
 from underhost.agents.engine.resident_live import Live, Place
 from underhost.agents.engine.resident_marks import Marks
 from underhost.agents.engine.schedule import PodDecision, decide
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
-from underhost.schemas.kubernetes import Node, Pod, Workload
-from underhost.schemas.records import NodeHost
-
-K = TypeVar("K")
-V = TypeVar("V")
+from underhost.schemas.kubernetes import Pod
 
 
 class Resident:
@@ -94,7 +97,7 @@ class Resident:
         for name, budget in snapshot.budgets.items():
             judges.budgets.change_budget(name, budget, None)
         judges.hosts.use(snapshot)
-        self._host_count = _count_hosts(snapshot)
+        self._host_count = count_hosts(snapshot)
         marks = Marks()
         for key, pod in snapshot.pods.items():
             judges.budgets.change_pod(key, pod, None)
@@ -109,15 +112,15 @@ class Resident:
         """Take in what is different. Raises Outdated, BadObjectError."""
         marks = Marks()
         if before.namespaces is not snapshot.namespaces:
-            for name in _changed(before.namespaces, snapshot.namespaces, hints.get("namespaces")):
+            for name in changed_keys(before.namespaces, snapshot.namespaces, hints.get("namespaces")):
                 self._live.classifier.change_namespace(name, snapshot.namespaces.get(name))
         self._follow_selectors(before, snapshot, hints)
         self._follow_nodes(before, snapshot, hints, marks)
         if before.pods is not snapshot.pods:
-            for key in _changed(before.pods, snapshot.pods, hints.get("pods")):
+            for key in changed_keys(before.pods, snapshot.pods, hints.get("pods")):
                 self._follow_pod(snapshot, marks, key, before.pods.get(key), snapshot.pods.get(key))
         if before.budgets is not snapshot.budgets:
-            for key in _changed(before.budgets, snapshot.budgets, hints.get("budgets")):
+            for key in changed_keys(before.budgets, snapshot.budgets, hints.get("budgets")):
                 self._judges.budgets.change_budget(key, snapshot.budgets.get(key), before.budgets.get(key))
         if before.hosts is not snapshot.hosts:
             self._judges.hosts.use(snapshot)
@@ -125,11 +128,11 @@ class Resident:
 
     def _follow_selectors(self, before: Snapshot, snapshot: Snapshot, hints: Mapping[str, Iterable[str]]) -> None:
         """Services and workloads: their selectors make the scheduler's own spreading, which only placement asks for."""
-        for key in _changed(before.services, snapshot.services, hints.get("services")):
+        for key in changed_keys(before.services, snapshot.services, hints.get("services")):
             if key in snapshot.services:
                 DefaultSelectors({key: snapshot.services[key]}, {})  # raises for a selector that is none
             self._stale = True
-        for key in _changed(before.workloads, snapshot.workloads, hints.get("workloads")):
+        for key in changed_keys(before.workloads, snapshot.workloads, hints.get("workloads")):
             old, new = before.workloads.get(key), snapshot.workloads.get(key)
             if new is not None:
                 DefaultSelectors({}, {key: new})
@@ -138,7 +141,7 @@ class Resident:
             assert either is not None
             namespace = either.metadata.namespace
             self._judges.budgets.change_workloads(namespace)
-            if old is None or new is None or _owners(old) != _owners(new):
+            if old is None or new is None or owners_of(old) != owners_of(new):
                 for pod in self._judges.applications.change_workloads(namespace):
                     place = self._live.places[pod]
                     if pod in snapshot.pods:
@@ -150,10 +153,10 @@ class Resident:
         alive = new is not None and new.status.phase not in FINISHED
         place = self._place(key, new) if new is not None and alive else None
         was = live.places.get(key)
-        if was is not None and was == place and old is not None and new is not None and _is_same(old, new):
+        if was is not None and was == place and old is not None and new is not None and is_named_alike(old, new):
             live.refresh(key, new)
             self._bound(snapshot, key, new, was)
-            if _owners(old) != _owners(new) or old.metadata.annotations != new.metadata.annotations:
+            if owners_of(old) != owners_of(new) or old.metadata.annotations != new.metadata.annotations:
                 marks.nodes.add(was.node)
                 judges.hosts.touch()
             return
@@ -196,7 +199,7 @@ class Resident:
         if before.vsphere is not snapshot.vsphere:
             marks.hosts.update(snapshot.nodes)
         touched, moved = set[str](), set[str]()
-        for name in _changed(before.nodes, snapshot.nodes, hints.get("nodes")):
+        for name in changed_keys(before.nodes, snapshot.nodes, hints.get("nodes")):
             old, new = before.nodes.get(name), snapshot.nodes.get(name)
             marks.hosts.add(name)
             if old is None or new is None or old.metadata.uid != new.metadata.uid:
@@ -205,19 +208,19 @@ class Resident:
                 touched.add(name)
             else:
                 live.images_stale |= bytes(old.status.images) != bytes(new.status.images)
-                if not _reads_alike(old, new):
+                if not reads_alike(old, new):
                     touched.add(name)
         replaced = set[str]()
         if before.node_hosts is not snapshot.node_hosts:
-            for name in _changed(before.node_hosts, snapshot.node_hosts, hints.get("node_hosts")):
+            for name in changed_keys(before.node_hosts, snapshot.node_hosts, hints.get("node_hosts")):
                 one, other = before.node_hosts.get(name), snapshot.node_hosts.get(name)
-                if _host(one) != _host(other):
+                if host_of(one) != host_of(other):
                     replaced.add(name)
                     marks.hosts.add(name)
                     if one is None or other is None or one.host != other.host:
                         moved.add(name)
             if replaced:
-                self._host_count = _count_hosts(snapshot)
+                self._host_count = count_hosts(snapshot)
         if touched or replaced:
             self._change_nodes(before, snapshot, marks, touched, moved, replaced)
 
@@ -277,42 +280,3 @@ class Resident:
             place = self._live.places[key]
             marks.pod(self._live, self._judges.relations, key, place)
             self._judges.count(place, sign)
-
-
-def _changed(before: Mapping[K, V], now: Mapping[K, V], hint: Iterable[K] | None) -> list[K]:
-    """The keys whose objects are not the same."""
-    if before is now:
-        return []
-    if hint is not None:
-        return [key for key in hint if before.get(key) is not now.get(key)]
-    found = [key for key, value in now.items() if before.get(key) is not value]
-    if len(before) + len(found) != len(now) or any(key in before for key in found):
-        found += [key for key in before if key not in now]
-    return found
-
-
-def _is_same(old: Pod, new: Pod) -> bool:
-    """Whether findings name both alike."""
-    return old.metadata.uid == new.metadata.uid
-
-
-def _owners(one: Pod | Workload) -> object:
-    return one.metadata.owner_references
-
-
-def _reads_alike(old: Node, new: Node) -> bool:
-    """Whether the rules read the same of both."""
-    return (
-        old.spec.unschedulable == new.spec.unschedulable
-        and bytes(old.metadata.labels) == bytes(new.metadata.labels)
-        and bytes(old.spec.taints) == bytes(new.spec.taints)
-        and bytes(old.status.allocatable) == bytes(new.status.allocatable)
-    )
-
-
-def _host(joined: NodeHost | None) -> tuple[str, str, str] | None:
-    return None if joined is None else (joined.vm, joined.host, joined.host_name)
-
-
-def _count_hosts(snapshot: Snapshot) -> int:
-    return len({joined.host for joined in snapshot.node_hosts.values() if joined.host})

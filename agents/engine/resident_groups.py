@@ -1,12 +1,13 @@
 """Groups of pods that must be apart, kept up to date: broken and undone separations, place by place.
 
 In: the places (separation and domain, separation and host) that changes have touched. Out: findings in the store, in
-the words of `violations.py` and `physical.py`. Called by `resident.py`. A place is looked at whole, others not at all.
-Domains are named by their value, which stays while codes are given anew.
+the words of `violations.py` and `physical.py`. Called by `resident.py`. A place is looked at whole, and formed again
+with the separations that share pods with it there, others not at all. Domains are named by their value, which stays
+while codes are given anew.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 from underhost.agents.engine import physical, violations
 from underhost.agents.engine.domains import Domains
@@ -19,8 +20,69 @@ from underhost.agents.engine.sweep import Meeting, Row, different, meets, merge
 from underhost.schemas.records import Finding
 
 Place = tuple[At, str]  # a separation and a domain's value, or a host's id
-Spot = tuple[str, str]  # a topology key (or a rule) and such a value
-Held = defaultdict[Spot, dict[At, list[list[str]]]]
+_BROKEN, _UNDONE = "broken", "undone"
+_Spot = tuple[str, str, str]  # broken or undone; a topology key, or a rule; a domain's value, or a host's id
+
+
+class _Meetings:
+    """The pods that do not keep apart in one spot, by separation; separations that share pods are one knot.
+
+    `knots` are the separations whose findings are in one slot of the store, by that slot.
+    """
+
+    __slots__ = ("by_at", "knots", "of_pod", "slot_of")
+
+    def __init__(self) -> None:
+        self.by_at: dict[At, list[list[str]]] = {}
+        self.of_pod: defaultdict[str, set[At]] = defaultdict(set)
+        self.slot_of: dict[At, At] = {}
+        self.knots: dict[At, set[At]] = {}
+
+    def put(self, at: At, groups: list[list[str]]) -> None:
+        """What the separation holds from now on."""
+        for pods in self.by_at.pop(at, ()):
+            for pod in pods:
+                self.of_pod[pod].discard(at)
+                if not self.of_pod[pod]:
+                    del self.of_pod[pod]
+        if groups:
+            self.by_at[at] = groups
+            for pods in groups:
+                for pod in pods:
+                    self.of_pod[pod].add(at)
+
+    def untie(self, touched: Iterable[At]) -> tuple[list[At], list[list[At]]]:
+        """The slots that are void now, and the knots to form instead."""
+        void: dict[At, None] = {}
+        loose = list(touched)
+        seen = set(loose)
+        while loose:
+            at = loose.pop()
+            near = {other for pods in self.by_at.get(at, ()) for pod in pods for other in self.of_pod[pod]}
+            slot = self.slot_of.pop(at, None)
+            if slot is not None:
+                void[slot] = None
+                near |= self.knots.pop(slot, set())
+            loose += near - seen
+            seen |= near
+        knots = []
+        left = {at for at in seen if at in self.by_at}
+        while left:
+            knot = self._knot(left.pop())
+            left -= knot
+            slot = min(knot)
+            self.knots[slot] = knot
+            self.slot_of.update(dict.fromkeys(knot, slot))
+            knots.append(sorted(knot))
+        return list(void), knots
+
+    def _knot(self, start: At) -> set[At]:
+        knot, loose = {start}, [start]
+        while loose:
+            near = {other for pods in self.by_at[loose.pop()] for pod in pods for other in self.of_pod[pod]}
+            loose += near - knot
+            knot |= near
+        return knot
 
 
 class Groups:
@@ -28,63 +90,59 @@ class Groups:
 
     def __init__(self, live: Live, relations: Relations, store: FindingStore) -> None:
         self._live, self._relations, self._store = live, relations, store
-        self._broken: Held = defaultdict(dict)
-        self._undone: Held = defaultdict(dict)
+        self._spots: dict[_Spot, _Meetings] = {}
 
     def judge(self, snapshot: Snapshot, judge: Judge, broken: Iterable[Place], undone: Iterable[Place]) -> None:
         """Look at these places again."""
-        touched = {self._meet(self._broken, (at.key, value), at, self._broken_at(at, value)) for at, value in broken}
-        for spot in touched:
-            found = self._apart(snapshot, judge, spot) if self._is_held(self._broken, spot) else NOTHING
-            self._store.put(("apart", spot), found)
-        touched = {self._meet(self._undone, (at.rule, host), at, self._undone_at(at, host)) for at, host in undone}
-        for spot in touched:
-            found = self._together(snapshot, spot) if self._is_held(self._undone, spot) else NOTHING
-            self._store.put(("undone", spot), found)
+        touched: defaultdict[_Spot, list[At]] = defaultdict(list)
+        for at, value in broken:
+            self._meet((_BROKEN, at.key, value), at, self._broken_at(at, value), touched)
+        for at, host in undone:
+            self._meet((_UNDONE, at.rule, host), at, self._undone_at(at, host), touched)
+        for spot, ats in touched.items():
+            meetings = self._spots[spot]
+            void, knots = meetings.untie(ats)
+            formed = {knot[0]: self._form(snapshot, judge, spot, knot) for knot in knots}
+            for slot in void:
+                if slot not in formed:
+                    self._store.put((*spot, slot), NOTHING)
+            for slot, found in formed.items():
+                self._store.put((*spot, slot), found)
+            if not meetings.by_at:
+                del self._spots[spot]
 
-    def _meet(self, kept: Held, spot: Spot, at: At, met: list[list[int]]) -> Spot:
-        keys = self._live.model.running.keys
-        if met:
-            kept[spot][at] = [[keys[pod] for pod in pods] for pods in met]
-        elif spot in kept:
-            kept[spot].pop(at, None)
-        return spot
+    def _meet(self, spot: _Spot, at: At, met: list[list[int]], touched: "defaultdict[_Spot, list[At]]") -> None:
+        kept, keys = self._spots.get(spot), self._live.model.running.keys
+        if kept is None:
+            if not met:
+                return
+            kept = self._spots[spot] = _Meetings()
+        if met or at in kept.by_at:
+            kept.put(at, [[keys[pod] for pod in pods] for pods in met])
+            touched[spot].append(at)
 
-    @staticmethod
-    def _is_held(kept: Held, spot: Spot) -> bool:
-        if kept.get(spot):
-            return True
-        kept.pop(spot, None)
-        return False
-
-    def _meetings(self, kept: Mapping[At, list[list[str]]], code: int) -> list[Meeting]:
-        position = self._live.model.at
-        return [
-            Meeting(code, self._relations.separation(at), [position[key] for key in pods])
-            for at, groups in kept.items()
-            for pods in groups
-        ]
-
-    def _apart(self, snapshot: Snapshot, judge: Judge, spot: Spot) -> list[Finding]:
-        key, value = spot
-        domains = self._live.model.topology.of(key)
+    def _form(self, snapshot: Snapshot, judge: Judge, spot: _Spot, knot: Sequence[At]) -> list[Finding]:
+        model, (kind, source, value) = self._live.model, spot
+        domains = model.topology.hosts if kind == _UNDONE else model.topology.of(source)
+        assert domains is not None
         code = domains.code_of[value]
+        held = self._spots[spot].by_at
+        meetings = [
+            Meeting(code, self._relations.separation(at), [model.at[key] for key in pods])
+            for at in knot
+            for pods in held[at]
+        ]
         shown = domains.values[code]
-        groups = merge(self._live.model, self._meetings(self._broken[spot], code))
-        return [violations.apart_finding(snapshot, judge, key, shown, group) for group in groups]
-
-    def _together(self, snapshot: Snapshot, spot: Spot) -> list[Finding]:
-        model, (source, host) = self._live.model, spot
-        assert model.topology.hosts is not None
-        code = model.topology.hosts.code_of[host]
-        groups = merge(model, self._meetings(self._undone[spot], code))
-        name = model.topology.hosts.values[code]
-        return [physical.physical_finding(snapshot, model, source, group, name) for group in groups]
+        if kind == _UNDONE:
+            return [
+                physical.physical_finding(snapshot, model, source, group, shown) for group in merge(model, meetings)
+            ]
+        return [violations.apart_finding(snapshot, judge, source, shown, group) for group in merge(model, meetings)]
 
     def _broken_at(self, at: At, value: str) -> list[list[int]]:
         domains = self._live.model.topology.of(at.key)
         rows = self._rows(at, domains, value, domains)
-        return [sorted(row[1] for row in rows)] if meets(rows, False) else []
+        return [[row[1] for row in rows]] if meets(rows, False) else []
 
     def _undone_at(self, at: At, host: str) -> list[list[int]]:
         topology = self._live.model.topology
@@ -107,7 +165,9 @@ class Groups:
         class_at, node_at, codes, values = model.class_at, model.node_at, domains.code_list, own.code_list
         rows = []
         for pod in pods:
-            cls, node = class_at[pod], node_at[pod]
-            if codes[node] == code and values[node] >= 0 and (cls in owners or cls in matched):
-                rows.append((values[node], pod, cls in owners, cls in matched))
+            node = node_at[pod]
+            if codes[node] == code and values[node] >= 0:
+                cls = class_at[pod]
+                if cls in owners or cls in matched:
+                    rows.append((values[node], pod, cls in owners, cls in matched))
         return rows

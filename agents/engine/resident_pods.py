@@ -5,7 +5,7 @@ and `node_findings.py`. Called by `resident.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from underhost.agents.rules import inter_pod_affinity, node_resources_fit
 from underhost.agents.rules import pod_topology_spread as spread
 from underhost.schemas.records import Finding
 
+Spot = tuple[str, str]  # a topology key and a domain's value
 Crowd = tuple[str, str, list[str], Selector | None]  # key, domain's value, pods, what counts them
 
 
@@ -36,7 +37,8 @@ class Singles:
         self._live, self._store = live, store
         self._prepared: dict[tuple[str, int], Prepared | None] = {}
         self._crowds: dict[int, list[Crowd]] = {}
-        self._in_place: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        self._in_place: defaultdict[Spot, set[int]] = defaultdict(set)
+        self._formed: dict[Spot, dict[frozenset[int], Sequence[Finding]]] = {}
 
     def forget(self, only: Concern | None = None) -> None:
         """Rules are prepared anew: the state has forgotten its counters, or a new class is counted by `only` these."""
@@ -115,12 +117,12 @@ class Singles:
             missing, crowded = v.spread_refusals(snapshot, judge, cls, self._prepare(spread.NAME, cls))
             self._store.put(("missing", cls_id), missing)
             places |= self._crowd(cls_id, v.crowded(judge, cls, crowded) if crowded else [])
-        self._form(snapshot, judge, places)
+        self._form(snapshot, judge, places, frozenset(classes))
 
-    def link(self, snapshot: Snapshot, judge: Judge, classes: Iterable[int]) -> None:
+    def link(self, snapshot: Snapshot, judge: Judge, classes: Collection[int]) -> None:
         """Who counts the same pods as these classes may have changed: form their places again."""
         crowds = [crowd for cls in classes for crowd in self._crowds.get(cls, ())]
-        self._form(snapshot, judge, {(key, value) for key, value, _, _ in crowds})
+        self._form(snapshot, judge, {crowd[:2] for crowd in crowds}, classes)
 
     def _crowd(self, cls: int, found: list[tuple[str, Meeting]]) -> set[tuple[str, str]]:
         """Remember where the class is crowded; the places that were or are."""
@@ -140,20 +142,47 @@ class Singles:
             self._crowds[cls] = crowds
         return touched
 
-    def _form(self, snapshot: Snapshot, judge: Judge, places: Iterable[tuple[str, str]]) -> None:
-        model, uses = self._live.model, self._live.uses
-        for key, value in places:
-            code = model.topology.of(key).code_of.get(value, -1)
-            met = []
-            for cls in self._in_place.get((key, value), ()):
-                for of_key, of_value, pods, counted in self._crowds[cls]:
-                    if (of_key, of_value) == (key, value):
-                        used = tuple(one for one in counted.classes if uses[one]) if counted is not None else ()
-                        separation = Separation(spread.NAME, key, (), used)
-                        met.append(Meeting(code, separation, [model.at[pod] for pod in pods]))
-            if not met:
-                self._in_place.pop((key, value), None)
-            self._store.put(("spread", key, value), v.crowd_findings(snapshot, judge, key, met) if met else NOTHING)
+    def _form(self, snapshot: Snapshot, judge: Judge, places: Iterable[Spot], dirty: Collection[int]) -> None:
+        """Form the groups of these places; those without a dirty class stand as they are."""
+        for place in places:
+            before, now = self._formed.pop(place, {}), dict[frozenset[int], Sequence[Finding]]()
+            for knot in self._knots(place):
+                kept = before.get(knot) if knot.isdisjoint(dirty) else None
+                now[knot] = self._knot_findings(snapshot, judge, place, knot) if kept is None else kept
+            if now:
+                self._formed[place] = now
+            else:
+                self._in_place.pop(place, None)
+            self._store.put(("spread", place), [finding for found in now.values() for finding in found])
+
+    def _knots(self, place: Spot) -> list[frozenset[int]]:
+        """The classes that are crowded in the place; those that count the same pods are one."""
+        joined: dict[tuple[int, ...], set[int]] = {}
+        for cls in self._in_place.get(place, ()):
+            counted = {self._counted(crowd) for crowd in self._crowds[cls] if crowd[:2] == place}
+            knot = {cls}.union(*(joined[one] for one in counted if one in joined))
+            counted.update(one for one, others in joined.items() if not knot.isdisjoint(others)) if len(
+                knot
+            ) > 1 else ()
+            for one in counted:
+                joined[one] = knot
+        return list({frozenset(knot) for knot in joined.values()})
+
+    def _counted(self, crowd: Crowd) -> tuple[int, ...]:
+        """The classes that are counted, those in use: as if the site were compiled now."""
+        selector, uses = crowd[3], self._live.uses
+        return () if selector is None else tuple(one for one in selector.classes if uses[one])
+
+    def _knot_findings(self, snapshot: Snapshot, judge: Judge, place: Spot, knot: Iterable[int]) -> list[Finding]:
+        model, (key, value) = self._live.model, place
+        code = model.topology.of(key).code_of[value]
+        met = [
+            Meeting(code, Separation(spread.NAME, key, (), self._counted(crowd)), [model.at[pod] for pod in crowd[2]])
+            for cls in sorted(knot)
+            for crowd in self._crowds[cls]
+            if crowd[:2] == place
+        ]
+        return v.crowd_findings(snapshot, judge, key, met)
 
     def _prepare(self, rule: str, cls: PodClass) -> Prepared | None:
         at = (rule, cls.id)

@@ -1,7 +1,7 @@
 """The findings of a site as they stand, sorted, replaced slot by slot.
 
 In: the findings of one slot (a pod, a node, a group's place, a budget). Out: all of them in `findings.in_order`'s order
-without sorting again. Called by the judges of `resident.py`. Equal findings put again change nothing.
+without sorting again. Called by the judges of `resident.py`. Findings that are in the slot already stay.
 """
 
 from bisect import bisect_left
@@ -35,12 +35,15 @@ class FindingStore:
         before = self._slots.get(slot, NOTHING)
         if not before and not findings:
             return
-        if list(before) == list(findings):
+        if len(before) == len(findings) == 1 and before[0] == findings[0]:
             return
+        same = {id(finding) for finding in before} & {id(finding) for finding in findings}
         for finding in before:
-            self._remove(finding)
+            if id(finding) not in same:
+                self._remove(finding)
         for finding in findings:
-            self._add(finding)
+            if id(finding) not in same:
+                self._add(finding)
         if findings:
             self._slots[slot] = findings
         else:
