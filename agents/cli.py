@@ -4,6 +4,7 @@ Exit codes: 0 as the command's answer, 1 as its answer too (findings, pods left 
 configuration, 3 for a backend that is unreachable or refuses. Errors are one line on standard error, never a traceback.
 """
 
+import gc
 import os
 import sys
 from typing import Annotated
@@ -12,10 +13,12 @@ import typer
 
 from underhost.schemas.errors import BackendError, InputError, UnderhostError
 
+_GC = (50_000, 20, 20)
 
-def build() -> typer.Typer:
-    """The application with every command, in the order of the help page."""
-    from underhost.agents.commands import COMMANDS
+
+def build(only: str = "") -> typer.Typer:
+    """The application with every command, in the order of the help page; with one alone, where `only` names it."""
+    from underhost.agents.commands import registers
 
     app = typer.Typer(
         name="underhost",
@@ -36,15 +39,16 @@ def build() -> typer.Typer:
             typer.echo(f"underhost {installed('underhost')}")
             raise typer.Exit
 
-    for register in COMMANDS:
+    for register in registers(only):
         register(app)
     return app
 
 
 def main() -> None:
     """Run the command line; the exit code is the process's."""
+    gc.set_threshold(*_GC)  # what is read and imported is no garbage, and every collection would visit it
     try:
-        build()()
+        build(sys.argv[1] if len(sys.argv) > 1 else "")()
     except InputError as error:
         _fail(error.faults, 2)
     except BackendError as error:

@@ -1,33 +1,30 @@
-"""The command line, one module a group of commands; COMMANDS is the only list of them."""
+"""The command line, one module a command; COMMANDS is the only list of them.
+
+A module is imported when its command is asked for: importing all of them, and preparing all of their options, would
+take as long as a small check.
+"""
 
 from collections.abc import Callable
+from importlib import import_module
 
 import typer
 
-from underhost.agents.commands import (
-    check,
-    config,
-    dead_letters,
-    demo,
-    explain,
-    inventory,
-    lint,
-    run,
-    schedule,
-    topics,
-    violations,
+COMMANDS = (
+    "run",
+    "demo",
+    "check",
+    "explain",
+    "schedule",
+    "lint",
+    "inventory",
+    "violations",
+    "topics",
+    "dead-letters",
+    "config",
 )
 
-COMMANDS: tuple[Callable[[typer.Typer], None], ...] = (
-    run.register,
-    demo.register,
-    check.register,
-    explain.register,
-    schedule.register,
-    lint.register,
-    inventory.register,
-    violations.register,
-    topics.register,
-    dead_letters.register,
-    config.register,
-)
+
+def registers(only: str = "") -> list[Callable[[typer.Typer], None]]:
+    """What adds each command to the application: of one command, or of all where `only` names none."""
+    names = (only,) if only in COMMANDS else COMMANDS
+    return [import_module(f"{__name__}.{name.replace('-', '_')}").register for name in names]

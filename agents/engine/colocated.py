@@ -37,13 +37,13 @@ def colocated_findings(snapshot: Snapshot, model: Model, known: Iterable[Finding
 
     `known` are findings of broken or undone rules: replicas that share one of these are not found again.
     """
-    told = _gathered(model)
+    told, alike = _gathered(model), sorted(_in_one_place(snapshot, model), key=lambda one: one.application)
     of_pod: defaultdict[str | None, list[int]] = defaultdict(list)
     for at, finding in enumerate(known):
-        for pod in (finding.pod, *finding.peers) if finding.peers else ():
+        for pod in (finding.pod, *finding.peers) if finding.peers and alike else ():
             of_pod[pod].append(at)
     found = []
-    for one in sorted(_in_one_place(snapshot, model), key=lambda one: one.application):
+    for one in alike:
         shared = [at for key, _ in one.members for at in of_pod.get(key, ())]
         if len(shared) == len(set(shared)) and not any(cls in told for _, cls in one.members):
             found.append(colocated_finding(snapshot, one.application, sorted(key for key, _ in one.members), one.place))
@@ -67,17 +67,23 @@ def _in_one_place(snapshot: Snapshot, model: Model) -> list[_Together]:
     """
     of_owner: dict[tuple[str, str, str], _Together] = {}
     of_application: dict[Application, _Together] = {}
+    pods = snapshot.pods
     for key, cls, place in _placed(snapshot, model):
-        pod = snapshot.pods[key]
-        owner = controller_of(pod.metadata.owner_references)
-        if owner is None or owner.kind in NO_REPLICAS:
+        meta = pods[key].metadata
+        owners = meta.owner_references
+        if not owners:
             continue
-        identity = (owner.name, pod.metadata.namespace, owner.kind)
+        owner = owners[0] if owners[0].controller else controller_of(owners)
+        if owner is None:
+            continue
+        identity = (owner.name, meta.namespace, owner.kind)
         seen = of_owner.get(identity)
         if seen is None:
-            application = application_under(snapshot, owner, pod.metadata.namespace)
+            if owner.kind in NO_REPLICAS:
+                continue
+            application = application_under(snapshot, owner, meta.namespace)
             seen = of_owner[identity] = of_application.setdefault(application, _Together(application, place))
-        if seen.spread or pod.metadata.deletion_timestamp is not None or not ready(pod):
+        if seen.spread or meta.deletion_timestamp is not None or not ready(pods[key]):
             continue
         if not seen.members:
             seen.place = place

@@ -11,6 +11,8 @@ import numpy as np
 from underhost.agents.engine.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.engine.nodes import IntArray
 
+_FEW = 64  # nodes up to which looking each up is quicker than spreading the counts over all nodes
+
 
 class Weights:
     """What one pod counts, by class; made by `State.weights`, so that equal ones are one object."""
@@ -86,7 +88,12 @@ class Counter:
     def at(self, nodes: Where) -> IntArray:
         """int64[k], the count in the domain of each node; 0 where the node lacks the key."""
         codes = self.domains.codes[nodes]
-        counts: IntArray = self.values()[codes]
+        counts: IntArray
+        if self.sparse is not None and len(codes) <= _FEW:
+            count_of = self.sparse.get
+            counts = np.array([count_of(code, 0) for code in codes.tolist()], np.int64)
+            return counts
+        counts = self.values()[codes]
         if self.domains.missing:
             counts[codes < 0] = 0
         return counts

@@ -247,7 +247,7 @@ def crowded(judge: Judge, one_class: PodClass, pods: list[int]) -> list[tuple[st
         counted = constraint.selector.classes if constraint.selector is not None else ()
         separation = Separation(pod_topology_spread.NAME, constraint.key, (), counted)
         refused &= codes_of >= 0  # a pod whose node lacks this key is in no domain of it
-        for code in np.unique(codes_of[refused]).tolist():
+        for code in sorted(set(codes_of[refused].tolist())):
             met = at[refused & (codes_of == code)].tolist()
             found.append((constraint.key, Meeting(code, separation, met)))
     return found

@@ -174,7 +174,9 @@ def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
     mask, mask_key = mask_of(state, cls, tuple(sorted({other.key for other in cls.hard})), one)
     domains = state.model.topology.of(one.key)
     codes = domains.codes if mask is None else domains.codes[mask]
-    eligible: IndexArray = np.unique(codes[codes >= 0])
+    met = np.zeros(domains.size, bool)
+    met[codes[codes >= 0] if domains.missing else codes] = True
+    eligible: IndexArray = np.flatnonzero(met)
     counter = None
     if one.selector is not None:
         counter = state.counter(domains, state.selected(one.selector, live=True), mask, mask_key)
