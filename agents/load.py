@@ -34,6 +34,11 @@ def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = Tr
         hosts={host.ref: host for host in inventory.hosts},
         clusters={cluster.name: cluster for cluster in inventory.clusters},
         rules={(cluster.name, rule.name): rule for cluster in inventory.clusters for rule in cluster.rules},
+        claims=objects.claims,
+        volumes=objects.volumes,
+        storage_classes=objects.storage_classes,
+        csi_nodes=objects.csi_nodes,
+        attachments=objects.attachments,
         node_hosts=join(objects.nodes.values(), inventory.vms, inventory.hosts),
         vsphere=objects.inventory is not None,
     )
@@ -41,7 +46,9 @@ def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = Tr
 
 
 def _claims(snapshot: Snapshot) -> list[str]:
-    """A note where pods are to be placed whose volumes nobody judges."""
+    """A note where pods are to be placed whose volumes nobody judges, because the input holds no claim at all."""
+    if snapshot.claims:
+        return []
     waiting = (pod for pod in snapshot.pods.values() if not pod.spec.node_name)
     count = sum(b"persistentVolumeClaim" in bytes(pod.spec.volumes) for pod in waiting)
     what = "VolumeBinding, VolumeZone and NodeVolumeLimits are not judged"

@@ -32,6 +32,10 @@ class Annotations(_Object, frozen=True):
     """The few annotations that are read."""
 
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
+    bind_completed: str | None = field(default=None, name="pv.kubernetes.io/bind-completed")
+    selected_node: str | None = field(default=None, name="volume.kubernetes.io/selected-node")
+    storage_class: str | None = field(default=None, name="volume.beta.kubernetes.io/storage-class")
+    migrated_plugins: str | None = field(default=None, name="storage.alpha.kubernetes.io/migrated-plugins")
 
 
 class Metadata(_Object, frozen=True):

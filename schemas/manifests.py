@@ -1,6 +1,6 @@
-"""Objects of files that no topic carries: manifests to expand into pods, and what volumes and priorities need.
+"""Objects of files that no topic carries: manifests to expand into pods, and the priorities that these name.
 
-The loader of files makes them; the engine's expansion and the volume rules read them.
+The loader of files makes them; the engine's expansion reads them. What volume rules read is in `storage.py`.
 """
 
 from msgspec import Raw, Struct
@@ -13,8 +13,7 @@ NULL = Raw(b"null")
 class Manifest(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """An object as its file holds it: the raw parts are in the API's own shape, absent ones are null.
 
-    `value`, `global_default` and `preemption_policy` are a PriorityClass's; `provisioner` and `volume_binding_mode`
-    a StorageClass's, both with its `allowed_topologies`.
+    `value`, `global_default` and `preemption_policy` are a PriorityClass's.
     """
 
     kind: str
@@ -25,6 +24,3 @@ class Manifest(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False
     value: Raw = NULL
     global_default: Raw = NULL
     preemption_policy: Raw = NULL
-    provisioner: Raw = NULL
-    volume_binding_mode: Raw = NULL
-    allowed_topologies: Raw = NULL

@@ -140,6 +140,7 @@ class _Reading:
             into.nodes, into.pods, into.namespaces, into.services, into.workloads, into.budgets, into.others,
             self._inventory[0] if self._inventory else None, tuple(self._notes + _notes_of(into)),
             into.origins, into.first_file, into.misspelled, into.makers,
+            into.claims, into.volumes, into.storage_classes, into.csi_nodes, into.attachments,
         )  # fmt: skip
 
     def _read_file(self, path: str | Path, strict: bool) -> None:

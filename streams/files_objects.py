@@ -19,6 +19,7 @@ from underhost.schemas import storage
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.manifests import NULL, Manifest
 from underhost.streams.files_faults import Shapes, begins, fault_of, node_shapes, pod_shapes
+from underhost.streams.files_storage import TABLES, storage_object
 
 _APPS, _CORE = frozenset({"apps", "extensions"}), frozenset({""})
 _KUBEVIRT, _STORAGE = frozenset({"kubevirt.io"}), frozenset({"storage.k8s.io"})
@@ -36,7 +37,6 @@ GROUPS: Mapping[str, frozenset[str]] = {
 CLUSTER_SCOPED = frozenset({"Node", "Namespace", "PersistentVolume", "PriorityClass"}) | {
     kind for kind, groups in GROUPS.items() if groups is _STORAGE
 }
-STORAGE = frozenset({"PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "VolumeAttachment"})
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController"}) | {
     "VirtualMachineInstanceReplicaSet"
 }
@@ -60,8 +60,7 @@ class Item(Struct, rename="camel", gc=False):
 
 
 _TYPES: tuple[Any, ...] = (k8s.NodeSpec, k8s.NodeStatus, k8s.PodSpec, k8s.PodStatus, k8s.ServiceSpec, k8s.WorkloadSpec)
-_TYPES += (k8s.BudgetSpec, k8s.BudgetStatus, storage.ClaimSpec, storage.VolumeSpec, storage.Phase)
-_TYPES += (storage.CsiNodeSpec, storage.AttachmentSpec, str, tuple[storage.TopologyTerm, ...])
+_TYPES += (k8s.BudgetSpec, k8s.BudgetStatus)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_ | None) for type_ in _TYPES}
 
 
@@ -162,8 +161,8 @@ class Collected:
             self._store(self.services, key, service, kind, file)
         elif kind == "PodDisruptionBudget":
             self._put_budget(api_version or "policy/v1", key, metadata, item, file)
-        elif kind in STORAGE:
-            self._put_storage(kind, key, metadata, item, file)
+        elif kind in TABLES:
+            self._store(getattr(self, TABLES[kind]), key, storage_object(kind, metadata, item), kind, file)
         else:
             self._put_manifest(kind, api_version, key, metadata, item, file)
 
@@ -172,33 +171,6 @@ class Collected:
         begins(spec.selector, "{", "spec.selector")
         self._spelling(f"PodDisruptionBudget/{key}", metadata, item.spec, k8s.BudgetSpec)
         self._store(self.budgets, key, k8s.Budget(metadata, api_version, spec, status), "PodDisruptionBudget", file)
-
-    def _put_storage(self, kind: str, key: str, metadata: k8s.Metadata, item: Item, file: str) -> None:
-        """What the volume rules read."""
-        if kind == "PersistentVolumeClaim":
-            spec, status = _decoded(item.spec, storage.ClaimSpec, "spec"), _decoded(item.status, storage.Phase, "status")
-            begins(spec.selector, "{", "spec.selector")
-            self._store(self.claims, key, storage.PersistentVolumeClaim(metadata, spec, status), kind, file)
-        elif kind == "PersistentVolume":
-            held, phase = _decoded(item.spec, storage.VolumeSpec, "spec"), _decoded(item.status, storage.Phase, "status")
-            begins(held.node_affinity, "{", "spec.nodeAffinity")
-            self._store(self.volumes, key, storage.PersistentVolume(metadata, held, phase), kind, file)
-        elif kind == "StorageClass":
-            mode = _decoded(item.volume_binding_mode, str, "volumeBindingMode") or storage.IMMEDIATE
-            topologies: tuple[storage.TopologyTerm, ...] = ()
-            if item.allowed_topologies is not NULL:
-                topologies = _decoded(
-                    item.allowed_topologies, tuple[storage.TopologyTerm, ...], "allowedTopologies"
-                )
-            provisioner = _decoded(item.provisioner, str, "provisioner")
-            one = storage.StorageClass(metadata, provisioner, mode, topologies)
-            self._store(self.storage_classes, key, one, kind, file)
-        elif kind == "CSINode":
-            drivers = _decoded(item.spec, storage.CsiNodeSpec, "spec")
-            self._store(self.csi_nodes, key, storage.CsiNode(metadata, drivers), kind, file)
-        else:
-            attached = _decoded(item.spec, storage.AttachmentSpec, "spec")
-            self._store(self.attachments, key, storage.VolumeAttachment(metadata, attached), kind, file)
 
     def _put_manifest(
         self, kind: str, api_version: str, key: str, metadata: k8s.Metadata, item: Item, file: str

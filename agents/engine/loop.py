@@ -64,6 +64,8 @@ class Loop:
             if self._nominations:
                 self._nominations.drop(pod)
             self._state.add(pod.cls, pod.request, decision.node)
+            for named in self._plans.of(pod.cls).reserving:
+                named.prepared.reserve(decision.node)
         return decision
 
     def _decide(self, pod: PendingPod) -> Decision:

@@ -33,6 +33,7 @@ from underhost.agents.engine.reader import PendingPod, PodReader, Reading
 from underhost.agents.engine.requests import Request
 from underhost.agents.engine.selectors import SelectorTable
 from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.volumes import Volumes, volumes_of
 from underhost.schemas.kubernetes import Node
 
 __all__ = ["Compiler", "Model", "PendingPod", "Running", "compile"]
@@ -67,6 +68,7 @@ class Model:
         running: the pods on nodes. pending: the pods without one, in input order, whoever schedules them.
         unbound: pods bound to a node that the input lacks, by key: they count nowhere.
         by_class: intp[P], running pods sorted by class; offsets: intp[C + 1], where a class begins in it.
+        volumes: the claims and what is behind them; None where the snapshot holds no claim.
     """
 
     options: Options
@@ -80,6 +82,7 @@ class Model:
     unbound: list[PendingPod]
     by_class: IndexArray
     offsets: IndexArray
+    volumes: Volumes | None = None
 
     @cached_property
     def pending_at(self) -> dict[str, int]:
@@ -139,7 +142,9 @@ class Compiler:
         kept: Model | None = vars(snapshot).get(_COMPILED)
         if kept is not None and kept.options == options:
             return kept
-        nodes = self._compile_nodes(snapshot)
+        nodes, volumes = self._compile_nodes(snapshot), volumes_of(snapshot)
+        if self._reader.claims != (volumes is not None):
+            self._reader, self._classes = PodReader(claims=volumes is not None), None
         reading = self._read(snapshot, nodes)
         numbers = np.array([*reading.pod_class, *(pod.cls for pod in (*reading.pending, *reading.unbound))], np.intp)
         used: IndexArray = np.unique(numbers)
@@ -162,6 +167,7 @@ class Compiler:
             unbound=[replace(pod, cls=int(class_of[pod.cls])) for pod in reading.unbound],
             by_class=by_class,
             offsets=np.searchsorted(classes[by_class], np.arange(len(built.classes) + 1)),
+            volumes=volumes,
         )
         self._forget(len(used), len(nodes))
         object.__setattr__(snapshot, _COMPILED, model)  # derived from a value that never changes
@@ -204,7 +210,7 @@ class Compiler:
     def _forget(self, classes: int, nodes: int) -> None:
         """Start anew where most of what is remembered is about objects that are gone."""
         if len(self._reader.classes) > _SPARE * (classes + _LEAST):
-            self._reader = PodReader()
+            self._reader = PodReader(claims=self._reader.claims)
             self._classes = None
         if len(self._parts) > _SPARE * (4 * nodes + _LEAST):
             self._parts = NodeParts()

@@ -35,9 +35,10 @@ class Plan:
         rules: in filter order. scored: those with a weight. whole: the one that refuses before any filter, or None.
         static_mask: bool[N], the nodes that no static rule refuses, or None for all. dynamic: rules that refuse more.
         local: the node-local rules, which the loop caches per request. preferring: the rules that count conflicts.
+        reserving: the rules that take something besides a node's load.
     """
 
-    __slots__ = ("cls", "dynamic", "local", "preferring", "rules", "scored", "static_mask", "whole")
+    __slots__ = ("cls", "dynamic", "local", "preferring", "reserving", "rules", "scored", "static_mask", "whole")
 
     def __init__(self, state: State, cls: PodClass) -> None:
         self.cls = cls
@@ -56,6 +57,7 @@ class Plan:
             and type(named.prepared).refuse is not Prepared.refuse
         ]
         self.preferring = [named for named in self.rules if type(named.prepared).conflicts is not Prepared.conflicts]
+        self.reserving = [named for named in self.rules if type(named.prepared).reserve is not Prepared.reserve]
         self.static_mask = self._static_mask(state)
 
     def _static_mask(self, state: State) -> BoolArray | None:

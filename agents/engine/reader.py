@@ -15,6 +15,7 @@ from underhost.agents.engine.classes import Disk, Owner, Port
 from underhost.agents.engine.fault import Fault, decode
 from underhost.agents.engine.projection import Projection
 from underhost.agents.engine.requests import Request, request_of
+from underhost.agents.engine.volumes import CLAIM, EPHEMERAL
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, OwnerReference, Pod
 
 FINISHED = ("Succeeded", "Failed")
@@ -46,6 +47,7 @@ class PendingPod:
 class _Disk(msgspec.Struct, rename="camel"):
     pd_name: str = ""
     volume_id: str = msgspec.field(default="", name="volumeID")
+    disk_uri: str = msgspec.field(default="", name="diskURI")
     iqn: str = ""
     monitors: list[str] = []
     pool: str = "rbd"
@@ -57,16 +59,27 @@ class _ImageVolume(msgspec.Struct):
     reference: str = ""
 
 
+class _ClaimVolume(msgspec.Struct, rename="camel"):
+    claim_name: str = ""
+
+
 class _Volume(msgspec.Struct, rename="camel"):
+    name: str = ""
     gce_persistent_disk: _Disk | None = None
     aws_elastic_block_store: _Disk | None = None
     iscsi: _Disk | None = None
     rbd: _Disk | None = None
     image: _ImageVolume | None = None
+    azure_disk: _Disk | None = None
+    cinder: _Disk | None = None
+    portworx_volume: _Disk | None = None
+    persistent_volume_claim: _ClaimVolume | None = None
+    ephemeral: dict[str, object] | None = None
 
 
 _VOLUMES = msgspec.json.Decoder(list[_Volume] | None)
 _READ_VOLUMES = re.compile(rb'"(gcePersistentDisk|awsElasticBlockStore|iscsi|rbd|image)"\s*:')
+_READ_CLAIMS = re.compile(rb'"(persistentVolumeClaim|ephemeral|azureDisk|cinder|portworxVolume)"\s*:')
 
 
 @dataclass(slots=True)
@@ -98,7 +111,9 @@ class PodReader:
         classes: number by the fields of a `RawClass`, as a plain tuple. requests: by number. Both only grow.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, claims: bool = False) -> None:
+        """With `claims`, the claims of a pod are part of its class: they can be judged."""
+        self.claims = claims
         self.classes: dict[tuple[object, ...], int] = {}
         self.requests: list[Request] = []
         self._shapes: dict[object, int] = {}
@@ -150,8 +165,7 @@ class PodReader:
     def _class(self, raw: tuple[object, ...]) -> int:
         return self.classes.setdefault(raw, len(self.classes))
 
-    @staticmethod
-    def raw_class(key: str, pod: Pod) -> tuple[object, ...]:
+    def raw_class(self, key: str, pod: Pod) -> tuple[object, ...]:
         """The fields of a RawClass, in order: making a named tuple would cost more than all the rest."""
         meta, spec = pod.metadata, pod.spec
         containers, inits = spec.containers or [], spec.init_containers
@@ -169,6 +183,8 @@ class PodReader:
         if spec.volumes is not EMPTY_LIST:
             disks, more = _volumes(key, bytes(spec.volumes))
             images += more
+            if self.claims:
+                disks += _claims(pod, key, bytes(spec.volumes))
         owner = None
         if meta.owner_references and spread in (b"[]", b"null"):
             owner = _controller(meta.owner_references)
@@ -272,6 +288,30 @@ def _ports(containers: list[Container]) -> tuple[Port, ...]:
         if port.host_port > 0
     }
     return tuple(sorted(found))
+
+
+def _claims(pod: Pod, key: str, raw: bytes) -> tuple[Disk, ...]:
+    """The claims of a pod and the disks that only attach limits count, in the order of its volumes."""
+    if _READ_CLAIMS.search(raw) is None:
+        return ()
+    try:
+        volumes = decode(raw, _VOLUMES, "spec.volumes") or []
+    except Fault as fault:
+        raise fault.within(f"Pod {key}") from None
+    found: list[Disk] = []
+    name, uid = pod.metadata.name, pod.metadata.uid or f"uid-{key}"
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            found.append((CLAIM, (volume.persistent_volume_claim.claim_name,), False))
+        elif volume.ephemeral is not None:
+            found.append((EPHEMERAL, (f"{name}-{volume.name}", name, uid), False))
+        elif volume.azure_disk is not None:
+            found.append(("azureDisk", (volume.azure_disk.disk_uri,), False))
+        elif volume.cinder is not None:
+            found.append(("cinder", (volume.cinder.volume_id,), False))
+        elif volume.portworx_volume is not None:
+            found.append(("portworxVolume", (volume.portworx_volume.volume_id,), False))
+    return tuple(found)
 
 
 def _volumes(key: str, raw: bytes) -> tuple[tuple[Disk, ...], tuple[str, ...]]:

@@ -96,6 +96,9 @@ class Prepared:
                 found[reason] = found.get(reason, 0) + int(count)
         return found
 
+    def reserve(self, node: int) -> None:
+        """A pod of this class was placed on the node: what it takes besides its load (volumes) is taken from now on."""
+
     def skips(self) -> bool:
         """Upstream's PreFilter finds nothing to do now, so that nominated pods do not count for the rule either."""
         return False

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
 from underhost.schemas.records import NodeHost
+from underhost.schemas.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 
 
@@ -33,6 +34,8 @@ class Snapshot:
         nodes: by name. pods: by `namespace/name`. namespaces: by name. services, budgets: by `namespace/name`.
         workloads: by `Kind/namespace/name`. vms, hosts: by moref (or name, where an inventory has no ids).
         clusters: by name. rules: by (cluster, name).
+        claims: by `namespace/name`; where there are none, no volume of a claim is judged. volumes, storage_classes,
+            attachments: by name. csi_nodes: by the node's name. Only dumps have them, the pipeline does not.
         node_hosts: by node name, only the nodes that were joined to a VM; see `join.py`.
         vsphere: whether the site has a vSphere side: only then is an unknown host a finding.
         offsets: topic to the last offset that is in the picture.
@@ -49,6 +52,11 @@ class Snapshot:
     hosts: Mapping[str, Host] = field(default_factory=dict)
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
     rules: Mapping[tuple[str, str], DrsRule] = field(default_factory=dict)
+    claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
+    attachments: Mapping[str, VolumeAttachment] = field(default_factory=dict)
     node_hosts: Mapping[str, NodeHost] = field(default_factory=dict)
     vsphere: bool = False
     offsets: Mapping[str, int] = field(default_factory=dict)

@@ -5,8 +5,8 @@ loop, explain and judge. The model itself is never changed, so that many states 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,13 @@ from underhost.agents.engine.nodes import IntArray
 from underhost.agents.engine.selectors import Selector
 
 _FEW = 24  # classes up to which a counter is filled class by class rather than in one pass over all pods
+
+
+class Follower(Protocol):
+    """Who is told of pods that come and go; a `Counter` is one."""
+
+    def add(self, cls: int, node: int, sign: int = 1) -> None:
+        """One pod of a class is on the node; with sign -1 it is there no more."""
 
 
 class State:
@@ -39,7 +46,7 @@ class State:
         self.log: list[int] = []
         self._counters: dict[object, Counter] = {}
         self._weights: dict[tuple[tuple[int, int], ...], Weights] = {}
-        self._touched: defaultdict[int, list[Counter]] = defaultdict(list)
+        self._touched: defaultdict[int, list[Follower]] = defaultdict(list)
         self._changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self.memo: dict[object, Any] = {}
         self.nominating: list[tuple[int, int]] = []
@@ -115,6 +122,16 @@ class State:
             found = self.weights({cls: 1 for cls in selector.classes if classes[cls].live or not live})
             self.memo[key] = found
         return found
+
+    def follow(self, follower: "Follower", classes: Iterable[int]) -> None:
+        """`follower.add` is told of the pods of these classes: those that are there, and who comes or goes later."""
+        nodes = self.model.running.nodes
+        for cls in classes:
+            for node in nodes[self.model.pods_of(cls)].tolist():
+                follower.add(cls, node)
+            for node, sign in self._changes.get(cls, ()):
+                follower.add(cls, node, sign)
+            self._touched[cls].append(follower)
 
     def _count_running(self, counter: Counter, weights: Mapping[int, int]) -> None:
         model = self.model

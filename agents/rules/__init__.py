@@ -14,11 +14,14 @@ from underhost.agents.rules import (
     node_resources_balanced_allocation,
     node_resources_fit,
     node_unschedulable,
+    node_volume_limits,
     physical_host,
     pod_topology_spread,
     scheduling_gates,
     taint_toleration,
+    volume_binding,
     volume_restrictions,
+    volume_zone,
 )
 
 REGISTRY: dict[str, Rule] = {
@@ -34,6 +37,9 @@ REGISTRY: dict[str, Rule] = {
             node_ports,
             node_resources_fit,
             volume_restrictions,
+            node_volume_limits,
+            volume_binding,
+            volume_zone,
             pod_topology_spread,
             inter_pod_affinity,
             node_resources_balanced_allocation,

@@ -1,51 +1,121 @@
-"""VolumeRestrictions, as far as it can be judged from pods alone: one disk is mounted by one pod of a node.
+"""VolumeRestrictions: one disk is mounted by one pod of a node, a ReadWriteOncePod claim by one pod of the cluster.
 
-Inline GCE, iSCSI and RBD disks may be shared read-only; AWS disks never. Claims (ReadWriteOncePod) are not judged: they
-need objects that the snapshot does not hold.
+Inline GCE, iSCSI and RBD disks may be shared read-only; AWS disks never. Claims are judged where the input holds any.
 """
 
 import numpy as np
 
 from underhost.agents.engine.classes import Disk, PodClass
 from underhost.agents.engine.counters import Counter
-from underhost.agents.engine.domains import Where
+from underhost.agents.engine.domains import IndexArray, Where
 from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.engine.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
 from underhost.agents.engine.state import State
+from underhost.agents.engine.volumes import CLAIM, Volumes, not_found
 
 NAME = "VolumeRestrictions"
 WEIGHT = 0
 REASON_DISK_CONFLICT = "node(s) had no available disk"
+REASON_IN_USE = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+_ONE_POD = "ReadWriteOncePod"
+_DISK_CONFLICT, _IN_USE = 1, 2
+_DISKS = frozenset(("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"))
+
+
+class _Missing(Prepared):
+    static = whole = True
+
+    def __init__(self, size: int, name: str) -> None:
+        self._size = size
+        self.refusals = (Refusal(UNRESOLVABLE, (not_found(name),)),)
+
+    def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
+        return np.ones(self._size, np.int8)[nodes]
 
 
 class _VolumeRestrictions(Prepared):
-    refusals = (Refusal(UNSCHEDULABLE, (REASON_DISK_CONFLICT,)),)
+    """`disks` counts the pods with a disk in conflict, per node; `users` those with a claim for one pod, over all."""
 
-    def __init__(self, state: State, cls: PodClass, counter: Counter) -> None:
-        self._state, self._cls, self._counter = state, cls.id, counter
+    refusals = (Refusal(UNSCHEDULABLE, (REASON_DISK_CONFLICT,)), Refusal(UNSCHEDULABLE, (REASON_IN_USE,)))
+
+    def __init__(self, state: State, cls: PodClass, disks: Counter | None, users: Counter | None) -> None:
+        self._state, self._cls, self._disks, self._users = state, cls.id, disks, users
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
-        if not self._counter.any():
-            return None
-        counts = self._counter.at(nodes)
-        if out:
-            counts = counts - self._counter.share(self._cls, nodes)
-        return (counts > 0).astype(np.int8)
+        codes: CodeArray | None = None
+        if self._users is not None and self._users.any():
+            used = np.full(len(self._state.model.nodes), self._users.total(), np.int64)[nodes]
+            if out:
+                used = used - self._users.share(self._cls, nodes)
+            codes = ((used > 0) * _IN_USE).astype(np.int8)
+        if self._disks is not None and self._disks.any():
+            counts = self._disks.at(nodes)
+            if out:
+                counts = counts - self._disks.share(self._cls, nodes)
+            codes = np.zeros(len(counts), np.int8) if codes is None else codes
+            codes[counts > 0] = _DISK_CONFLICT
+        return codes
+
+    def skips(self) -> bool:
+        return self._disks is None and not (self._users is not None and self._users.any())
 
     def peers(self, node: int) -> list[Peers]:
-        return [Peers("", "", self._state.running_in(self._counter, node), NAME)]
+        pods = [] if self._disks is None else [self._state.running_in(self._disks, node)]
+        if self._users is not None:
+            pods += [self._state.model.pods_of(cls) for cls in self._users.weight]
+        every: IndexArray = np.unique(np.concatenate(pods))
+        return [Peers("", "", every, NAME)]
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:
-    """None for pods without inline disks."""
+    """None for pods without inline disks and without claims for one pod."""
     if not cls.disks:
         return None
-    holders = state.memo.get(NAME)
+    volumes = state.model.volumes
+    claims: list[str] = []
+    if volumes is not None:
+        for one in volumes.of(cls):
+            if one.ephemeral:
+                continue
+            if one.claim is None:
+                return _Missing(len(state.model.nodes), one.name)
+            if _ONE_POD in (one.claim.spec.access_modes or ()):
+                claims.append(one.name)
+    inline = [disk for disk in cls.disks if disk[0] in _DISKS]
+    if not inline and not claims:
+        return None
+    disks = users = None
+    each_node = state.model.topology.each_node
+    if inline:
+        rivals = [
+            one.id for one in _holders(state) if any(_conflict(mine, theirs) for mine in inline for theirs in one.disks)
+        ]
+        disks = state.counter(each_node, state.weights(dict.fromkeys(rivals, 1)))
+    if claims and volumes is not None:
+        users = state.counter(each_node, state.weights(_users(state, volumes, cls.namespace, claims)))
+    return _VolumeRestrictions(state, cls, disks, users)
+
+
+def _holders(state: State) -> list[PodClass]:
+    """The classes with disks or claims."""
+    holders: list[PodClass] | None = state.memo.get(NAME)
     if holders is None:
         holders = state.memo[NAME] = [one for one in state.model.classes if one.disks]
-    rivals = [one.id for one in holders if any(_conflict(mine, theirs) for mine in cls.disks for theirs in one.disks)]
-    weights = state.weights(dict.fromkeys(rivals, 1))
-    return _VolumeRestrictions(state, cls, state.counter(state.model.topology.each_node, weights))
+    return holders
+
+
+def _users(state: State, volumes: Volumes, namespace: str, claims: list[str]) -> dict[int, int]:
+    """The classes whose pods use one of the claims."""
+    key = (NAME, "claims")
+    by_claim: dict[str, list[int]] | None = state.memo.get(key)
+    if by_claim is None:
+        by_claim = state.memo[key] = {}
+        for one in _holders(state):
+            for name in {held[1][0] for held in one.disks if held[0] == CLAIM}:
+                by_claim.setdefault(f"{one.namespace}/{name}", []).append(one.id)
+    return {cls: 1 for name in claims for cls in by_claim.get(f"{namespace}/{name}", ())}
 
 
 def _conflict(mine: Disk, theirs: Disk) -> bool:

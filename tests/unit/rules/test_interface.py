@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, spread, term
+from storage_builders import claim, csi_node, stored, uses, volume
 
 from underhost.agents.engine.model import compile
 from underhost.agents.engine.rule import UNRESOLVABLE, UNSCHEDULABLE, Prepared, Refusal
@@ -20,6 +21,9 @@ UPSTREAM_FILTER_ORDER = [
     "NodePorts",
     "NodeResourcesFit",
     "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
     "PodTopologySpread",
     "InterPodAffinity",
 ]
@@ -37,13 +41,13 @@ WEIGHTS = {
 def state() -> State:
     """Two nodes, one of them refused by nearly every rule for the pending pod."""
     busy = {"containerPort": 1, "hostPort": 80}
-    disk = [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]
+    disk = [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}, *uses("c")]
     there = a_pod("there").labels(app="db").ports(busy).spec(volumes=disk).on("bad")
     pod = (
         a_pod("new")
         .labels(app="db")
         .containers({"ports": [busy], "resources": {"requests": {"cpu": "2"}}})
-        .spec(volumes=disk)
+        .spec(volumes=[*disk, *uses("d")])
         .apart(term(HOST, app("db")))
         .spreads(spread(ZONE, app("db"), nodeAffinityPolicy="Ignore"))
         .node_terms({"matchExpressions": [{"key": "good", "operator": "Exists"}]})
@@ -51,7 +55,10 @@ def state() -> State:
     bad = a_node("bad").zone("a").has(cpu="1").cordoned().tainted("k=v:NoSchedule")
     good, shared = a_node("good").zone("b").labels(good="yes"), a_node("shared").zone("b").labels(good="yes")
     hosts = {"bad": "h1", "shared": "h1", "good": "h2"}
-    return State(compile(cluster([bad, good, shared], [there, pod], hosts=hosts), Options(physical_host="required")))
+    behind = volume("v", ["good"], labels={ZONE: "b"})
+    site = cluster([bad, good, shared], [there, pod], hosts=hosts)
+    site = stored(site, claim("c", "v"), claim("d", "w"), behind, volume("w"), csi_node("bad", count=1))
+    return State(compile(site, Options(physical_host="required")))
 
 
 def test_one_file_per_rule_named_by_the_rule() -> None:
