@@ -96,13 +96,13 @@ class Resident:
         judges = self._judges = Judges(live, self._options)
         for name, budget in snapshot.budgets.items():
             judges.budgets.change_budget(name, budget, None)
-        judges.hosts.use(snapshot)
         self._host_count = count_hosts(snapshot)
         marks = Marks()
         for key, pod in snapshot.pods.items():
             judges.budgets.change_pod(key, pod, None)
             if key in live.places:
                 self._arrive(snapshot, marks, key, pod)
+        judges.hosts.use(snapshot)  # counts the pods that are there by now
         marks.nodes.update(snapshot.nodes)
         marks.hosts.update(snapshot.nodes)
         judges.judge(snapshot, marks)

@@ -53,7 +53,7 @@ class HostLimits:
             return
         cls = self._live.model.classes[place.cls]
         cluster = self._clusters.get(self._live.host_of(self._live.model.nodes.index[place.node]), "")
-        for at in self._relations.both(cls) if cluster else ():
+        for at in self._relations.of(cls).both if cluster else ():
             crowd = (at, cluster)
             self._sizes[crowd] += sign
             if self._sizes[crowd] > self._usable[cluster]:

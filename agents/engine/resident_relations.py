@@ -24,12 +24,14 @@ class Concern(NamedTuple):
     """What pods of one class take part in.
 
     `apart`: separations, on either side. `spread`: classes whose hard spread counts them, `near`: classes whose
-    required affinity may be met by them; the class itself is in both if it has such terms.
+    required affinity may be met by them; the class itself is in these if it has such terms. `both`: the separations of
+    which the class is on both sides.
     """
 
     apart: tuple[At, ...]
     spread: frozenset[int]
     near: frozenset[int]
+    both: tuple[At, ...]
 
 
 class Relations:
@@ -74,26 +76,23 @@ class Relations:
         """What the pods of a class take part in."""
         found = self._concerns.get(cls.id)
         if found is None:
-            apart = {at: None for selector in cls.selectors for at in self._by_selector.get(selector.id, ())}
-            for rule, terms in ((INTER_POD_AFFINITY, cls.required_anti), (POD_TOPOLOGY_SPREAD, cls.hard)):
-                apart |= {At(rule, one.key, one.selector.id): None for one in terms if one.selector is not None}
             ids = [selector.id for selector in cls.selectors]
+            selected = {at for one in ids for at in self._by_selector.get(one, ())}
+            owned = {
+                At(rule, term.key, term.selector.id)
+                for rule, terms in ((INTER_POD_AFFINITY, cls.required_anti), (POD_TOPOLOGY_SPREAD, cls.hard))
+                for term in terms
+                if term.selector is not None
+            }
             found = self._concerns[cls.id] = Concern(
-                tuple(apart),
-                frozenset().union(*(self._spread.get(at, ()) for at in ids), {cls.id} if cls.hard else ()),
-                frozenset().union(*(self._near.get(at, ()) for at in ids), {cls.id} if cls.required_affinity else ()),
+                apart=tuple(selected | owned),
+                spread=frozenset().union(*(self._spread.get(at, ()) for at in ids), {cls.id} if cls.hard else ()),
+                near=frozenset().union(
+                    *(self._near.get(at, ()) for at in ids), {cls.id} if cls.required_affinity else ()
+                ),
+                both=tuple(selected & owned),
             )
         return found
-
-    def both(self, cls: PodClass) -> list[At]:
-        """The separations of which the class is on both sides."""
-        mine = {one.id for one in cls.selectors}
-        owned = {at for at in self.of(cls).apart if at.selector in mine}
-        return [at for at in owned if cls.id in self.owners(at)]
-
-    def owners(self, at: At) -> list[int]:
-        """The classes that ask for the separation."""
-        return self._owners[at]
 
     def separation(self, at: At) -> Separation:
         """Its two sides, as they are now."""
