@@ -7,13 +7,14 @@ from pathlib import Path
 
 import faust
 
+from underhost.streams.app import UnderhostApp
 from underhost.streams.embedded.transport import embedded_url
 from underhost.streams.publish import FaustPublisher
 
 
 def an_app(path: Path, name: str = "t", partitions: int = 4, sync: str | None = None, **options: object) -> faust.App:
     """An app over the embedded log, without web, folders, signals or waiting at its end."""
-    app = faust.App(
+    app = UnderhostApp(
         name,
         broker=embedded_url(path, sync),
         topic_partitions=partitions,
@@ -23,7 +24,12 @@ def an_app(path: Path, name: str = "t", partitions: int = 4, sync: str | None = 
         stream_wait_empty=False,
         **options,
     )
-    app._create_directories = lambda: None
+
+    async def complete(sender: object, **options: object) -> None:
+        # As agents/recovery.py: what Faust fetches between a rebalance and its own seek would be lost.
+        app.consumer.stop_flow()
+
+    app.on_rebalance_complete.connect(complete, weak=False)
     return app
 
 
