@@ -1,10 +1,13 @@
 """How fast is a placement beside the upstream scheduler's own loop, in one run on one machine, with equal placements?
 
-Called by `run.py`, with a number of nodes. Prints `name<TAB>value` lines. Upstream is measured inside its process, its
-set-up not counted; of ours the whole command counts. Two workloads: applications of twenty replicas that must be apart
-and would rather be in different zones, and a mixture of every kind of rule.
+Called by `run.py`, with a number of nodes and the workloads to run (all by default). Prints `name<TAB>value` lines.
+Upstream is measured inside its process, its set-up not counted; of ours the whole command, and the loop alone in a
+fresh process. Three workloads: applications of twenty replicas that must be apart and would rather be in different
+zones (uniform), a mixture of every kind of rule (mixed), and the uniform one with labels and requests of its own for
+every pod (different).
 """
 
+import gc
 import json
 import os
 import random
@@ -19,36 +22,45 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from oracle import upstream
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+OWN = "statefulset.kubernetes.io/pod-name"
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
 )
 REPLICAS = 20
 SIZES = {1_000: (10_000, 1_000), 5_000: (20_000, 2_000)}  # nodes: (running, pending)
+UNIFORM, MIXED, DIFFERENT = "uniform", "mixed", "different"
+LOOP = "loop-of"
 UNDERHOST = str(Path(sys.executable).parent / "underhost")
 Json = dict[str, Any]
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; with `loop-of FILE`, the seconds of our loop alone."""
+    if sys.argv[1] == LOOP:
+        print(_loop_of(sys.argv[2]))
+        return
     nodes = int(sys.argv[1])
     try:
         binary = upstream.build()
     except upstream.NoOracle as error:
         sys.exit(str(error))
-    for mixed in (False, True):
-        title = f"{nodes} nodes, {'mixed' if mixed else 'uniform'}"
-        document = json.dumps({"kind": "List", "apiVersion": "v1", "items": _objects(nodes, mixed)}).encode()
+    for workload in sys.argv[2:] or (UNIFORM, MIXED, DIFFERENT):
+        title = f"{nodes} nodes, {workload}"
+        document = json.dumps({"kind": "List", "apiVersion": "v1", "items": _objects(nodes, workload)}).encode()
         [theirs] = upstream.ask(binary, [document], "-bench", "1")
         with tempfile.NamedTemporaryFile(suffix=".json") as dump:
             dump.write(document)
             dump.flush()
             seconds, memory, placements = min((_ours(dump.name) for _ in range(3)), key=lambda one: one[0])
+            loop = min(_loop(dump.name) for _ in range(3))
         if placements != theirs["placements"]:
             sys.exit(f"{title}: the placements differ from upstream's")
         print(f"{title}: upstream's loop, s\t{theirs['loop_s'][0]:.1f}")
         print(f"{title}: underhost schedule, s\t{seconds:.2f}")
         print(f"{title}: times as fast\t{theirs['loop_s'][0] / seconds:.0f}")
+        print(f"{title}: our loop alone, s\t{loop:.2f}")
+        print(f"{title}: loop, times as fast\t{theirs['loop_s'][0] / loop:.0f}")
         print(f"{title}: memory, MiB\t{memory:.0f}")
 
 
@@ -66,8 +78,29 @@ def _ours(path: str) -> tuple[float, float, Json]:
         return seconds, used.ru_maxrss / 1024, json.load(answer)["placements"]
 
 
-def _objects(nodes: int, mixed: bool) -> list[Json]:
-    chance, (running, pending) = random.Random(7), SIZES[nodes]
+def _loop(path: str) -> float:
+    done = subprocess.run([sys.executable, __file__, LOOP, path], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def _loop_of(path: str) -> float:
+    """Seconds from the compiled model to the last placement."""
+    from underhost.agents.engine.model import compile
+    from underhost.agents.engine.schedule import place_all
+    from underhost.agents.engine.snapshot import Options
+    from underhost.agents.load import snapshot_of
+    from underhost.streams.files import load_files
+
+    snapshot, _ = snapshot_of(load_files([path]))
+    model = compile(snapshot, Options())
+    gc.freeze()  # as the command does with what it has read
+    begin = time.perf_counter()
+    place_all(model)
+    return time.perf_counter() - begin
+
+
+def _objects(nodes: int, workload: str) -> list[Json]:
+    chance, (running, pending), mixed = random.Random(7), SIZES[nodes], workload == MIXED
     objects = [_node(at, chance, mixed) for at in range(nodes)]
     objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     apps = (running + pending) // REPLICAS
@@ -83,7 +116,23 @@ def _objects(nodes: int, mixed: bool) -> list[Json]:
         spec = {"selector": {"app": f"app-{app}"}, "ports": [{"port": 80}]}
         metadata = {"name": f"app-{app}", "namespace": "default"}
         objects.append({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    if workload == DIFFERENT:
+        _tell_apart([one for one in objects if one["kind"] == "Pod"])
     return objects
+
+
+def _tell_apart(pods: list[Json]) -> None:
+    """Labels and requests of its own for every pod; the rules stay those of its application.
+
+    One pod's term names the label that differs: no two pods are alike to the rules.
+    """
+    first = {"matchLabels": {OWN: pods[0]["metadata"]["name"]}}
+    anti = pods[0]["spec"]["affinity"]["podAntiAffinity"]
+    anti[PREFERRED].append({"weight": 1, "podAffinityTerm": {"labelSelector": first, "topologyKey": ZONE}})
+    for number, pod in enumerate(pods):
+        name = pod["metadata"]["name"]
+        pod["metadata"]["labels"][OWN] = name
+        pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = f"{131_072 + number}Ki"
 
 
 def _node(at: int, chance: random.Random, mixed: bool) -> Json:
