@@ -47,7 +47,8 @@ class Resident:
         `changed` names, by mapping of the snapshot (`pods`, ...), the keys that may differ from the last one; a mapping
         that it lacks is compared key by key. Raises BadObjectError; the next update then starts anew.
         """
-        if self._options.drift:  # preferences are scored over all nodes: nothing of that is kept
+        if self._is_whole(snapshot):
+            self._before = None
             return check(snapshot, self._options)
         before, self._before = self._before, None
         if before is None or before.site != snapshot.site:
@@ -62,7 +63,7 @@ class Resident:
 
     def decide(self, snapshot: Snapshot, assumed: Mapping[str, str] | None = None) -> list[PodDecision]:
         """As `schedule.decide`. Raises BadObjectError."""
-        if self._options.drift:
+        if self._is_whole(snapshot):
             return decide(snapshot, self._options, assumed)
         if self._before is not snapshot:
             self.update(snapshot)
@@ -73,6 +74,10 @@ class Resident:
             self._begin(snapshot)
         self._live.show_waiting(snapshot)
         return decide(snapshot, self._options, assumed, self._live.model)
+
+    def _is_whole(self, snapshot: Snapshot) -> bool:
+        """Whether nothing is kept: preferences are scored over all nodes, and claims are only in dumps."""
+        return self._options.drift or bool(snapshot.claims)
 
     def _report(self, snapshot: Snapshot) -> Report:
         store = self._judges.store

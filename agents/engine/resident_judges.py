@@ -18,6 +18,8 @@ from underhost.agents.engine.resident_relations import Relations
 from underhost.agents.engine.resident_store import NOTHING, FindingStore
 from underhost.agents.engine.snapshot import Options, Snapshot
 
+_MOST_GROWN = 512  # new classes after which all counters are made anew
+
 
 class Judges:
     """What is kept of one site, besides the model.
@@ -35,15 +37,22 @@ class Judges:
         self._singles = Singles(live, self.store)
         self._groups = Groups(live, self.relations, self.store)
         self._flipped: set[int] = set()
+        self._grown = 0
         for cls in live.model.classes:
             self._know(cls)
 
     def add_class(self, cls: PodClass) -> None:
         """A class is new: rules that looked at all classes look again."""
         self._know(cls)
-        self._live.state.know_class(cls)
-        self._singles.forget(self.relations.of(cls))
         self._flipped.add(cls.id)
+        self._grown += 1
+        if self._grown < _MOST_GROWN:
+            self._live.state.know_class(cls)
+            self._singles.forget(self.relations.of(cls))
+        else:  # each new class has left counters behind that nobody asks any more
+            self._grown = 0
+            self._live.state.forget_counters()
+            self._singles.forget()
 
     def _know(self, cls: PodClass) -> None:
         self.relations.add(cls)

@@ -20,6 +20,8 @@ from underhost.agents.engine.resident_model import LiveModel, LiveState
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 
+_SPARE, _LEAST = 4, 512  # how many more classes than what is in use are kept
+
 
 class Place(NamedTuple):
     """Where a pod is: a node that is there, `absent` (the name of one that is not), or neither while it waits."""
@@ -72,6 +74,8 @@ class Live:
         if new:
             self.model.grow()
             self.uses.append(0)
+            if len(self.uses) % _LEAST == 0 and len(self.uses) > _SPARE * (sum(map(bool, self.uses)) + _LEAST):
+                raise Outdated  # most classes are of pods that are gone
         return self._placed(pod, cls, self._reader.request(key, pod)), new
 
     def add(self, key: str, pod: Pod, place: Place) -> None:

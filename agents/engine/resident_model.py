@@ -154,9 +154,17 @@ class LiveState(State):
 
     def forget_nodes(self) -> None:
         """Counters, and what is derived from the nodes' labels and taints, are made anew when asked for."""
+        self._drop(_OF_NODES)
+
+    def forget_counters(self) -> None:
+        """Counters, and what is derived from all classes, are made anew when asked for."""
+        self._weights.clear()
+        self._drop(_OF_CLASSES | {"selected"})
+
+    def _drop(self, words: frozenset[str]) -> None:
         self._counters.clear()
         self._touched.clear()
-        for key in [key for key in self.memo if _first(key) in _OF_NODES]:
+        for key in [key for key in self.memo if _first(key) in words]:
             del self.memo[key]
 
     def know_class(self, cls: PodClass) -> None:

@@ -5,17 +5,19 @@ from dataclasses import replace
 
 import pytest
 from resident_changes import ChangingSite
+from rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes, spread, term
 
 from underhost.agents.engine.check import check
 from underhost.agents.engine.resident import Resident
 from underhost.agents.engine.schedule import decide
-from underhost.agents.engine.snapshot import Options
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.schemas.errors import BadObjectError
 
 OPTIONS = [Options(), Options(physical_host="required")]
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_after_each_of_200_changes_the_report_is_that_of_a_full_check(seed: int) -> None:
+def test_after_each_of_2000_changes_the_report_is_that_of_a_full_check(seed: int) -> None:
     site, options = ChangingSite(random.Random(seed), hosts=seed % 5 > 0), OPTIONS[seed % 2]
     resident = Resident(options)
     said: list[str] = []
@@ -23,6 +25,104 @@ def test_after_each_of_200_changes_the_report_is_that_of_a_full_check(seed: int)
         fresh = replace(site.snapshot)
         report = resident.update(site.snapshot)
         assert report == check(fresh, options), said[-3:]
+        assert list(report.budgets) == sorted(report.budgets)
         if site.pick.random() < 0.2:
-            assert resident.decide(site.snapshot, {}) == decide(replace(fresh), options, {}), said[-3:]
+            assumed = _some_assumed(site)
+            assert resident.decide(site.snapshot, assumed) == decide(replace(fresh), options, assumed), said[-3:]
         said.append(site.change())
+
+
+def _some_assumed(site: ChangingSite) -> dict[str, str]:
+    waiting = [key for key, pod in site.snapshot.pods.items() if not pod.spec.node_name]
+    return {key: site.pick.choice(sorted(site.snapshot.nodes)) for key in waiting if site.pick.random() < 0.3}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_told_which_keys_may_have_changed_it_looks_at_no_others_and_says_the_same(seed: int) -> None:
+    site, resident = ChangingSite(random.Random(100 + seed)), Resident(Options())
+    before = site.snapshot
+    resident.update(before)
+    for _ in range(60):
+        site.change()
+        names = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "node_hosts")
+        hints = {name: _differing(before, site.snapshot, name) for name in names}
+        fresh = replace(site.snapshot)
+        assert resident.update(site.snapshot, hints) == check(fresh, Options())
+        before = site.snapshot
+
+
+def _differing(one: Snapshot, other: Snapshot, name: str) -> set[str]:
+    before, now = getattr(one, name), getattr(other, name)
+    return {key for key in {*before, *now} if before.get(key) is not now.get(key)}
+
+
+def a_site() -> Snapshot:
+    db = a_pod("db").labels(app="db").apart(term(HOST, app("db")))
+    even = a_pod("even").labels(app="even").spreads(spread(ZONE, app("even")))
+    return cluster(
+        [*nodes("n1", "n2"), a_node("n3").zone("a")],
+        [db.on("n1"), even.on("n3"), a_pod("other").on("n2"), a_pod("later")],
+        hosts={"n1": "h1", "n2": "h2", "n3": "h2"},
+    )
+
+
+def test_common_changes_are_followed_without_compiling_the_site_anew() -> None:
+    snapshot, resident = a_site(), Resident(Options())
+    resident.update(snapshot)
+    second = a_pod("db-2").labels(app="db").apart(term(HOST, app("db"))).on("n1")
+    own_class = a_pod("new").labels(app="even").ports({"containerPort": 80, "hostPort": 80}).on("n2")
+    for pod in (second, second.on("n2"), own_class, own_class.deleted()):
+        snapshot = replace(snapshot, pods={**snapshot.pods, pod.key: pod.build()})
+        assert resident.update(replace(snapshot)) == check(replace(snapshot), Options())
+    for node in (a_node("n3").zone("b"), a_node("n3").cordoned(), a_node("n4").zone("a")):
+        snapshot = replace(snapshot, nodes={**snapshot.nodes, node.name: node.build()})
+        assert resident.update(replace(snapshot)) == check(replace(snapshot), Options())
+    assert resident.rebuilt == 1
+
+
+def test_a_pod_that_comes_too_near_is_found_and_forgotten_when_it_leaves() -> None:
+    snapshot, resident = a_site(), Resident(Options())
+    assert resident.update(snapshot).findings == []
+    second = a_pod("db-2").labels(app="db").apart(term(HOST, app("db"))).on("n1")
+    near = replace(snapshot, pods={**snapshot.pods, second.key: second.build()})
+    [finding] = resident.update(near).findings
+    assert (finding.rule, finding.pod, finding.peers) == ("InterPodAffinity", "shop/db", ["shop/db-2"])
+    assert resident.update(replace(snapshot)).findings == []
+
+
+def test_a_wrong_object_is_named_every_time_and_the_next_good_picture_is_judged() -> None:
+    good, resident = a_site(), Resident(Options())
+    resident.update(good)
+    wrong = a_pod("wrong").needs(cpu="much").on("n1")
+    bad = replace(good, pods={**good.pods, wrong.key: wrong.build()})
+    for _ in range(2):
+        with pytest.raises(BadObjectError, match=r"^Pod shop/wrong: spec.containers\[0\]"):
+            resident.update(replace(bad))
+    assert resident.update(replace(good)) == check(replace(good), Options())
+
+
+def test_preferences_are_judged_by_the_full_check() -> None:
+    options, near = Options(drift=True), a_pod("near").prefers_near(10, term(HOST, app("db"))).on("n2")
+    snapshot = a_site()
+    snapshot = replace(snapshot, pods={**snapshot.pods, near.key: near.build()})
+    report = Resident(options).update(snapshot)
+    assert [(finding.severity, finding.pod) for finding in report.findings] == [("drift", "shop/near")]
+    assert report == check(replace(snapshot), options)
+
+
+def test_without_a_pod_to_place_nothing_is_decided_and_a_waiting_one_is_placed() -> None:
+    resident = Resident(Options(scheduler_names=("underhost",)))
+    assert resident.decide(a_site()) == []
+    assert [(one.pod, one.node) for one in Resident(Options()).decide(a_site())] == [("shop/later", "n1")]
+
+
+def test_classes_of_pods_long_gone_are_forgotten() -> None:
+    snapshot, resident = a_site(), Resident(Options())
+    resident.update(snapshot)
+    for number in range(3000):
+        pod = a_pod("job", f"ns-{number}").labels(app="db").apart(term(HOST, app("db"))).on("n1").build()
+        resident.update(replace(snapshot, pods={**snapshot.pods, f"ns-{number}/job": pod}))
+    last = replace(snapshot)
+    assert resident.update(last) == check(replace(snapshot), Options())
+    assert resident.rebuilt == 2
+    assert len(resident._live.classifier.classes) < 3000
