@@ -158,10 +158,12 @@ class ContainerStatus(_Object, frozen=True):
 
 
 class PodStatus(_Object, frozen=True):
-    """Pod status."""
+    """Pod status. `resources` and `allocated_resources` are raw: of the pod as a whole, for an in-place resize."""
 
     phase: str = ""
     nominated_node_name: str = ""
+    resources: Raw = EMPTY_OBJECT
+    allocated_resources: Raw = EMPTY_OBJECT
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

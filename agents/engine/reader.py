@@ -16,7 +16,7 @@ from underhost.agents.engine.fault import Fault, decode
 from underhost.agents.engine.projection import Projection
 from underhost.agents.engine.requests import Request, request_of
 from underhost.agents.engine.volumes import CLAIM, EPHEMERAL
-from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, OwnerReference, Pod
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, OwnerReference, Pod, PodStatus
 
 FINISHED = ("Succeeded", "Failed")
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -259,6 +259,9 @@ def _shape(pod: Pod) -> object:
     ):
         return bytes(containers[0].resources)
     resized: tuple[object, ...] = ()
+    level: tuple[object, ...] = ()
+    if spec.resources is not EMPTY_OBJECT and status.resources is not EMPTY_OBJECT:
+        level = (bytes(status.resources), bytes(status.allocated_resources), _resize_pending(status))
     if statuses:
         every = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
         resized = tuple(
@@ -268,15 +271,19 @@ def _shape(pod: Pod) -> object:
         )
         if resized:
             names = tuple(container.name for container in (*containers, *(spec.init_containers or ())))
-            pending = next((c.reason for c in status.conditions or () if c.type == "PodResizePending"), None)
-            resized = (*resized, names, pending)
+            resized = (*resized, names, _resize_pending(status))
     return (
         tuple(bytes(container.resources) for container in containers),
         tuple((bytes(container.resources), container.restart_policy) for container in spec.init_containers or ()),
         bytes(spec.overhead),
         bytes(spec.resources),
         resized,
+        level,
     )
+
+
+def _resize_pending(status: PodStatus) -> str | None:
+    return next((c.reason for c in status.conditions or () if c.type == "PodResizePending"), None)
 
 
 def _ports(containers: list[Container]) -> tuple[Port, ...]:

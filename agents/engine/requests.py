@@ -15,7 +15,7 @@ import msgspec
 
 from underhost.agents.engine import quantity
 from underhost.agents.engine.fault import Fault, decode
-from underhost.schemas.kubernetes import Container, ContainerStatus, Pod
+from underhost.schemas.kubernetes import EMPTY_OBJECT, Container, ContainerStatus, Pod
 
 CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 BASE_RESOURCES = (CPU, MEMORY, EPHEMERAL)  # the first rows of every resource array
@@ -130,7 +130,7 @@ def request_of(pod: Pod) -> Request:
     fit = _total(containers, inits, pod_level, overhead, {})
     least = _total(containers, inits, {}, overhead, defaults)  # upstream's scorer does not know pod-level resources
     actual, actual_inits = _with_status(pod, containers, inits)
-    held = _total(actual, actual_inits, pod_level, overhead, {})
+    held = _total(actual, actual_inits, _pod_level_in_effect(pod, pod_level), overhead, {})
     missing = {k: v for k, v in defaults.items() if k not in held} if pod_level else defaults
     nonzero = _total(actual, actual_inits, pod_level, overhead, missing) if missing else held
     return Request(
@@ -206,9 +206,7 @@ def _with_status(
     if not status.container_statuses and not status.init_container_statuses:
         return containers, inits
     by_name = {one.name: one for one in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))}
-    infeasible = next(
-        (c.reason == "Infeasible" for c in status.conditions or () if c.type == "PodResizePending"), False
-    )
+    infeasible = _infeasible(pod)
     spec = pod.spec
     actual = [
         _effective(amounts, by_name.get(container.name), infeasible)
@@ -219,6 +217,29 @@ def _with_status(
         for (amounts, restarts), container in zip(inits, spec.init_containers or (), strict=True)
     ]
     return actual, actual_inits
+
+
+def _pod_level_in_effect(pod: Pod, pod_level: Amounts) -> Amounts:
+    """The pod's own requests while an in-place resize of the pod as a whole is under way; likewise the largest."""
+    status = pod.status
+    if not pod_level or status.resources is EMPTY_OBJECT:
+        return pod_level
+    parsed = decode(bytes(status.resources), _RESOURCES, "status.resources")
+    if parsed is None:
+        return pod_level
+    allocated = decode(bytes(status.allocated_resources), _LIST, "status.allocatedResources")
+    levels = [
+        {} if _infeasible(pod) else pod_level,
+        _amounts(parsed.requests, "status.resources.requests"),
+        _amounts(allocated, "status.allocatedResources"),
+    ]
+    return {name: max(level.get(name, 0) for level in levels) for name in pod_level}
+
+
+def _infeasible(pod: Pod) -> bool:
+    """The kubelet has refused the resize: what the spec asks for will not come."""
+    pending = (c.reason for c in pod.status.conditions or () if c.type == "PodResizePending")
+    return next(pending, None) == "Infeasible"
 
 
 def _effective(spec: Amounts, status: ContainerStatus | None, infeasible: bool) -> Amounts:

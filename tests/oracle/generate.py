@@ -5,6 +5,7 @@ defaulting. kubernetes#141526 is left out on purpose (docs/parity.md).
 """
 
 from oracle.generate_pods import IMAGES, pod
+from oracle.generate_storage import storage
 from oracle.generate_terms import APPS, HOST, NAMESPACES, REGION, TAINTS, ZONE, Chance, Json
 
 NODES, RUNNING, PENDING = 12, 50, 12
@@ -38,7 +39,11 @@ class _Cluster:
             items.append(pod(chance, self._metadata(f"p{i:03d}"), self.nodes, None, self.storage))
         for item in items[self.nodes :] if not chance.stored else ():
             del item["metadata"]["uid"]
-        items += self._namespaces() + self._owners() + (self._volumes() if self.storage else [])
+        items += (
+            self._namespaces()
+            + self._owners()
+            + (storage(self.chance, self._metadata, self.nodes) if self.storage else [])
+        )
         return {"apiVersion": "v1", "kind": "List", "items": items}
 
     def _metadata(self, name: str, namespace: str = "", **labels: str) -> Json:
@@ -154,51 +159,3 @@ class _Cluster:
         made = self._object("apps/v1", kind, app, namespace, spec)
         made["metadata"]["uid"] = f"owner-{app}"
         return made
-
-    def _volumes(self) -> list[Json]:
-        """Claims of every fate, the volumes behind them, and attach limits of some nodes."""
-        driver, made = "csi.example.com", []
-        for name, mode in (("fast", "Immediate"), ("wffc", "WaitForFirstConsumer")):
-            fields = {"provisioner": driver, "volumeBindingMode": mode}
-            made.append(self._cluster("storage.k8s.io/v1", "StorageClass", name, **fields))
-        on_two = {"key": HOST, "operator": "In", "values": ["n00", "n01"]}
-        affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_two]}]}}
-        for name, volume, labels, extra in (
-            ("bound-z1", "pv-z1", {ZONE: "z1"}, {}),
-            ("bound-node", "pv-node", {}, {"nodeAffinity": affinity}),
-            ("rwop", "pv-rwop", {}, {}),
-        ):
-            modes = ["ReadWriteOncePod"] if name == "rwop" else ["ReadWriteOnce"]
-            made.append(self._claim(name, volume, "fast", modes, "Bound"))
-            source = {"csi": {"driver": driver, "volumeHandle": volume}, "accessModes": modes, **extra}
-            reference = {"claimRef": {"namespace": "default", "name": name}, "capacity": {"storage": "1Gi"}}
-            spec = {**source, **reference, "storageClassName": "fast"}
-            one = self._cluster("v1", "PersistentVolume", volume, spec=spec, status={"phase": "Bound"})
-            one["metadata"]["labels"] = labels
-            made.append(one)
-        made += [
-            self._claim("wait", "", "wffc", ["ReadWriteOnce"], "Pending"),
-            self._claim("lost", "pv-gone", "fast", ["ReadWriteOnce"], "Lost"),
-        ]
-        for i in range(self.nodes):
-            if self.chance.often(0.6):
-                count = {"count": self.chance.choice((0, 1, 5))}
-                spec = {"drivers": [{"name": driver, "nodeID": f"n{i:02d}", "allocatable": count}]}
-                made.append(self._cluster("storage.k8s.io/v1", "CSINode", f"n{i:02d}", spec=spec))
-        return made
-
-    def _cluster(self, api_version: str, kind: str, name: str, **fields: object) -> Json:
-        return {"apiVersion": api_version, "kind": kind, "metadata": self._metadata(name), **fields}
-
-    def _claim(self, name: str, volume: str, storage_class: str, modes: list[str], phase: str) -> Json:
-        spec: Json = {
-            "accessModes": modes,
-            "storageClassName": storage_class,
-            "resources": {"requests": {"storage": "1Gi"}},
-        }
-        made = self._object(
-            "v1", "PersistentVolumeClaim", name, "default", spec | ({"volumeName": volume} if volume else {})
-        )
-        if volume:
-            made["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
-        return made | {"status": {"phase": phase}}

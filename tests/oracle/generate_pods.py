@@ -6,6 +6,7 @@ ports, gates, nominations, terminating and finished ones.
 
 from typing import Any
 
+from oracle.generate_storage import CLAIMS
 from oracle.generate_terms import (
     APPS,
     NAMESPACES,
@@ -32,7 +33,6 @@ NODE_SELECTORS: tuple[Json, ...] = (
     {"disktype": "ssd"}, {"disktype": "hdd"}, {ZONE: "z1"}, {"kubernetes.io/arch": "amd64"}, {"disktype": ""},
     {"disktype": "ssd", ZONE: "z2"}, {"absent": "x"},
 )  # fmt: skip
-CLAIMS = ("bound-z1", "bound-node", "wait", "lost", "rwop")
 DISKS: tuple[Json, ...] = (
     {"gcePersistentDisk": {"pdName": "disk-1"}},
     {"gcePersistentDisk": {"pdName": "disk-1", "readOnly": True}},
@@ -77,9 +77,20 @@ def pod(chance: Chance, metadata: Json, nodes: int, node: str | None, storage: b
         spec["schedulerName"] = "other-scheduler"
     if node is None and chance.often(0.01):
         status["phase"] = "Failed"
+    if "requests" in spec.get("resources", {}) and node is not None and chance.often(0.4):
+        _resize(chance, status)
     _owner(chance, metadata, labels)
     _volumes(chance, metadata, spec, storage)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _resize(chance: Chance, status: Json) -> None:
+    """A resize of the pod as a whole is under way."""
+    status["resources"] = {"requests": {"cpu": chance.choice(("250m", "3")), "memory": "1Gi"}}
+    status["allocatedResources"] = {"cpu": chance.choice(("300m", "4")), "memory": "512Mi"}
+    if chance.often(0.7):
+        reason = chance.choice(("Deferred", "Infeasible"))
+        status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
 
 
 def _owner(chance: Chance, metadata: Json, labels: dict[str, str]) -> None:
@@ -91,7 +102,10 @@ def _owner(chance: Chance, metadata: Json, labels: dict[str, str]) -> None:
 
 def _volumes(chance: Chance, metadata: Json, spec: Json, storage: bool) -> None:
     if storage and chance.often(0.3):
-        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": chance.choice(CLAIMS)}}]
+        names = chance.some(sorted(set(CLAIMS)), 2, 3) if chance.often(0.25) else [chance.choice(CLAIMS)]
+        spec["volumes"] = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": n}} for i, n in enumerate(names)]
+        if chance.often(0.15):
+            spec["volumes"].append({"name": "disk", **chance.choice(DISKS)})
         metadata["namespace"] = "default"
     elif chance.often(0.03):
         spec["volumes"] = [{"name": "disk", **chance.choice(DISKS)}]

@@ -63,6 +63,33 @@ def test_a_resize_under_way_holds_the_largest_amount(pod: PodBuilder, held: int)
     assert found.held == {"cpu": held}
 
 
+def whole_pod(asked: str, actual: str, allocated: str, reason: str = "Deferred") -> PodBuilder:
+    """A pod whose requests as a whole are being resized in place."""
+    pod = a_pod("web").needs(cpu="100m").spec(resources={"requests": {"cpu": asked}})
+    pod = pod._with("status.resources", {"requests": {"cpu": actual}})
+    pod = pod._with("status.allocatedResources", {"cpu": allocated})
+    return pod._with("status.conditions", [{"type": "PodResizePending", "status": "True", "reason": reason}])
+
+
+@pytest.mark.parametrize(
+    ("pod", "held"),
+    [
+        pytest.param(whole_pod("1", "3", "2"), 3000, id="what the pod has is the largest"),
+        pytest.param(whole_pod("5", "3", "2"), 5000, id="what the pod asks for is the largest"),
+        pytest.param(whole_pod("5", "3", "4", "Infeasible"), 4000, id="what can never be had does not count"),
+    ],
+)
+def test_a_resize_of_the_pod_as_a_whole_holds_the_largest_amount(pod: PodBuilder, held: int) -> None:
+    found = of(pod)
+    assert found.held == {"cpu": held}
+    assert found.balanced[0] == held
+    assert found.fit == {"cpu": 1000 if held == 3000 else 5000}  # what must be free is what the spec says
+
+
+def test_without_a_status_the_pod_as_a_whole_holds_what_it_asks_for() -> None:
+    assert of(a_pod("web").spec(resources={"requests": {"cpu": "2"}})).held == {"cpu": 2000}
+
+
 @pytest.mark.parametrize(
     ("text", "thousandths"),
     [

@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 from rule_builders import a_pod, cluster, nodes, refused
+from storage_builders import claim, stored, uses, volume
 
-from underhost.agents.rules.volume_restrictions import NAME, REASON_DISK_CONFLICT
+from underhost.agents.rules.volume_restrictions import NAME, REASON_DISK_CONFLICT, REASON_IN_USE
 
 
 def gce(name: str, read_only: bool = False) -> dict[str, Any]:
@@ -43,3 +44,25 @@ def test_a_disk_on_n1(wanted: dict[str, Any], mounted: dict[str, Any], conflict:
     assert refused(cluster(nodes("n1", "n2"), pods), "new", NAME) == (
         {"n1": [REASON_DISK_CONFLICT]} if conflict else {}
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "node", "conflict"),
+    [
+        pytest.param("ReadWriteOncePod", "n1", True, id="a claim for one pod is in use"),
+        pytest.param("ReadWriteOncePod", "gone", False, id="its user is on a node that is not there"),
+        pytest.param("ReadWriteOnce", "n1", False, id="a claim for one node may be shared there"),
+    ],
+)
+def test_a_claim_that_a_running_pod_uses(mode: str, node: str, conflict: bool) -> None:
+    pods = [a_pod("there").spec(volumes=uses("c")).on(node), a_pod("new").spec(volumes=uses("c"))]
+    site = stored(cluster(nodes("n1", "n2"), pods), claim("c", "v", mode=mode), volume("v", mode=mode))
+    assert refused(site, "new", NAME) == ({name: [REASON_IN_USE] for name in ("n1", "n2")} if conflict else {})
+    if node == "n1":
+        assert refused(site, "there", NAME) == {}
+
+
+def test_a_missing_claim_is_refused_everywhere_where_the_input_has_claims() -> None:
+    site = cluster(nodes("n1"), [a_pod("new").spec(volumes=uses("c"))])
+    assert refused(site, "new", NAME) == {}
+    assert refused(stored(site, claim("x")), "new", NAME) == {"n1": ['persistentvolumeclaim "c" not found']}
