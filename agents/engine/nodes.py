@@ -101,11 +101,15 @@ class Nodes:
                     self.allocatable[self.resources[name], at] = amount
 
     def images_of(self, nodes: Mapping[str, Node]) -> dict[str, tuple[int, IndexArray]]:
-        """An image of several sizes has the size that the first node of the input lists, as in upstream's cache."""
+        """An image of several sizes has that of the first node that lists it.
+
+        First by name, which is the order of the API server's list: upstream takes the order in which its cache heard of
+        the nodes, and the order of a file must not matter.
+        """
         parsed = self._parts.images
         sizes: dict[str, int] = {}
         holders: dict[str, set[int]] = {}
-        for name, node in nodes.items():
+        for name, node in sorted(nodes.items()):
             raw = bytes(node.status.images)
             if raw not in parsed:
                 try:
