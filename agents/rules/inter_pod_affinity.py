@@ -63,7 +63,8 @@ class _InterPodAffinity(Prepared):
         codes: CodeArray | None = None
         for counters, code in ((self._existing, _EXISTING), (self._apart, _ANTI)):
             for counter in counters:
-                if not counter.any():
+                # pods of one class keep each other apart by one counter: what `_ANTI` will say of it is the last word
+                if not counter.any() or (code == _EXISTING and any(counter is one for one in self._apart)):
                     continue
                 refused = self._at(counter, nodes, out) > 0
                 if codes is None:
