@@ -80,6 +80,8 @@ async def run_worker(
                 return current[0]
 
             log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
+            if role.EVALUATOR in wanted:
+                log.info("site %s: volumes of claims are not judged here, only in dumps", settings.site)
             await _keep_running(new, stopping)
             log.info("site %s: ended", settings.site)
         finally:

@@ -21,6 +21,7 @@ from underhost.agents.commands.offline import (
     faults_named,
     read_site,
 )
+from underhost.agents.commands.schedule import say_preemption
 
 if TYPE_CHECKING:
     from underhost.agents.commands.output import Table
@@ -67,6 +68,12 @@ def register(app: typer.Typer) -> None:
             out.show("".join(f"pod/{clean(name)}\n" for name in explanation.pods))
         else:
             _print(explanation, output == out.WIDE)
+            nowhere = [
+                name
+                for name, verdict in explanation.pods.items()
+                if not any(node.feasible for node in verdict.nodes.values())
+            ]
+            say_preemption(site, nowhere)
 
 
 def _explain(site: Site, scope: Scope, pods: list[str] | None) -> "Explanation":

@@ -65,6 +65,7 @@ def register(app: typer.Typer) -> None:
             out.show("".join(f"pod/{clean(name)}\n" for name in placements.order))
         elif placements.order:
             out.show_tables([table(placements, len(site.snapshot.nodes))])
+            say_preemption(site, [name for name, node in placements.placements.items() if node is None])
         else:
             out.show("No pending pods.\n")
         if any(node is None for node in placements.placements.values()):
@@ -86,6 +87,15 @@ def _schedule(site: Site, scope: Scope) -> "Placements":
         order=order,
         failed={name: placed.failed[name] for name in order if name in placed.failed},
     )
+
+
+def say_preemption(site: Site, waiting: list[str]) -> None:
+    """The one note about pods that preemption might place."""
+    from underhost.agents.engine.preemption import note
+
+    said = note(site.snapshot, site.options, waiting) if waiting else None
+    if said is not None:
+        typer.echo(f"note: {said}", err=True)
 
 
 def table(placements: "Placements", nodes: int) -> "Table":

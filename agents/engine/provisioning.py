@@ -179,7 +179,7 @@ def reach(state: State, volume: PersistentVolume) -> BoolArray | None:
 
 
 def _options(state: State, volumes: v.Volumes, claim: PersistentVolumeClaim) -> Iterator[_Option]:
-    """The volumes of the claim's class that are large enough, in input order."""
+    """The volumes of the claim's class that are large enough, by name."""
     wanted, spec = v.requested(claim), claim.spec
     selector = v.selector_of(claim)
     try:
@@ -206,7 +206,7 @@ def _of_class(state: State, volumes: v.Volumes, name: str) -> list[PersistentVol
     by_class: dict[str, list[PersistentVolume]] | None = state.memo.get(("VolumeBinding", "classes"))
     if by_class is None:
         by_class = state.memo[("VolumeBinding", "classes")] = {}
-        for volume in volumes.volumes.values():
+        for _, volume in sorted(volumes.volumes.items()):  # of equals the first by name
             by_class.setdefault(v.volume_class_of(volume), []).append(volume)
     return by_class.get(name, [])
 

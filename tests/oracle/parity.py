@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first document; document i has seed + i")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--file", type=Path, help="List documents, one a line, instead of generated ones")
-    parser.add_argument("--storage", type=float, default=0.0, help="share of documents with claims and volumes")
+    parser.add_argument("--storage", type=float, default=0.3, help="share of documents with claims and volumes")
     parser.add_argument("--manifests", action="store_true", help="pods as written: defaulting is compared, too")
     parser.add_argument("--show", type=int, default=10, help="differences that are printed")
     options = parser.parse_args(arguments)

@@ -28,6 +28,20 @@ def test_every_verdict_score_and_placement_is_upstreams(oracle: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.timeout(BUILD_SECONDS)
+def test_volumes_of_claims_are_judged_as_upstream_judges_them(oracle: Path) -> None:
+    documents = {
+        seed: json.dumps(generate.document(seed, storage=1.0)).encode() for seed in range(7000, 7000 + DOCUMENTS)
+    }
+    answers = upstream.ask(oracle, documents.values(), "-running", "-both")
+    found = {
+        seed: compare.compare(document, answer, ALL)
+        for (seed, document), answer in zip(documents.items(), answers, strict=True)
+    }
+    assert {seed: [str(one) for one in differences[:3]] for seed, differences in found.items() if differences} == {}
+
+
+@pytest.mark.real
+@pytest.mark.timeout(BUILD_SECONDS)
 def test_manifests_are_completed_as_the_api_server_completes_them(oracle: Path) -> None:
     documents = {
         seed: json.dumps(generate.document(seed, stored=False)).encode() for seed in range(7000, 7000 + DOCUMENTS)

@@ -84,6 +84,14 @@ def test_volumes_of_claims_are_said_not_to_be_judged() -> None:
     ]
 
 
+def test_where_the_input_has_claims_their_volumes_are_judged_and_nothing_is_said() -> None:
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    pod = {"kind": "Pod", "metadata": {"name": "waits"}, "spec": {"containers": [{}], "volumes": [claim]}}
+    site, notes = snapshot_of(read(pod, {"kind": "PersistentVolumeClaim", "metadata": {"name": "c"}}))
+    assert list(site.claims) == ["default/c"]
+    assert notes == []
+
+
 def test_a_manifest_that_the_api_refuses_is_named_with_its_file() -> None:
     wrong = DEPLOYMENT | {"spec": DEPLOYMENT["spec"] | {"replicas": -1}}
     objects = read(wrong)

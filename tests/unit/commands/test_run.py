@@ -60,6 +60,7 @@ def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None
     events += [json.loads(line) for line in rest.splitlines()]
     assert [event["event"] for event in events] == [
         "site sim: kubernetes, vsphere, evaluator, labeller, binder, drs, web begins",
+        "site sim: volumes of claims are not judged here, only in dumps",
         "ready",
         "site sim: ended",
     ]

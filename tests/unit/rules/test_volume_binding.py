@@ -128,3 +128,12 @@ def test_an_ephemeral_volume_needs_its_own_claim(owner: str | None, reason: str)
     objects = [claim("other")] if owner is None else [claim("p-v", "pv", meta=made | {"annotations": {}})]
     site = cluster(nodes("n1"), [a_pod("p").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}])])
     assert refused(stored(site, *objects), "p", rule.NAME) == {"n1": [reason]}
+
+
+def test_of_equally_large_volumes_the_first_by_name_is_taken_in_whatever_order_the_input_has_them() -> None:
+    pods = [a_pod("p").spec(volumes=uses("c")), a_pod("q").spec(volumes=uses("d"))]
+    claims = [claim(name, storage_class="local") for name in ("c", "d")]
+    both = [free("v"), free("w", "n2")]  # p takes v, so that only w is left for q
+    for volumes in (both, both[::-1]):
+        placed = schedule(stored(cluster(nodes("n1", "n2"), pods), *claims, LOCAL, *volumes), Options())
+        assert placed.placements["shop/q"] == "n2"
