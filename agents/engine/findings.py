@@ -56,14 +56,14 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=order_of)
 
 
-Order = tuple[int, str, str, str, str, str]
+Order = tuple[int, str, str, str, str, str, str]
 
 
 def order_of(finding: Finding) -> Order:
     """What findings are sorted by."""
     domain = (finding.domain.key, finding.domain.value) if finding.domain is not None else ("", "")
     subject = finding.pod or finding.object or finding.node or ""
-    return (RANK[finding.severity], subject, finding.rule, *domain, finding.id)
+    return (RANK[finding.severity], subject, finding.rule, *domain, finding.id, finding.message)
 
 
 def connected(members: Iterable[int], edges: Iterable[tuple[int, int]]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""What the hosts cannot keep, kept up to date: asked only where a cluster runs more pods apart than it has hosts.
+"""What the hosts cannot keep, kept up to date: asked only where a cluster runs more such pods than it has hosts.
 
 In: pods and hosts as they change. Out: findings in the store. Called by `resident.py`. The words, and the graph of VMs,
 are those of `unsatisfiable.py`.
@@ -20,7 +20,7 @@ _Crowd = tuple[At, str]  # a separation within one vSphere cluster
 
 
 class HostLimits:
-    """The pods that a separation keeps apart from their own kind, by cluster."""
+    """The pods on either side of each separation, by cluster: no more VMs than these can have to be apart."""
 
     def __init__(self, live: Live, relations: Relations, store: FindingStore, options: Options) -> None:
         self._live, self._relations, self._store, self._options = live, relations, store, options
@@ -53,7 +53,7 @@ class HostLimits:
             return
         cls = self._live.model.classes[place.cls]
         cluster = self._clusters.get(self._live.host_of(self._live.model.nodes.index[place.node]), "")
-        for at in self._relations.of(cls).both if cluster else ():
+        for at in self._relations.of(cls).apart if cluster else ():
             crowd = (at, cluster)
             self._sizes[crowd] += sign
             if self._sizes[crowd] > self._usable[cluster]:

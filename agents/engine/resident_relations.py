@@ -24,14 +24,12 @@ class Concern(NamedTuple):
     """What pods of one class take part in.
 
     `apart`: separations, on either side. `spread`: classes whose hard spread counts them, `near`: classes whose
-    required affinity may be met by them; the class itself is in these if it has such terms. `both`: the separations of
-    which the class is on both sides.
+    required affinity may be met by them; the class itself is in these if it has such terms.
     """
 
     apart: tuple[At, ...]
     spread: frozenset[int]
     near: frozenset[int]
-    both: tuple[At, ...]
 
 
 class Relations:
@@ -90,7 +88,6 @@ class Relations:
                 near=frozenset().union(
                     *(self._near.get(at, ()) for at in ids), {cls.id} if cls.required_affinity else ()
                 ),
-                both=tuple(selected & owned),
             )
         return found
 
