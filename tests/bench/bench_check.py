@@ -5,15 +5,14 @@ Called by `run.py`. Prints `name<TAB>value` lines. The large dump is made here, 
 """
 
 import json
-import os
 import random
-import resource
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from usage import usage_of
 
 DATA = Path(__file__).parents[1] / "data" / "kubevirt"
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -26,7 +25,7 @@ def main() -> None:
     """Measure and print."""
     small = [UNDERHOST, "check", "-f", str(DATA / "dump.json"), "--inventory", str(DATA / "inventory.json")]
     polars = [sys.executable, "-c", "import polars"]
-    pairs = [(_cpu(small)[0], _cpu(polars)[0]) for _ in range(ROUNDS)][1:]
+    pairs = [(usage_of(small).cpu, usage_of(polars).cpu) for _ in range(ROUNDS)][1:]
     ratios = sorted(one / other for one, other in pairs)
     print(f"7 nodes: CPU of check / of importing polars\t{ratios[len(ratios) // 2]:.2f}")
     with tempfile.TemporaryDirectory() as folder:
@@ -34,7 +33,7 @@ def main() -> None:
         dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": _objects()}), encoding="utf-8")
         inventory.write_text(json.dumps(_inventory()), encoding="utf-8")
         whole = [UNDERHOST, "check", "-f", str(dump), "--inventory", str(inventory), "-o", "json"]
-        cpu, wall, memory = min(_cpu(whole) for _ in range(2))
+        wall, cpu, memory = min(usage_of(whole) for _ in range(2))
         print(f"150,000 pods: whole command, CPU s\t{cpu:.2f}")
         print(f"150,000 pods: whole command, s\t{wall:.2f}")
         print(f"150,000 pods: memory, MiB\t{memory:.0f}")
@@ -42,18 +41,9 @@ def main() -> None:
             print(f"150,000 pods: {name}, CPU s\t{seconds:.3f}")
 
 
-def _cpu(command: list[str]) -> tuple[float, float, float]:
-    """(CPU seconds, seconds, MiB at most) of a command whose exit code may be 1."""
-    begin = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    if os.waitstatus_to_exitcode(status) not in (0, 1):
-        sys.exit(f"{command} failed")
-    return used.ru_utime + used.ru_stime, time.perf_counter() - begin, used.ru_maxrss / 1024
-
-
 def _parts(dump: Path, inventory: Path) -> dict[str, float]:
     from underhost.agents.engine.check import check
+    from underhost.agents.engine.judge import Judge
     from underhost.agents.engine.model import compile
     from underhost.agents.engine.snapshot import Options
     from underhost.agents.load import snapshot_of
@@ -69,7 +59,12 @@ def _parts(dump: Path, inventory: Path) -> dict[str, float]:
     check(snapshot, Options(), model)
     found["check, cold"], begin = time.process_time() - begin, time.process_time()
     check(snapshot, Options(), model)
-    found["check, warm"] = time.process_time() - begin
+    found["check, warm"], begin = time.process_time() - begin, time.process_time()
+    judge = Judge(model)
+    judge.refusals()
+    found["sweep of all rules, cold"], begin = time.process_time() - begin, time.process_time()
+    judge.refusals()
+    found["sweep of all rules, warm"] = time.process_time() - begin
     return found
 
 
@@ -142,5 +137,4 @@ def _inventory() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     main()

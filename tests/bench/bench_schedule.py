@@ -9,7 +9,6 @@ every pod (different).
 
 import gc
 import json
-import os
 import random
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from oracle import upstream
+from usage import usage_of
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 OWN = "statefulset.kubernetes.io/pod-name"
@@ -68,14 +68,9 @@ def _ours(path: str) -> tuple[float, float, Json]:
     """(seconds, MiB at most, placements) of the whole command."""
     command = [UNDERHOST, "schedule", "-f", path, "-o", "json"]
     with tempfile.TemporaryFile() as answer:
-        begin = time.perf_counter()
-        child = subprocess.Popen(command, stdout=answer)
-        _, status, used = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - begin
-        if os.waitstatus_to_exitcode(status) not in (0, 1):
-            sys.exit(f"{command} failed")
+        used = usage_of(command, answer)
         answer.seek(0)
-        return seconds, used.ru_maxrss / 1024, json.load(answer)["placements"]
+        return used.wall, used.memory, json.load(answer)["placements"]
 
 
 def _loop(path: str) -> float:
