@@ -6,8 +6,9 @@ nothing that it has met before. What the raw classes mean is left to `classes.py
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -126,7 +127,7 @@ class PodReader:
         `projection` cuts the labels; where it has learnt a key, the caller has forgotten what was read before.
         """
         found, before, now = Reading(), self._read, {}
-        cut = bytes if projection is None else projection.of
+        cut: Callable[[Any], bytes] = bytes if projection is None else projection.of
         for order, (key, pod) in enumerate(pods.items()):
             if pod.status.phase in FINISHED:
                 continue
