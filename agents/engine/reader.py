@@ -136,7 +136,7 @@ class PodReader:
             known = before.get(key)
             if known is None or known[0] is not pod:
                 raw = self.raw_class(key, pod)
-                known = (pod, self._class((raw[0], cut(raw[1]), *raw[2:])), self.request(key, pod))
+                known = (pod, self._class((raw[0], cut(bytes(pod.metadata.labels)), *raw[2:])), self.request(key, pod))
             now[key] = known
             if node >= 0:
                 found.keys.append(key)
@@ -145,7 +145,7 @@ class PodReader:
                 found.pod_node.append(node)
             elif node_name:
                 raw = self.raw_class(key, pod)
-                lost = self._class((raw[0], cut(raw[1]), *raw[2:-1], node_name))
+                lost = self._class((raw[0], cut(bytes(pod.metadata.labels)), *raw[2:-1], node_name))
                 found.unbound.append(pending_pod(order, key, pod, lost, known[2]))
             else:
                 found.pending.append(pending_pod(order, key, pod, known[1], known[2]))
