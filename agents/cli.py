@@ -49,12 +49,8 @@ def main() -> None:
     gc.set_threshold(*_GC)  # what is read and imported is no garbage, and every collection would visit it
     try:
         build(sys.argv[1] if len(sys.argv) > 1 else "")()
-    except InputError as error:
-        _fail(error.faults, 2)
-    except BackendError as error:
-        _fail((str(error),), 3)
     except UnderhostError as error:
-        _fail((str(error),), 2)
+        sys.exit(_say(error))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -63,7 +59,16 @@ def main() -> None:
         sys.exit(0)
 
 
-def _fail(faults: tuple[str, ...], code: int) -> None:
+def leave(error: UnderhostError) -> None:
+    """Say what is wrong and end the process at once, whatever still runs in it."""
+    code = _say(error)
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _say(error: UnderhostError) -> int:
+    """One line a fault on standard error; the exit code."""
+    faults = error.faults if isinstance(error, InputError) else (str(error),)
     for fault in faults:
         print(f"error: {' '.join(fault.split())}", file=sys.stderr)
-    sys.exit(code)
+    return 3 if isinstance(error, BackendError) else 2

@@ -51,6 +51,7 @@ def configure(verbosity: int, stream: TextIO | None = None) -> None:
     logging.getLogger(OWN).setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
     logging.getLogger(ALWAYS).setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
     threading.excepthook = _thread_ended
+    logging.captureWarnings(True)  # what Python warns of while a library is torn down is an event, too
     for name, level in LIBRARIES.items():
         logging.getLogger(name).setLevel((level, min(level, logging.WARNING), logging.INFO)[min(verbosity, 2)])
 

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 from aiokafka.errors import KafkaError
@@ -130,6 +131,11 @@ class Pipeline:
         return runner
 
     # ------------------------------------------------------------------------------------------------------ its life
+    @property
+    def failure(self) -> asyncio.Future[Any]:
+        """What a part of it has failed of, as soon as it has."""
+        return self._failure
+
     @property
     def started(self) -> bool:
         """Whether it has been up with every source of ours listed: what fails later is tried again."""

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from underhost.agents import roles as role
 from underhost.agents.decisions import Engine
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 STOP_WITHIN = 6.0
 """Seconds for a clean stop; what has not ended by then is left to the next start, which reads it again."""
+GIVE_UP = 3.0
+"""Seconds that Faust may take to notice that the pipeline has failed, or is cancelled."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a pipeline that has run is started again after a fault of Kafka; doubled at each one."""
 SWITCH = 0.001
@@ -117,20 +120,25 @@ async def _say_ready(pipeline: Pipeline) -> None:
 
 async def _run_one(pipeline: Pipeline, stopping: asyncio.Event) -> tuple[BaseException | None, bool]:
     """One pipeline from its start to its end: what it failed of (None: told to stop), and whether it had been up."""
-    ended = asyncio.ensure_future(stopping.wait())
+    ended: asyncio.Future[Any] = asyncio.ensure_future(stopping.wait())
     saying = asyncio.ensure_future(_say_ready(pipeline))
-    running = asyncio.ensure_future(pipeline.run())
+    running: asyncio.Future[Any] = asyncio.ensure_future(pipeline.run())
     try:
-        await asyncio.wait([ended, running], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([ended, running, pipeline.failure], return_when=asyncio.FIRST_COMPLETED)
+        if pipeline.failure.done():
+            await asyncio.wait([running], timeout=GIVE_UP)
     finally:
         for task in (ended, saying, running):
             task.cancel()
-        [result] = await asyncio.gather(running, return_exceptions=True)
+        # Faust can swallow a cancellation while it starts: what a source failed of has to be said all the same.
+        await asyncio.wait([running], timeout=GIVE_UP)
         started = pipeline.started
         await _within(STOP_WITHIN, pipeline.close())
-    if stopping.is_set() or isinstance(result, asyncio.CancelledError):
+    if stopping.is_set():
         return None, started
-    return result if isinstance(result, BaseException) else None, started
+    if running.done() and not running.cancelled():
+        return running.exception(), started
+    return pipeline.failure.result() if pipeline.failure.done() else None, started
 
 
 async def _within(seconds: float, ending: Awaitable[None]) -> None:

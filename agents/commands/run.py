@@ -14,11 +14,15 @@ from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, S
 
 if TYPE_CHECKING:
     import asyncio
+    import threading
 
+    from underhost.schemas.errors import UnderhostError
     from underhost.streams.settings import Settings
 
 END_WITHIN = 9.0
 """Seconds from a signal to the end of the process, whatever hangs."""
+LEAVE_WITHIN = 2.0
+"""Seconds that the event loop may take to end after the worker has failed."""
 SINKS = {"labels": "labels", "bindings": "bindings", "drs-rules": "drs_rules"}
 
 
@@ -121,23 +125,46 @@ async def _end_anyway(stop: "asyncio.Event") -> None:
     timer.start()
 
 
+def _leave_anyway(error: "UnderhostError") -> "threading.Timer":
+    """What the worker failed of is said, and the process ended, though a task or thread of a library goes on."""
+    import threading
+
+    from underhost.agents.cli import leave
+
+    timer = threading.Timer(LEAVE_WITHIN, leave, [error])
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
 def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
     import asyncio
+    import threading
 
     from underhost.agents import logs
     from underhost.agents.roles import parse_roles
     from underhost.agents.worker import run_worker
+    from underhost.schemas.errors import UnderhostError
 
     names = [name.strip() for name in agents.split(",") if name.strip()] if agents is not None else None
     roles = parse_roles(names)
     logs.configure(verbosity)
+
+    leaving: list[threading.Timer] = []
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
         guard = asyncio.ensure_future(_end_anyway(stop))
         try:
             await run_worker(settings, roles=roles, stop=stop)
+        except UnderhostError as error:
+            leaving.append(_leave_anyway(error))
+            raise
         finally:
             guard.cancel()
 
-    asyncio.run(until_stopped())
+    try:
+        asyncio.run(until_stopped())
+    finally:
+        for timer in leaving:
+            timer.cancel()

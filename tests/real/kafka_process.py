@@ -72,6 +72,9 @@ class KafkaProcess:
     def pause(self) -> None:
         """Stop the process where it stands, as a host that hangs."""
         self._process.send_signal(signal.SIGSTOP)
+        status = Path(f"/proc/{self._process.pid}/status")
+        while "State:\tT" not in status.read_text():
+            time.sleep(0.01)
 
     def resume(self) -> None:
         """Let it go on."""
