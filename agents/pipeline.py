@@ -16,6 +16,7 @@ from faust.exceptions import FaustError
 
 from underhost.agents import recovery, sink_agents, tables
 from underhost.agents import roles as role
+from underhost.agents.board import Board
 from underhost.agents.cycles import Cycles
 from underhost.agents.decisions import Decisions, Engine
 from underhost.agents.memory import Memories
@@ -53,8 +54,10 @@ class Pipeline:
         *,
         engine: Engine | None,
         on_event: Callable[[Outgoing], None] | None,
+        board: Board | None = None,
     ) -> None:
         self._settings, self._roles, self._metrics = settings, frozenset(roles), metrics
+        self._board = board or Board()
         self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._recovered = self._was_up = False
         self.app = build_app(settings, app_id=role.app_id(roles, settings.site))
@@ -172,6 +175,7 @@ class Pipeline:
         self.sites.suspend()
         await self.watchers.stop()
         await self._cycles.suspend()
+        self._board.clear()
         await self._sinks.suspend()
 
     async def _resume(self) -> None:
@@ -212,8 +216,13 @@ class Pipeline:
         if site == self._settings.site:
             self._sinks.confirm(decisions.confirmed)
         self._metrics.decided(site, decisions, seconds)
+        self._board.put(site, decisions)
 
     # --------------------------------------------------------------------------------------------------- what it tells
+    def latest(self, site: str) -> Decisions | None:
+        """What was decided last for the site, with its snapshot; None where this worker does not decide for it now."""
+        return self._board.latest(site)
+
     def unready(self) -> dict[str, str]:
         """Why it is not ready, by what is not; empty when everything is decided for."""
         if not self._recovered:

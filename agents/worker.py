@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from underhost.agents import roles as role
+from underhost.agents.board import Board
 from underhost.agents.decisions import Engine
+from underhost.agents.http.server import start_web
 from underhost.agents.metrics import Metrics
 from underhost.agents.outside import Outside, connect
 from underhost.agents.pipeline import Pipeline
-from underhost.agents.web import start_web
 from underhost.schemas.errors import BackendError
 from underhost.schemas.topics import TOPICS
 from underhost.streams.admin import ensure_topics
@@ -51,18 +52,20 @@ async def run_worker(
     on_event: OnEvent | None = None,
     stop: asyncio.Event | None = None,
     web: bool = True,
+    board: Board | None = None,
 ) -> None:
     """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
 
     `outside` replaces what the settings name (sources and writers); `engine` the evaluator; `on_event` is told of every
-    derived record once it is published; `stop` also tells tests' and the demo's end.
+    derived record once it is published; `stop` also tells tests' and the demo's end; `board` holds what was
+    decided last.
 
     Raises InputError for a bad configuration, BackendError where a backend is unreachable or refuses before its first
     success; after it, everything is tried again for ever.
     """
     wanted = role.parse_roles(roles)
     stopping = stop or asyncio.Event()
-    metrics = Metrics()
+    metrics, board = Metrics(), board or Board()
     sys.setswitchinterval(SWITCH)
     with _signals(stopping):
         await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(wanted, settings.site)))
@@ -76,10 +79,11 @@ async def run_worker(
                     unready=lambda: current[-1].unready() if current else {"worker": "starting"},
                     registry=metrics.registry,
                     refresh=lambda: current[-1].measure() if current else None,
+                    hosts=settings.web.hosts,
                 )
 
             def new() -> Pipeline:
-                current[:] = [Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event)]
+                current[:] = [Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event, board=board)]
                 return current[0]
 
             log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))

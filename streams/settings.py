@@ -102,6 +102,8 @@ class WebSettings(_Group):
     """The HTTP listener."""
 
     listen: str = "127.0.0.1:8080"
+    hosts: tuple[str, ...] = ()
+    """Public names that the page is called by; addresses, names without a dot and a cluster's own are always served."""
 
 
 class Settings(_Group):
@@ -166,7 +168,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         for part in parts[:-1]:
             here = here.setdefault(part, {})
         value: Any = environ[name]
-        if parts[-1] in {"files", "clusters", "aliases"}:
+        if parts[-1] in {"files", "clusters", "aliases", "hosts"}:
             value = [item for item in value.split(",") if item]
         here[parts[-1]] = value
     return tree

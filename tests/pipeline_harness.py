@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from fake_pipeline import FakeCluster, FakeEngine
 
+from underhost.agents.board import Board
 from underhost.agents.outside import Outside
 from underhost.agents.worker import run_worker
 from underhost.schemas.topics import Topic
@@ -80,13 +81,21 @@ async def running(
     *,
     engine: FakeEngine | None = None,
     roles: tuple[str, ...] | None = None,
+    board: Board | None = None,
 ) -> AsyncIterator[Running]:
     """A worker over this outside world; it is stopped cleanly at the end."""
     worker = Running(engine or FakeEngine())
     made = outside.outside() if isinstance(outside, FakeCluster) else outside
     worker.task = asyncio.create_task(
         run_worker(
-            settings, roles=roles, outside=made, engine=worker.engine, on_event=worker.saw, stop=worker.stop, web=False
+            settings,
+            roles=roles,
+            outside=made,
+            engine=worker.engine,
+            on_event=worker.saw,
+            stop=worker.stop,
+            web=False,
+            board=board,
         )
     )
     try:

@@ -1,28 +1,36 @@
-"""The worker's HTTP: is it alive, is it ready, what does it count.
+"""The worker's HTTP listener: the rooms' routes, behind one guard, on one address.
 
-In: a listen address and two callables. Out: `/healthz`, `/readyz`, `/metrics`. Started by `worker.py` before the
-agents, so that a start that takes long can be watched. The page and the API are not here yet.
+In: a listen address and the routes of the rooms. Out: a listening server. Started by `worker.py` before the agents, so
+that a start that takes long can be watched.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 
+from underhost.agents.http import probes
+from underhost.agents.http.guard import guard, harden
 from underhost.schemas.errors import InputError
 
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BODY_LIMIT = 1 << 20
 
 
 class Web:
     """A listening server; `port` is the one that was bound, of use where 0 was asked for."""
 
-    def __init__(self, runner: web.AppRunner, port: int) -> None:
+    def __init__(self, runner: web.AppRunner, host: str, port: int) -> None:
         self._runner = runner
+        self._host = host
         self.port = port
+
+    @property
+    def address(self) -> str:
+        """Where a person on this machine finds the page."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     async def close(self) -> None:
         """Stop listening and let go of connections."""
@@ -30,28 +38,23 @@ class Web:
 
 
 async def start_web(
-    listen: str, *, unready: Callable[[], dict[str, str]], registry: CollectorRegistry, refresh: Callable[[], None]
+    listen: str,
+    *,
+    unready: Callable[[], dict[str, str]],
+    registry: CollectorRegistry,
+    refresh: Callable[[], None],
+    hosts: Collection[str] = (),
+    rooms: Iterable[web.AbstractRouteDef] = (),
 ) -> Web:
     """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read.
 
+    `hosts` are further names that the listener answers to, `rooms` the routes beside the probes.
     Raises InputError where the address is none or cannot be had.
     """
     host, port = split_listen(listen)
-
-    async def healthz(request: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
-
-    async def readyz(request: web.Request) -> web.Response:
-        reasons = unready()
-        status = {"status": "waiting" if reasons else "ok", "reasons": dict(sorted(reasons.items()))}
-        return web.json_response(status, status=503 if reasons else 200)
-
-    async def metrics(request: web.Request) -> web.Response:
-        refresh()
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": METRICS_TYPE})
-
-    app = web.Application(client_max_size=BODY_LIMIT)
-    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+    app = web.Application(client_max_size=BODY_LIMIT, middlewares=[guard(hosts)])
+    app.on_response_prepare.append(harden)
+    app.add_routes([*probes.routes(unready, registry, refresh), *rooms])
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
@@ -60,7 +63,7 @@ async def start_web(
         await runner.cleanup()
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(f"web.listen {listen}: {why}") from error
-    return Web(runner, _port(runner.addresses))
+    return Web(runner, host, _port(runner.addresses))
 
 
 def split_listen(listen: str) -> tuple[str, int]:

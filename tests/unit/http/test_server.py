@@ -8,7 +8,7 @@ from fake_pipeline import FakeCluster
 from pipeline_harness import running, settings_in
 from prometheus_client import CollectorRegistry, Gauge
 
-from underhost.agents.web import split_listen, start_web
+from underhost.agents.http.server import split_listen, start_web
 from underhost.schemas.errors import InputError
 
 

@@ -1,0 +1,92 @@
+"""What every request passes through: who may ask, and what a browser may do with the answer.
+
+In: any request. Out: its answer with the headers that keep a browser honest, or a refusal as JSON. Used by `server.py`.
+The page has no password: what protects it is the address that it listens on, and that no other site's page in the
+same browser can speak to it. A public name that an attacker points at this address (DNS rebinding) is refused by the
+Host header, a form or script of another site by its Origin; there is no CORS.
+"""
+
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+OPEN = ("/healthz", "/readyz", "/metrics")
+"""Probes and scrapers come by whatever name the machine has, and learn nothing about the site."""
+READING = ("GET", "HEAD")
+INSIDE = (".svc", ".cluster.local", ".localhost")
+"""Ends of names that no public name server answers for."""
+CONTENT_POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def guard(hosts: Collection[str] = ()) -> Middleware:
+    """The middleware; `hosts` are further names that the page may be called by."""
+    named = frozenset(host.lower() for host in hosts)
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        why = _refusal(request, named)
+        try:
+            if why is not None:
+                return refuse(*why)
+            return await handler(request)
+        except web.HTTPException as error:
+            return refuse(error.status, error.reason.lower()) if error.status >= 400 else error
+
+    return guarded
+
+
+async def harden(request: web.Request, response: web.StreamResponse) -> None:
+    """Runs before the headers of any answer are sent, a stream's too."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.headers.popall("Server", None)
+
+
+def refuse(status: int, why: str) -> web.Response:
+    """An error as every room of the API says it."""
+    return web.json_response({"error": why}, status=status)
+
+
+def _refusal(request: web.Request, named: frozenset[str]) -> tuple[int, str] | None:
+    if request.path not in OPEN and not is_ours(request.host, named):
+        return 421, "this host name is not served; name it in web.hosts"
+    if request.method in READING:
+        return None
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        return 403, "a request of another origin"
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        return 403, "a request of another site"
+    if request.body_exists and request.content_type != "application/json":
+        return 415, "application/json is expected"
+    return None
+
+
+def is_ours(host: str, named: Collection[str]) -> bool:
+    """Whether a Host header is an address, a name that only a local network knows, or one that was named."""
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return False
+    if name in named or name.endswith(INSIDE):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return bool(name) and "." not in name
+    return True

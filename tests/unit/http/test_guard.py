@@ -1,0 +1,99 @@
+"""Who may ask, by which name, and what a browser is told about the answer."""
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from underhost.agents.http.guard import is_ours
+from underhost.agents.http.server import Web, start_web
+
+
+async def _echo(request: web.Request) -> web.Response:
+    return web.json_response({"said": await request.text()})
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Web]:
+    rooms = [web.get("/api/v1/echo", _echo), web.post("/api/v1/echo", _echo)]
+    server = await start_web(
+        "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, hosts=["page.org"], rooms=rooms
+    )
+    yield server
+    await server.close()
+
+
+async def ask(server: Web, method: str, path: str, data: str | None = None, **headers: str) -> tuple[int, str]:
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with (
+        aiohttp.ClientSession() as client,
+        client.request(method, f"http://127.0.0.1:{server.port}{path}", data=data, headers=given) as response,
+    ):
+        return response.status, await response.text()
+
+
+JSON = "application/json"
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"),
+    [
+        pytest.param("127.0.0.1:8080", True, id="an address"),
+        pytest.param("[::1]:8080", True, id="an address of version 6"),
+        pytest.param("10.1.2.3", True, id="a pod's address, as a probe has it"),
+        pytest.param("localhost:8080", True, id="localhost"),
+        pytest.param("underhost", True, id="a Service in its own namespace"),
+        pytest.param("underhost.ops.svc:80", True, id="a Service"),
+        pytest.param("underhost.ops.svc.cluster.local", True, id="a Service in full"),
+        pytest.param("Page.ORG:8080", True, id="a name that was configured"),
+        pytest.param("evil.example", False, id="a public name"),
+        pytest.param("127.0.0.1.evil.example", False, id="a public name that looks like an address"),
+        pytest.param("svc.evil.example", False, id="a public name that begins like a Service"),
+        pytest.param("", False, id="no name"),
+        pytest.param("[::1", False, id="half an address"),
+    ],
+)
+def test_only_names_that_nobody_outside_can_own_are_served(host: str, ours: bool) -> None:
+    assert is_ours(host, {"page.org"}) is ours
+
+
+async def test_a_public_name_that_points_here_is_refused_but_probes_are_answered(server: Web) -> None:
+    assert await ask(server, "GET", "/api/v1/echo", Host="evil.example") == (
+        421,
+        '{"error": "this host name is not served; name it in web.hosts"}',
+    )
+    assert (await ask(server, "GET", "/healthz", Host="evil.example"))[0] == 200
+
+
+async def test_a_form_or_script_of_another_origin_is_refused(server: Web) -> None:
+    here = f"127.0.0.1:{server.port}"
+    said = (200, '{"said": "{}"}')
+    assert await ask(server, "POST", "/api/v1/echo", "{}", Content_Type=JSON) == said
+    assert await ask(server, "POST", "/api/v1/echo", "{}", Content_Type=JSON, Origin=f"http://{here}") == said
+    assert (await ask(server, "POST", "/api/v1/echo", "{}", Content_Type=JSON, Origin="http://evil.example"))[0] == 403
+    assert (await ask(server, "POST", "/api/v1/echo", "{}", Content_Type=JSON, Origin="null"))[0] == 403
+    assert (await ask(server, "POST", "/api/v1/echo", "{}", Content_Type=JSON, Sec_Fetch_Site="cross-site"))[0] == 403
+    assert (await ask(server, "POST", "/api/v1/echo", "{}", Content_Type="text/plain"))[0] == 415
+
+
+async def test_a_body_over_a_mebibyte_is_refused(server: Web) -> None:
+    assert await ask(server, "POST", "/api/v1/echo", " " * ((1 << 20) + 1), Content_Type=JSON) == (
+        413,
+        '{"error": "request entity too large"}',
+    )
+
+
+async def test_every_answer_keeps_the_browser_honest(server: Web) -> None:
+    for path, status in (("/api/v1/echo", 200), ("/nowhere", 404)):
+        async with (
+            aiohttp.ClientSession() as client,
+            client.get(f"http://127.0.0.1:{server.port}{path}", headers={"Origin": "http://evil.example"}) as response,
+        ):
+            headers = response.headers
+        assert response.status == status
+        assert headers["Content-Security-Policy"].startswith("default-src 'self'; script-src 'self'; style-src 'self';")
+        assert (headers["X-Content-Type-Options"], headers["X-Frame-Options"]) == ("nosniff", "DENY")
+        assert (headers["Cache-Control"], headers["Referrer-Policy"]) == ("no-store", "no-referrer")
+        assert {"Access-Control-Allow-Origin", "Server"}.isdisjoint(headers)
