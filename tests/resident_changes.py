@@ -60,6 +60,25 @@ class ChangingSite:
     def _several(self) -> str:
         return " and ".join(self.change() for _ in range(self.pick.randrange(2, 6)))
 
+    def exchange_nodes(self) -> str:
+        """Up to four nodes come, go or are replaced at once, before, among and behind the others, pods on them or not.
+
+        Some come with their VM's host, some with a resource that no node has.
+        """
+        said = []
+        for name in self.pick.sample(["a", "m", "n0", "n1", "n3", "n5", "n55", "z"], self.pick.randrange(1, 5)):
+            node: k8s.Node | None = None
+            if name not in self.snapshot.nodes or self.pick.random() < 0.2:
+                built = self._spare._node(name)
+                if self.pick.random() < 0.2:
+                    built = built.has(**{f"example.com/{self.pick.choice('xyz')}": "2"})
+                node = built.build()
+            self._set("nodes", name, node)
+            said.append(f"{'took' if node is None else 'put'} node {name}")
+            if self.pick.random() < 0.5:
+                said.append(self._move_vm(name))
+        return " and ".join(said)
+
     # ------------------------------------------------------------------------------------------------------- pods
     def _set(self, name: str, key: str, value: object | None) -> None:
         mapping = dict(getattr(self.snapshot, name))
@@ -197,10 +216,10 @@ class ChangingSite:
         hosts = {name: Host(id=name, name=f"esx-{name}", cluster="C0") for name in ("h1", "h2", "h3")}
         return replace(snapshot, hosts=hosts, vsphere=True)
 
-    def _move_vm(self) -> str:
+    def _move_vm(self, name: str = "") -> str:
         if not self.has_hosts or not self.snapshot.nodes:
             return "nothing"
-        name = self.pick.choice(list(self.snapshot.nodes))
+        name = name or self.pick.choice(list(self.snapshot.nodes))
         host = self.pick.choice(["h1", "h2", "h3", ""])
         known = host and f"esx-{host}"
         joined = NodeHost(node=name, vm=f"vm-{name}", host=host, host_name=known, joined_by="name")

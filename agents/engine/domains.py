@@ -5,6 +5,7 @@ the rules; whether a key is judged by label or by live host is decided here, onc
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ class Topology:
     """Domains by topology key, made on first use.
 
     `hosts` gives each node's ESXi host (None: unknown), or is None where the site has no hosts: then a host key is a
-    label like any other. `host_names` gives a host's name for people. `each_node` has every node as a domain by itself.
+    label like any other. `host_names` gives a host's name for people.
     """
 
     def __init__(
@@ -73,7 +74,11 @@ class Topology:
         self._filled: dict[str, Domains] = {}
         self._within_host: dict[str, Domains] = {}
         self.hosts: Domains | None = None if hosts is None else Domains("host", hosts, host_names)
-        self.each_node = Domains("", [str(node) for node in range(len(labels))])
+
+    @cached_property
+    def each_node(self) -> Domains:
+        """Every node as a domain by itself."""
+        return Domains("", [str(node) for node in range(len(self._labels))])
 
     def forget(
         self, keys: Iterable[str], hosts: Sequence[str | None] | None, host_names: Mapping[str, str] | None

@@ -87,7 +87,7 @@ class Resident:
             summary={
                 "pods": len(self._live.places),
                 "nodes": len(snapshot.nodes),
-                "hosts": len(snapshot.hosts) or self._host_count,
+                "hosts": len(snapshot.hosts) or count_hosts(snapshot),
                 **{severity: store.counts[severity] for severity in f.SEVERITIES},
             },
         )
@@ -101,7 +101,6 @@ class Resident:
         judges = self._judges = Judges(live, self._options)
         for name, budget in snapshot.budgets.items():
             judges.budgets.change_budget(name, budget, None)
-        self._host_count = count_hosts(snapshot)
         marks = Marks()
         for key, pod in snapshot.pods.items():
             judges.budgets.change_pod(key, pod, None)
@@ -128,6 +127,7 @@ class Resident:
             for key in changed_keys(before.budgets, snapshot.budgets, hints.get("budgets")):
                 self._judges.budgets.change_budget(key, snapshot.budgets.get(key), before.budgets.get(key))
         if before.hosts is not snapshot.hosts:
+            self._live.model.nodes.place(snapshot, ())
             self._judges.hosts.use(snapshot)
         self._judges.judge(snapshot, marks)
 
@@ -224,8 +224,6 @@ class Resident:
                     marks.hosts.add(name)
                     if one is None or other is None or one.host != other.host:
                         moved.add(name)
-            if replaced:
-                self._host_count = count_hosts(snapshot)
         if touched or replaced:
             self._change_nodes(before, snapshot, marks, touched, moved, replaced)
 
@@ -241,17 +239,14 @@ class Resident:
         """Mark the pods of these nodes under what was and what is; in between the model follows."""
         live, judges = self._live, self._judges
         every = touched | moved
-        eligible = judges.eligible.domains(live)
+        judges.eligible.know(live)
         for name in every:
             self._mark_node(marks, name, -1)
         others = [name for name in touched if (name in before.nodes) != (name in snapshot.nodes)]
         rebound = [key for name in others for key in self._on(name)]
         for key in rebound:
             live.remove(key)
-        if others:
-            live.other_nodes(snapshot)
-        else:
-            live.change_nodes(snapshot, [snapshot.nodes[name] for name in touched], bool(moved or replaced))
+        live.change_nodes(snapshot, touched, moved | replaced)
         judges.forget()
         for key in rebound:
             pod = before.pods[key]
@@ -259,7 +254,7 @@ class Resident:
             self._arrive_later(snapshot, before, marks, key, pod)
         for name in every:
             self._mark_node(marks, name, 1)
-        marks.spread |= judges.eligible.differing(eligible, judges.eligible.domains(live))
+        marks.spread |= judges.eligible.differing(live)
         judges.hosts.touch()
         for name in replaced:
             for key in self._on(name):
@@ -276,7 +271,7 @@ class Resident:
         node, model = self._live.model.nodes.index.get(name), self._live.model
         if node is not None:
             return [model.running.keys[at] for at in model.on_node[node]]
-        return [key for key in self._live.unbound if self._live.places[key].absent == name]
+        return list(self._live.unbound.get(name, ()))
 
     def _mark_node(self, marks: Marks, name: str, sign: int) -> None:
         """The pods of a node that is about to change (sign -1) or has changed."""

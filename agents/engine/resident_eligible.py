@@ -1,6 +1,6 @@
 """Which domains a hard spread counts: nodes decide that, so that a node's change may concern pods far from it.
 
-In: classes as they grow, a live model before and after a change of nodes. Out: the classes whose set of eligible
+In: classes as they grow, a live model before and after its nodes change. Out: the classes whose set of eligible
 domains is another one. Called by `resident.py`. Classes with equal keys and policies are asked once.
 """
 
@@ -21,6 +21,7 @@ class Eligible:
     def __init__(self) -> None:
         self._classes: defaultdict[Kind, list[int]] = defaultdict(list)
         self._example: dict[Kind, tuple[PodClass, Constraint]] = {}
+        self._known: dict[Kind, set[str]] = {}
 
     def add(self, cls: PodClass) -> None:
         """A class is new."""
@@ -36,17 +37,26 @@ class Eligible:
             self._classes[kind].append(cls.id)
             self._example.setdefault(kind, (cls, one))
 
-    def domains(self, live: Live) -> dict[Kind, list[str]]:
-        """The names of the eligible domains of each kind, sorted."""
-        return {kind: self._of(live, kind) for kind in self._example}
+    def know(self, live: Live) -> None:
+        """Nodes are about to change: what is eligible until then."""
+        for kind in self._example.keys() - self._known.keys():
+            self._known[kind] = self._of(live, kind)
 
-    def differing(self, one: dict[Kind, list[str]], other: dict[Kind, list[str]]) -> set[int]:
-        """The classes whose eligible domains are not the same in both."""
-        return {cls for kind in one if one[kind] != other[kind] for cls in self._classes[kind]}
+    def differing(self, live: Live) -> set[int]:
+        """The classes whose eligible domains are others than those known; these are known from now on."""
+        found: set[int] = set()
+        for kind, before in self._known.items():
+            now = self._known[kind] = self._of(live, kind)
+            if now != before:
+                found.update(self._classes[kind])
+        return found
 
-    def _of(self, live: Live, kind: Kind) -> list[str]:
+    def _of(self, live: Live, kind: Kind) -> set[str]:
+        """The values of the domains that count."""
         cls, constraint = self._example[kind]
         mask, _ = spread.mask_of(live.state, cls, kind[0], constraint)
         domains = live.model.topology.of(constraint.key)
         codes = domains.codes if mask is None else domains.codes[mask]
-        return sorted(domains.values[code] for code in np.unique(codes[codes >= 0]).tolist())
+        counted = np.zeros(domains.size, bool)
+        counted[codes[codes >= 0]] = True
+        return {value for value, code in domains.code_of.items() if counted[code]}

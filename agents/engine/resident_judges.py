@@ -37,28 +37,35 @@ class Judges:
         self._singles = Singles(live, self.store)
         self._groups = Groups(live, self.relations, self.store)
         self._flipped: set[int] = set()
+        self._fresh: list[PodClass] = []
         self._grown = 0
         for cls in live.model.classes:
             self._know(cls)
 
     def add_class(self, cls: PodClass) -> None:
-        """A class is new: rules that looked at all classes look again."""
+        """A class is new."""
         self._know(cls)
         self._flipped.add(cls.id)
-        self._grown += 1
-        if self._grown < _MOST_GROWN:
-            self._live.state.know_class(cls)
-            self._singles.forget(self.relations.of(cls))
-        else:  # each new class has left counters behind that nobody asks any more
-            self._grown = 0
-            self._live.state.forget_counters()
-            self._singles.forget()
+        self._fresh.append(cls)
 
     def _know(self, cls: PodClass) -> None:
         self.relations.add(cls)
         if cls.hard:
             self.eligible.add(cls)
         self.hosts.add(cls)
+
+    def _show_classes(self) -> None:
+        """Rules that looked at all classes look again."""
+        fresh, self._fresh = self._fresh, []
+        self._grown += len(fresh)
+        if self._grown < _MOST_GROWN:
+            self._live.state.know_classes(fresh)
+            for cls in fresh:
+                self._singles.forget(self.relations.of(cls))
+        else:  # each new class has left counters behind that nobody asks any more
+            self._grown = 0
+            self._live.state.forget_counters()
+            self._singles.forget()
 
     def forget(self) -> None:
         """Nodes have changed, and the state has forgotten its counters."""
@@ -79,6 +86,8 @@ class Judges:
         """Everything that is marked."""
         live, singles = self._live, self._singles
         live.settle()
+        if self._fresh:
+            self._show_classes()
         judge = Judge(live.model, live.state)
         singles.judge_pods(snapshot, judge, marks.pods)
         singles.judge_nodes(snapshot, judge, marks.nodes)

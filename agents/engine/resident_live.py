@@ -4,21 +4,17 @@ In: single pods and nodes that changed. Out: a `LiveModel` and a `LiveState`. Ca
 what a change can affect; here nothing is judged. What cannot be changed in place raises `Outdated`.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from underhost.agents.engine import terms
-from underhost.agents.engine.domains import Topology
-from underhost.agents.engine.fault import Fault
-from underhost.agents.engine.model import hosts_of
-from underhost.agents.engine.nodes import NodeParts, Nodes
 from underhost.agents.engine.reader import FINISHED, PendingPod, PodReader, pending_pod
-from underhost.agents.engine.requests import PODS, allocatable
 from underhost.agents.engine.resident_classes import Classifier, Outdated
 from underhost.agents.engine.resident_model import LiveModel, LiveState
+from underhost.agents.engine.resident_nodes import LiveNodes
 from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.schemas.kubernetes import Node, Pod
+from underhost.schemas.kubernetes import Pod
 
 _SPARE, _LEAST = 4, 512  # how many more classes than what is in use are kept
 
@@ -37,13 +33,13 @@ class Live:
 
     Attributes:
         model, state: as every rule reads them. places: of every pod that is not finished.
-        fresh: the classes made since the last `settle`.
+        pending, unbound: the pods that wait, and those on absent nodes, by node. uses: the pods of each class.
     """
 
     def __init__(self, snapshot: Snapshot, options: Options) -> None:
         """Raises BadObjectError."""
-        self._options, self._parts, self._reader = options, NodeParts(), PodReader()
-        nodes = Nodes(snapshot.nodes, self._parts)
+        self._reader = PodReader()
+        nodes = LiveNodes(snapshot)
         raws: dict[tuple[object, ...], str] = {}
         read: dict[str, tuple[tuple[object, ...], int]] = {}
         for key, pod in snapshot.pods.items():
@@ -52,13 +48,10 @@ class Live:
                 read[key] = fields, self._reader.request(key, pod)
                 raws.setdefault(fields, key)
         self.classifier = Classifier(snapshot, nodes.images, raws)
-        self.hosts, self.host_names = hosts_of(snapshot, nodes)
-        topology = Topology(nodes.labels, options.host_keys, self.hosts, self.host_names)
-        self.model = LiveModel(options, nodes, topology, self.classifier)
-        self.model.put(requests=self._reader.requests)
+        self.model = LiveModel(options, nodes, self.classifier, self._reader.requests)
         self.places: dict[str, Place] = {}
         self.pending: dict[str, PendingPod] = {}
-        self.unbound: dict[str, PendingPod] = {}
+        self.unbound: defaultdict[str, dict[str, PendingPod]] = defaultdict(dict)
         self.uses = [0] * len(self.classifier.classes)
         for key, (fields, request) in read.items():
             self._put(key, snapshot.pods[key], self.classifier.first[fields], request)
@@ -92,7 +85,9 @@ class Live:
             self.model.remove(key)
             self.state.add(place.cls, place.request, self.model.nodes.index[place.node], -1)
         elif place.absent:
-            del self.unbound[key]
+            del self.unbound[place.absent][key]
+            if not self.unbound[place.absent]:
+                del self.unbound[place.absent]
         else:
             del self.pending[key]
         return place
@@ -111,7 +106,7 @@ class Live:
         """The pods that wait, in the order of the snapshot; the images that nodes have."""
         waiting = [self.pending[key] for key in snapshot.pods if key in self.pending] if self.pending else []
         ordered = [replace(pod, order=at) for at, pod in enumerate(waiting)]
-        self.model.put(pending=ordered, unbound=list(self.unbound.values()))
+        self.model.put(pending=ordered, unbound=[pod for there in self.unbound.values() for pod in there.values()])
         for name in ("pending_at", "running_at", "unbound_at"):
             vars(self.model).pop(name, None)
         if self.images_stale:
@@ -138,13 +133,13 @@ class Live:
             self._wait(key, pod, place)
 
     def _wait(self, key: str, pod: Pod, place: Place) -> None:
-        waiting = self.unbound if place.absent else self.pending
+        waiting = self.unbound[place.absent] if place.absent else self.pending
         waiting[key] = pending_pod(0, key, pod, place.cls, place.request)
 
     # ------------------------------------------------------------------------------------------------------ nodes
     def host_of(self, node: int) -> str:
         """The id of a node's ESXi host, "" while unknown."""
-        return (self.hosts[node] or "") if self.hosts is not None else ""
+        return self.model.nodes.hosts[node] or ""
 
     def value_of(self, key: str, node: int) -> str | None:
         """A node's value of a topology key, None where it has none; of a host key the host's id."""
@@ -152,56 +147,23 @@ class Live:
             return self.host_of(node) or None
         return self.model.nodes.labels[node].get(key)
 
-    def change_nodes(self, snapshot: Snapshot, changed: Iterable[Node], hosts: bool) -> None:
-        """Nodes that were there and are there still, in what the rules read; `hosts`: some node's host changed.
+    def change_nodes(self, snapshot: Snapshot, changed: Iterable[str], replaced: Iterable[str]) -> None:
+        """Nodes that came, went or changed in what the rules read, and those whose VM or host did.
 
-        Raises Outdated, BadObjectError.
+        No pod is on those that went. Raises Outdated, BadObjectError.
         """
-        model, keys = self.model, set[str]()
-        for node in changed:
-            keys |= self._change(node)
-        if hosts:
-            known = self.hosts is None
-            self.hosts, names = hosts_of(snapshot, model.nodes)
-            if (self.hosts is None) is not known or any(
-                self.host_names.get(host, name) != name for host, name in names.items()
-            ):
-                raise Outdated
-            self.host_names = names
-        model.topology.forget(keys, self.hosts if hosts else None, self.host_names)
+        model, nodes = self.model, self.model.nodes
+        there = [name for name in changed if name in nodes.index and name in snapshot.nodes]
+        gone = [name for name in changed if name not in snapshot.nodes]
+        come = [snapshot.nodes[name] for name in changed if name not in nodes.index]
+        keys = {key for name in there for key in nodes.change(snapshot.nodes[name])}
+        shift = nodes.exchange(gone, come)
+        nodes.place(snapshot, {*replaced, *(node.metadata.name for node in come)})
+        if gone or come:
+            model.shift(shift)
+            self.state.shift(shift)
+            self.images_stale = True
+        else:
+            hosts = nodes.hosts if replaced and nodes.has_hosts else None
+            model.topology.forget(keys, hosts, nodes.host_names)
         self.state.forget_nodes()
-
-    def other_nodes(self, snapshot: Snapshot) -> None:
-        """Nodes came or went; no pod is on those that went. Raises Outdated, BadObjectError."""
-        nodes, known = Nodes(snapshot.nodes, self._parts), self.hosts is None
-        self.hosts, self.host_names = hosts_of(snapshot, nodes)
-        if (self.hosts is None) is not known:
-            raise Outdated
-        topology = Topology(nodes.labels, self._options.host_keys, self.hosts, self.host_names)
-        self.model.renumber(nodes, topology)
-        self.state = LiveState(self.model)
-        self.images_stale = True
-
-    def _change(self, node: Node) -> set[str]:
-        """Take in one node; the label keys that changed."""
-        nodes, name = self.model.nodes, node.metadata.name
-        at = nodes.index[name]
-        try:
-            labels = terms.labels(bytes(node.metadata.labels))
-            taints = terms.taints(bytes(node.spec.taints))
-            amounts = allocatable(bytes(node.status.allocatable))
-        except Fault as fault:
-            raise fault.within(f"Node {name}") from None
-        before, nodes.labels[at] = nodes.labels[at], labels
-        nodes.unschedulable[at] = node.spec.unschedulable
-        if nodes.taints[nodes.taint_list[at]] != taints:
-            if taints not in nodes.taints:
-                nodes.taints.append(taints)
-            nodes.taint_list[at] = nodes.taints.index(taints)
-        if not amounts.keys() - {PODS} <= nodes.resources.keys():
-            raise Outdated
-        nodes.pods_allowed[at] = amounts.pop(PODS, 0)
-        nodes.allocatable[:, at] = 0
-        for resource, amount in amounts.items():
-            nodes.allocatable[nodes.resources[resource], at] = amount
-        return {key for key in before.keys() | labels.keys() if before.get(key) != labels.get(key)}

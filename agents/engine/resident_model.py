@@ -4,13 +4,16 @@ In: pods, one after another, as classes, requests and nodes. Out: `LiveModel` an
 `resident_live.py` only.
 """
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from underhost.agents.engine.classes import PodClass
 from underhost.agents.engine.domains import IndexArray, Topology
 from underhost.agents.engine.model import Model, Running
-from underhost.agents.engine.nodes import Nodes
+from underhost.agents.engine.requests import Request
 from underhost.agents.engine.resident_classes import Classifier
+from underhost.agents.engine.resident_nodes import LiveNodes, Shift
 from underhost.agents.engine.snapshot import Options
 from underhost.agents.engine.state import State
 from underhost.agents.rules import (
@@ -35,45 +38,49 @@ _OF_CLASSES = frozenset({inter_pod_affinity.NAME, node_ports.NAME, physical_host
 
 
 class LiveModel(Model):
-    """A model whose pods come and go. Positions in `running` change: names stay.
+    """A model whose pods and nodes come and go. Positions in `running`, and of nodes, change: names stay.
 
     Attributes:
-        at: position of each running pod by its key. class_at, node_at: of each position, as lists.
-        by_class, on_node: positions by class and by node.
+        at: position of each running pod by its key.
+        class_at, request_at, node_at: of each position; the arrays of `running`, for one pod at a time.
+        members, on_node: positions by class and by node.
     """
 
+    nodes: LiveNodes
     at: dict[str, int]
-    class_at: list[int]
-    node_at: list[int]
-    request_at: list[int]
+    class_at: Sequence[int]
+    request_at: Sequence[int]
+    node_at: Sequence[int]
     members: list[set[int]]
     on_node: list[set[int]]
 
-    def __init__(self, options: Options, nodes: Nodes, topology: Topology, classifier: Classifier) -> None:
+    def __init__(self, options: Options, nodes: LiveNodes, classifier: Classifier, requests: list[Request]) -> None:
         self.put(
             options=options,
             nodes=nodes,
-            topology=topology,
             selectors=classifier.table,
             classes=classifier.classes,
-            requests=[],
+            requests=requests,
             pending=[],
             unbound=[],
             at={},
-            class_at=[],
-            node_at=[],
-            request_at=[],
             members=[set() for _ in classifier.classes],
             on_node=[set() for _ in nodes.names],
             _keys=[],
-            _arrays=np.zeros((3, _GROWTH), np.intp),
         )
+        self._hold(np.zeros((3, _GROWTH), np.intp))
+        self.chart()
         self.show()
 
     def put(self, **fields: object) -> None:
         """Set what other models never change."""
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+    def _hold(self, arrays: "np.ndarray[tuple[int, int], np.dtype[np.intp]]") -> None:
+        """The arrays of classes, requests and nodes; a view reads one number quicker than an array does."""
+        views = [array.data for array in arrays]
+        self.put(_arrays=arrays, class_at=views[0], request_at=views[1], node_at=views[2])
 
     def sizes(self) -> list[int]:
         """The number of running pods of each class."""
@@ -90,50 +97,45 @@ class LiveModel(Model):
 
     def add(self, key: str, cls: int, request: int, node: int) -> None:
         """A pod runs."""
-        keys: list[str] = self._keys
-        at = len(keys)
+        at = len(self._keys)
         if at == self._arrays.shape[1]:
-            self.put(_arrays=np.concatenate([self._arrays, np.zeros_like(self._arrays)], axis=1))
+            self._hold(np.concatenate([self._arrays, np.zeros_like(self._arrays)], axis=1))
         self._arrays[:, at] = cls, request, node
-        keys.append(key)
-        self.class_at.append(cls)
-        self.request_at.append(request)
-        self.node_at.append(node)
-        self.at[key] = at
-        self.members[cls].add(at)
-        self.on_node[node].add(at)
+        self._keys.append(key)
+        self._enter(key, at)
 
     def remove(self, key: str) -> None:
         """A pod runs no more; the last one takes its position."""
-        keys: list[str] = self._keys
-        at, last = self.at.pop(key), len(keys) - 1
+        at, last = self.at.pop(key), len(self._keys) - 1
         self._leave(at)
+        moved = self._keys.pop()
         if at != last:
             self._leave(last)
-            moved, cls, node = keys[last], self.class_at[last], self.node_at[last]
-            keys[at], self.class_at[at], self.node_at[at] = moved, cls, node
-            self.request_at[at] = self.request_at[last]
+            self._keys[at] = moved
             self._arrays[:, at] = self._arrays[:, last]
-            self.at[moved] = at
-            self.members[cls].add(at)
-            self.on_node[node].add(at)
-        for listed in (keys, self.class_at, self.node_at, self.request_at):
-            listed.pop()
+            self._enter(moved, at)
+
+    def _enter(self, key: str, at: int) -> None:
+        self.at[key] = at
+        self.members[self.class_at[at]].add(at)
+        self.on_node[self.node_at[at]].add(at)
 
     def _leave(self, at: int) -> None:
         self.members[self.class_at[at]].discard(at)
         self.on_node[self.node_at[at]].discard(at)
 
-    def renumber(self, nodes: Nodes, topology: Topology) -> None:
-        """Other nodes: those with pods must be among them."""
-        old = self.nodes.names
-        self.put(nodes=nodes, topology=topology)
-        size = len(self._keys)
-        self.put(node_at=[nodes.index[old[node]] for node in self.node_at], on_node=[set() for _ in nodes.names])
-        for at, node in enumerate(self.node_at):
-            self.on_node[node].add(at)
-        self._arrays[2, :size] = self.node_at
-        self.show()
+    def shift(self, shift: Shift) -> None:
+        """Nodes went, without pods, and came."""
+        moved, size = shift.positions(len(self.on_node)), len(self._keys)
+        shift.list(self.on_node, (set() for _ in shift.come))
+        self._arrays[2, :size] = moved[self._arrays[2, :size]]
+        self.chart()
+
+    def chart(self) -> None:
+        """Make the topology anew."""
+        nodes = self.nodes
+        hosts = nodes.hosts if nodes.has_hosts else None
+        self.put(topology=Topology(nodes.labels, self.options.host_keys, hosts, nodes.host_names))
 
     def show(self) -> None:
         """Let `running` be the pods that run now."""
@@ -147,37 +149,47 @@ class LiveModel(Model):
 class LiveState(State):
     """Counters and load that follow a live model; counters are built from the pods that run now."""
 
+    model: LiveModel
+
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
         super().add(cls, request, node, sign)
         self.log.clear()
         self._changes.clear()
 
+    def shift(self, shift: Shift) -> None:
+        """Nodes went, without pods, and came."""
+        self.pods, self.used, self.nonzero = map(shift.array, (self.pods, self.used, self.nonzero))
+
     def forget_nodes(self) -> None:
-        """Counters, and what is derived from the nodes' labels and taints, are made anew when asked for."""
+        """Nodes have changed: what is derived from their labels and taints, and counters, are made anew when asked for.
+
+        Where they have resources that no node had, the load is counted anew.
+        """
         self._drop(_OF_NODES)
+        if len(self.used) < len(self.model.nodes.resources):
+            self.model.show()
+            self._fill()
 
     def forget_counters(self) -> None:
         """Counters, and what is derived from all classes, are made anew when asked for."""
         self._weights.clear()
         self._drop(_OF_CLASSES | {"selected"})
 
+    def know_classes(self, fresh: Iterable[PodClass]) -> None:
+        """Classes are new: rules that are prepared from now on count their pods as well.
+
+        Counters that are there stay right for rules that were prepared before and do not concern the classes.
+        """
+        for selector in {selector.id for cls in fresh for selector in cls.selectors}:
+            for live in (False, True):
+                self.memo.pop(("selected", selector, live), None)
+        self._forget(_OF_CLASSES)
+
     def _drop(self, words: frozenset[str]) -> None:
         self._counters.clear()
         self._touched.clear()
-        for key in [key for key in self.memo if _first(key) in words]:
+        self._forget(words)
+
+    def _forget(self, words: frozenset[str]) -> None:
+        for key in [key for key in self.memo if (key[0] if isinstance(key, tuple) else key) in words]:
             del self.memo[key]
-
-    def know_class(self, cls: PodClass) -> None:
-        """A class is new: rules that are prepared from now on count its pods as well.
-
-        Counters that are there stay right for rules that were prepared before and do not concern the class.
-        """
-        for selector in cls.selectors:
-            for live in (False, True):
-                self.memo.pop(("selected", selector.id, live), None)
-        for key in [key for key in self.memo if _first(key) in _OF_CLASSES]:
-            del self.memo[key]
-
-
-def _first(key: object) -> object:
-    return key[0] if isinstance(key, tuple) else key

@@ -39,10 +39,9 @@ class State:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        running, size = model.running, len(model.nodes)
-        self.pods: IntArray = np.bincount(running.nodes, minlength=size).astype(np.int64)
-        self.used: IntArray = np.zeros((len(model.nodes.resources), size), np.int64)
-        self.nonzero: IntArray = np.zeros((2, size), np.int64)
+        self.pods: IntArray
+        self.used: IntArray
+        self.nonzero: IntArray
         self.log: list[int] = []
         self._counters: dict[object, Counter] = {}
         self._weights: dict[tuple[tuple[int, int], ...], Weights] = {}
@@ -54,7 +53,10 @@ class State:
 
     def _fill(self) -> None:
         """The running pods' load."""
-        model, running = self.model, self.model.running
+        model, running, size = self.model, self.model.running, len(self.model.nodes)
+        self.pods = np.bincount(running.nodes, minlength=size).astype(np.int64)
+        self.used = np.zeros((len(model.nodes.resources), size), np.int64)
+        self.nonzero = np.zeros((2, size), np.int64)
         if not len(running.keys):
             return
         held = np.zeros((len(model.nodes.resources), len(model.requests)), np.int64)

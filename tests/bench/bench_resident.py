@@ -2,8 +2,8 @@
 
 `bench_resident.py [NODES APPS ROUNDS]`; called by `run.py`. Prints `name<TAB>value` lines. The site is that of
 `bench_check.py`: 20 replicas an application with required anti-affinity, spread and node affinity, a few misplaced.
-Times are CPU times: a loaded machine changes little. Each change is one object; the keys that changed are handed over,
-as whoever keeps the site's tables knows them.
+Times are CPU times: a loaded machine changes little. The keys that changed are handed over, as whoever keeps the site's
+tables knows them. A node comes and goes with its VM's host, as in the pipeline.
 """
 
 import gc
@@ -26,7 +26,8 @@ from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import NodeHost
 from underhost.schemas.vsphere import Host
 
-Change = tuple[str, str]  # the snapshot's mapping, and the key
+Change = dict[str, list[str]]  # by mapping of the snapshot, the keys
+JOINING = 10  # nodes of one scale-up
 
 
 class Site:
@@ -46,21 +47,24 @@ class Site:
             nodes=self.nodes, pods=self.pods, hosts=hosts, node_hosts=self.node_hosts, vsphere=True
         )
         self.number = 0
+        self.spare: list[str] = []
 
     @staticmethod
     def _joined(name: str, host: int) -> NodeHost:
         return NodeHost(name, f"vm-{name}", f"host-{host}", f"esx-{host}", "name")
 
-    def apply(self, mapping: str, key: str, value: Any) -> tuple[Snapshot, Change]:
-        """The snapshot after one change."""
-        changed = dict(getattr(self.snapshot, mapping))
-        if value is None:
-            del changed[key]
-        else:
-            changed[key] = value
-        fields: dict[str, Any] = {mapping: changed}
+    def apply(self, **changes: dict[str, Any]) -> tuple[Snapshot, Change]:
+        """The snapshot after a change: by mapping, the new value of each key, None to remove it."""
+        fields: dict[str, Any] = {}
+        for mapping, values in changes.items():
+            changed = fields[mapping] = dict(getattr(self.snapshot, mapping))
+            for key, value in values.items():
+                if value is None:
+                    changed.pop(key, None)
+                else:
+                    changed[key] = value
         self.snapshot = replace(self.snapshot, **fields)
-        return self.snapshot, (mapping, key)
+        return self.snapshot, {mapping: list(values) for mapping, values in changes.items()}
 
     def a_pod(self) -> tuple[str, k8s.Pod]:
         """Some pod."""
@@ -71,15 +75,17 @@ class Site:
 
     def a_node(self) -> tuple[str, k8s.Node]:
         """Some node."""
-        name = self.pick.choice(self.names)
-        return name, self.snapshot.nodes[name]
+        while True:
+            name = self.pick.choice(self.names)
+            if name in self.snapshot.nodes:
+                return name, self.snapshot.nodes[name]
 
     # ---------------------------------------------------------------------------------------------------- changes
     def pod_moved(self) -> tuple[Snapshot, Change]:
         """The replica is on another node."""
         key, pod = self.a_pod()
         spec = msgspec.structs.replace(pod.spec, node_name=self.pick.choice(self.names))
-        return self.apply("pods", key, msgspec.structs.replace(pod, spec=spec))
+        return self.apply(pods={key: msgspec.structs.replace(pod, spec=spec)})
 
     def pod_added(self) -> tuple[Snapshot, Change]:
         """One more replica of an application."""
@@ -91,23 +97,23 @@ class Site:
         metadata = msgspec.structs.replace(pod.metadata, name=name, uid=f"uid-{name}", labels=raw)
         spec = msgspec.structs.replace(pod.spec, node_name=self.pick.choice(self.names))
         added = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
-        return self.apply("pods", f"{metadata.namespace}/{name}", added)
+        return self.apply(pods={f"{metadata.namespace}/{name}": added})
 
     def pod_removed(self) -> tuple[Snapshot, Change]:
         """A replica is gone."""
-        return self.apply("pods", self.a_pod()[0], None)
+        return self.apply(pods={self.a_pod()[0]: None})
 
     def pod_deleting(self) -> tuple[Snapshot, Change]:
         """A replica is being deleted."""
         key, pod = self.a_pod()
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
-        return self.apply("pods", key, msgspec.structs.replace(pod, metadata=metadata))
+        return self.apply(pods={key: msgspec.structs.replace(pod, metadata=metadata)})
 
     def pod_unready(self) -> tuple[Snapshot, Change]:
         """Only the readiness of a replica changes."""
         key, pod = self.a_pod()
         status = msgspec.structs.replace(pod.status, conditions=[k8s.Condition("Ready", "False")])
-        return self.apply("pods", key, msgspec.structs.replace(pod, status=status))
+        return self.apply(pods={key: msgspec.structs.replace(pod, status=status)})
 
     def pod_of_new_application(self) -> tuple[Snapshot, Change]:
         """The first pod of an application: a class and a selector that were not there."""
@@ -115,12 +121,12 @@ class Site:
         name = self.pick.choice(self.names)
         raw = site._pod(1_000_000 + self.number, 0, name, site._spec(1_000_000 + self.number))
         pod = _read(raw, k8s.Pod)
-        return self.apply("pods", f"{pod.metadata.namespace}/{pod.metadata.name}", pod)
+        return self.apply(pods={f"{pod.metadata.namespace}/{pod.metadata.name}": pod})
 
     def node_moved(self) -> tuple[Snapshot, Change]:
         """The node's VM is on another host."""
         name, _ = self.a_node()
-        return self.apply("node_hosts", name, self._joined(name, self.pick.randrange(site.HOSTS)))
+        return self.apply(node_hosts={name: self._joined(name, self.pick.randrange(site.HOSTS))})
 
     def node_rezoned(self) -> tuple[Snapshot, Change]:
         """The label of a topology key that spread and anti-affinity use."""
@@ -134,19 +140,41 @@ class Site:
         name, node = self.a_node()
         labels = {**json.loads(bytes(node.metadata.labels)), key: value}
         metadata = msgspec.structs.replace(node.metadata, labels=msgspec.Raw(json.dumps(labels).encode()))
-        return self.apply("nodes", name, msgspec.structs.replace(node, metadata=metadata))
+        return self.apply(nodes={name: msgspec.structs.replace(node, metadata=metadata)})
 
     def node_cordoned(self) -> tuple[Snapshot, Change]:
         """The node is cordoned, or no longer."""
         name, node = self.a_node()
         spec = msgspec.structs.replace(node.spec, unschedulable=not node.spec.unschedulable)
-        return self.apply("nodes", name, msgspec.structs.replace(node, spec=spec))
+        return self.apply(nodes={name: msgspec.structs.replace(node, spec=spec)})
 
     def node_added(self) -> tuple[Snapshot, Change]:
         """One more node."""
-        self.number += 1
-        name = f"x{self.number}"
-        return self.apply("nodes", name, _read(site._node(name, "z1"), k8s.Node))
+        return self._joining(1)
+
+    def nodes_added(self) -> tuple[Snapshot, Change]:
+        """A scale-up: several nodes in one snapshot."""
+        return self._joining(JOINING)
+
+    def _joining(self, count: int) -> tuple[Snapshot, Change]:
+        nodes, node_hosts = {}, {}
+        for _ in range(count):
+            self.number += 1
+            name = f"{self.pick.choice('amnz')}{self.pick.randrange(10_000):04d}-{self.number}"
+            nodes[name] = _read(site._node(name, f"z{self.pick.randrange(10)}"), k8s.Node)
+            node_hosts[name] = self._joined(name, self.pick.randrange(site.HOSTS))
+            self.spare.append(name)
+        return self.apply(nodes=nodes, node_hosts=node_hosts)
+
+    def node_removed(self) -> tuple[Snapshot, Change]:
+        """A node that was drained before it went."""
+        name = self.spare.pop(self.pick.randrange(len(self.spare)))
+        return self.apply(nodes={name: None}, node_hosts={name: None})
+
+    def node_lost(self) -> tuple[Snapshot, Change]:
+        """A node that went with some 30 pods still bound to it."""
+        name, _ = self.a_node()
+        return self.apply(nodes={name: None}, node_hosts={name: None})
 
 
 def _read(built: dict[str, Any], kind: type[Any]) -> Any:
@@ -180,14 +208,18 @@ def main() -> None:
         made.node_labelled,
         made.node_cordoned,
         made.node_added,
+        made.nodes_added,
+        made.node_removed,
+        made.node_lost,
     ]
+    few = (made.nodes_added, made.node_lost)
     for kind in kinds:
         times = []
-        for _ in range(rounds if kind != made.node_added else max(3, rounds // 20)):
+        for _ in range(rounds if kind not in few else max(3, rounds // 4)):
             before = made.snapshot  # freeing its 150,000 references is not what is measured
-            snapshot, (mapping, key) = kind()
+            snapshot, keys = kind()
             begin = time.process_time()
-            found = resident.update(snapshot, {mapping: [key]})
+            found = resident.update(snapshot, keys)
             times.append(time.process_time() - begin)
             del before
         times.sort()
