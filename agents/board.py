@@ -32,8 +32,8 @@ class Board:
         """New decisions are published. What this evaluation was not asked for stands as it was."""
         before = self._latest.get(site)
         if before is not None:
-            if decisions.snapshot is before.snapshot:
-                return
+            if decisions.snapshot is before.snapshot and decisions.report is None and decisions.findings is None:
+                return  # time has passed, nothing else
             decisions = replace(
                 decisions,
                 report=decisions.report or before.report,

@@ -16,7 +16,8 @@ from typing import Any
 from underhost.agents import roles as role
 from underhost.agents.board import Board
 from underhost.agents.decisions import Engine
-from underhost.agents.http.server import start_web
+from underhost.agents.http.rooms import furnish
+from underhost.agents.http.server import Web, start_web
 from underhost.agents.metrics import Metrics
 from underhost.agents.outside import Outside, connect
 from underhost.agents.pipeline import Pipeline
@@ -53,12 +54,13 @@ async def run_worker(
     stop: asyncio.Event | None = None,
     web: bool = True,
     board: Board | None = None,
+    on_listening: Callable[[str], None] | None = None,
 ) -> None:
     """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
 
     `outside` replaces what the settings name (sources and writers); `engine` the evaluator; `on_event` is told of every
     derived record once it is published; `stop` also tells tests' and the demo's end; `board` holds what was
-    decided last.
+    decided last; `on_listening` is told the address of the page.
 
     Raises InputError for a bad configuration, BackendError where a backend is unreachable or refuses before its first
     success; after it, everything is tried again for ever.
@@ -73,28 +75,49 @@ async def run_worker(
         current: list[Pipeline] = []
         server = None
         try:
+            log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
+            if role.EVALUATOR in wanted:
+                log.info("site %s: volumes of claims are not judged here, only in dumps", settings.site)
             if web and role.WEB in wanted:
-                server = await start_web(
-                    settings.web.listen,
-                    unready=lambda: current[-1].unready() if current else {"worker": "starting"},
-                    registry=metrics.registry,
-                    refresh=lambda: current[-1].measure() if current else None,
-                    hosts=settings.web.hosts,
-                )
+                server = await _listen(settings, metrics, board, lambda: current[-1] if current else None)
+                (on_listening or _say_page)(server.address)
 
             def new() -> Pipeline:
                 current[:] = [Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event, board=board)]
                 return current[0]
 
-            log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
-            if role.EVALUATOR in wanted:
-                log.info("site %s: volumes of claims are not judged here, only in dumps", settings.site)
             await _keep_running(new, stopping)
             log.info("site %s: ended", settings.site)
         finally:
             if server is not None:
                 await server.close()
             await made.close()
+
+
+async def _listen(settings: Settings, metrics: Metrics, board: Board, current: Callable[[], Pipeline | None]) -> Web:
+    """The worker's HTTP, from before the first pipeline to after the last."""
+
+    def unready() -> dict[str, str]:
+        pipeline = current()
+        return pipeline.unready() if pipeline is not None else {"worker": "starting"}
+
+    def measure() -> None:
+        if (pipeline := current()) is not None:
+            pipeline.measure()
+
+    rooms = furnish(settings, board, unready)
+    return await start_web(
+        settings.web.listen,
+        unready=unready,
+        registry=metrics.registry,
+        refresh=measure,
+        hosts=settings.web.hosts,
+        rooms=rooms,
+    )
+
+
+def _say_page(address: str) -> None:
+    log.info("the page: %s", address)
 
 
 async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event) -> None:

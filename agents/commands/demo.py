@@ -8,6 +8,7 @@ Exit 0 at Ctrl-C, and after the story with `--once`; 1 where a step does not com
 import asyncio
 import contextlib
 import signal
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from underhost.streams.simulated.site import SimulatedSite
 
 SITE = "demo"
+USUAL = ("127.0.0.1", 8080)
+"""Where the page is, unless told otherwise."""
 STEP_SECONDS = 90.0
 """How long a step is waited for: longer than a minute, in which the DRS sink makes two edits at most."""
 STATUS_SECONDS = 60.0
@@ -40,8 +43,11 @@ def register(app: typer.Typer) -> None:
         once: Annotated[bool, typer.Option("--once", help="End after the story instead of running on.")] = False,
         embedded: EmbeddedOption = None,
         bootstrap_servers: ServersOption = None,
-        web: Annotated[
-            str | None, typer.Option(metavar="HOST:PORT", help="Serve health and metrics here; absent: nowhere.")
+        listen: Annotated[
+            str | None,
+            typer.Option(
+                "--listen", "--web", metavar="HOST:PORT", help="The page; absent: 127.0.0.1:8080 or a free port."
+            ),
         ] = None,
         seed: Annotated[int | None, typer.Option(help="Decides the generated names; absent: others each time.")] = None,
         step_timeout: Annotated[float, typer.Option(help="Seconds that a step of the story may take.")] = STEP_SECONDS,
@@ -52,9 +58,9 @@ def register(app: typer.Typer) -> None:
 
         site = SimulatedSite(scenario, seed=time.time_ns() if seed is None else seed)
         with _a_log(embedded, bootstrap_servers) as file:
-            settings = settings_of(None, bootstrap_servers, file, **_groups(scenario, web))
+            settings = settings_of(None, bootstrap_servers, file, **_groups(scenario, listen or _free()))
             _keep_quiet()
-            demonstration = _Demonstration(settings, site, Teller(), web=web is not None, patience=step_timeout)
+            demonstration = _Demonstration(settings, site, Teller(), patience=step_timeout)
             missed = asyncio.run(demonstration.run(once=once))
         if missed is not None:
             typer.echo(f"error: {missed}", err=True)
@@ -71,15 +77,26 @@ def _a_log(embedded: Path | None, bootstrap_servers: str | None) -> Iterator[Pat
         yield Path(folder) / "underhost.db"
 
 
-def _groups(scenario: str, web: str | None) -> dict[str, Any]:
+def _free() -> str:
+    """The usual address of the page, or any free port: a second demo must not fail of the first."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(USUAL)
+        except OSError:
+            return "127.0.0.1:0"
+    return "{}:{}".format(*USUAL)
+
+
+def _groups(scenario: str, listen: str) -> dict[str, Any]:
     """The settings of a demo: its site is simulated, so its sinks may write."""
-    groups: dict[str, Any] = {
+    return {
         "site": SITE,
         "kubernetes": {"simulated": scenario},
         "vsphere": {"simulated": scenario},
         "sinks": {"labels": True, "bindings": True, "drs_rules": True},
+        "web": {"listen": listen},
     }
-    return groups | ({"web": {"listen": web}} if web is not None else {})
 
 
 def _keep_quiet() -> None:
@@ -103,11 +120,8 @@ def _keep_quiet() -> None:
 class _Demonstration:
     """One run of the demo."""
 
-    def __init__(
-        self, settings: "Settings", site: "SimulatedSite", teller: "Teller", *, web: bool, patience: float
-    ) -> None:
-        self._settings, self._site, self._teller = settings, site, teller
-        self._web, self._patience = web, patience
+    def __init__(self, settings: "Settings", site: "SimulatedSite", teller: "Teller", *, patience: float) -> None:
+        self._settings, self._site, self._teller, self._patience = settings, site, teller, patience
         self._since = time.monotonic()
 
     async def run(self, *, once: bool) -> str | None:
@@ -126,7 +140,9 @@ class _Demonstration:
         story = Story(move_and_mend(*self._site.scenario.operator_move, self._settings.host_label.key), picture)
         await ensure_topics(self._settings.kafka)
         outside = Outside(self._site.sources, self._site.kubernetes, self._site.vsphere)
-        worker = asyncio.ensure_future(run_worker(self._settings, outside=outside, stop=stop, web=self._web))
+        worker = asyncio.ensure_future(
+            run_worker(self._settings, outside=outside, stop=stop, on_listening=self._say_page)
+        )
         telling = asyncio.ensure_future(self._tell(story, once))
         watching = asyncio.ensure_future(self._watch(story))
         try:
@@ -138,6 +154,9 @@ class _Demonstration:
             stop.set()
             await asyncio.gather(telling, watching, return_exceptions=True)
             await worker
+
+    def _say_page(self, address: str) -> None:
+        self._teller.say([f"The page: {address}"])
 
     async def _tell(self, story: "Story", once: bool) -> None:
         """Print the steps as the topics show them, then, unless `once`, what else becomes of findings."""

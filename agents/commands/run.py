@@ -61,7 +61,10 @@ def register(app: typer.Typer) -> None:
         enable: Annotated[
             str | None, typer.Option(metavar="A,B", help="Sinks that may write: labels,bindings,drs-rules.")
         ] = None,
-        web: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="HTTP listener (127.0.0.1:8080).")] = None,
+        listen: Annotated[
+            str | None,
+            typer.Option("--listen", "--web", metavar="HOST:PORT", help="Page, API, metrics (127.0.0.1:8080)."),
+        ] = None,
         verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Log more; twice for all.")] = 0,
     ) -> None:
         """Run the pipeline: watch, evaluate, act (dry run unless a sink is enabled by name)."""
@@ -76,7 +79,7 @@ def register(app: typer.Typer) -> None:
                 "inventory": inventory,
             },
             "sinks": {name: True for name in enabled(enable)},
-            "web": {"listen": web},
+            "web": {"listen": listen},
         }
         given: dict[str, Any] = {name: _given(group) for name, group in groups.items() if _given(group)}
         if site is not None:

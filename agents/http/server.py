@@ -5,7 +5,7 @@ that a start that takes long can be watched.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from aiohttp import web
@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from underhost.agents.http import probes
 from underhost.agents.http.guard import guard, harden
+from underhost.agents.http.rooms import Rooms
 from underhost.schemas.errors import InputError
 
 BODY_LIMIT = 1 << 20
@@ -44,17 +45,21 @@ async def start_web(
     registry: CollectorRegistry,
     refresh: Callable[[], None],
     hosts: Collection[str] = (),
-    rooms: Iterable[web.AbstractRouteDef] = (),
+    rooms: Rooms | None = None,
 ) -> Web:
     """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read.
 
-    `hosts` are further names that the listener answers to, `rooms` the routes beside the probes.
+    `hosts` are further names that the listener answers to, `rooms` what there is beside the probes.
     Raises InputError where the address is none or cannot be had.
     """
     host, port = split_listen(listen)
     app = web.Application(client_max_size=BODY_LIMIT, middlewares=[guard(hosts)])
     app.on_response_prepare.append(harden)
-    app.add_routes([*probes.routes(unready, registry, refresh), *rooms])
+    app.add_routes(probes.routes(unready, registry, refresh))
+    if rooms is not None:
+        app.add_routes(rooms.routes)
+        app.cleanup_ctx.extend(rooms.running)
+        app.on_shutdown.extend(rooms.ending)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -8,6 +8,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from underhost.agents.http.guard import is_ours
+from underhost.agents.http.rooms import Rooms
 from underhost.agents.http.server import Web, start_web
 
 
@@ -17,7 +18,7 @@ async def _echo(request: web.Request) -> web.Response:
 
 @pytest.fixture
 async def server() -> AsyncIterator[Web]:
-    rooms = [web.get("/api/v1/echo", _echo), web.post("/api/v1/echo", _echo)]
+    rooms = Rooms([web.get("/api/v1/echo", _echo), web.post("/api/v1/echo", _echo)], [], [])
     server = await start_web(
         "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, hosts=["page.org"], rooms=rooms
     )

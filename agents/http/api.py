@@ -1,0 +1,129 @@
+"""`/api/v1`: sites, map, findings, what happened, and one pod with every rule's word on every node. Read only.
+
+In: feeds and chronicles, the evaluator's `explain`. Out: the documents of `schemas/page.py`. `site=` chooses a site;
+absent, it is the one of the settings. An explanation is worked out in a thread, one at a time, from the same snapshot
+that the map shows.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+from aiohttp import web
+
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.http.feed import Feed
+from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.guard import refuse
+from underhost.schemas.documents import PodVerdict
+from underhost.schemas.errors import InputError
+from underhost.schemas.page import History, PodDetail, SiteList
+
+WAITING = 8
+"""Explanations that may wait for their turn; one more is told to come again."""
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str]]) -> list[web.RouteDef]:
+    """The routes. `features` are what other rooms of this server offer."""
+    explanations = Explanations(options)
+
+    async def sites(request: web.Request) -> web.Response:
+        return document(_encoder.encode(SiteList([feeds.summary(site) for site in feeds.names()], sorted(features()))))
+
+    async def site_map(request: web.Request) -> web.Response:
+        feed = _feed(request, feeds)
+        return document(await feed.map()) if isinstance(feed, Feed) else feed
+
+    async def findings(request: web.Request) -> web.Response:
+        feed = _feed(request, feeds)
+        return document(await feed.findings()) if isinstance(feed, Feed) else feed
+
+    async def activity(request: web.Request) -> web.Response:
+        site = request.query.get("site", feeds.default())
+        chronicle, subject = feeds.chronicle(site), request.query.get("subject")
+        entries = chronicle.latest() if subject is None else chronicle.of(subject)
+        return document(_encoder.encode(History(site, entries)))
+
+    async def pod(request: web.Request) -> web.Response:
+        feed = _feed(request, feeds)
+        if not isinstance(feed, Feed):
+            return feed
+        site = request.query.get("site", feeds.default())
+        name = f"{request.match_info['namespace']}/{request.match_info['name']}"
+        found = await feed.pod(name)
+        if found is None or feed.decisions is None:
+            return refuse(404, f"pod {name}: not in site {site}, or finished")
+        row, host, named = found
+        snapshot = feed.decisions.snapshot
+        if name not in snapshot.pods:
+            return refuse(404, f"pod {name}: gone")
+        try:
+            verdict = await explanations.of(snapshot, name)
+        except InputError as error:
+            return refuse(422, str(error))
+        except OverflowError as error:
+            return refuse(503, str(error))
+        history = feeds.chronicle(site).of(f"pod/{name}", *([f"node/{row.node}"] if row.node else []))
+        scheduler = snapshot.pods[name].spec.scheduler_name
+        return document(_encoder.encode(PodDetail(site, row, host, scheduler, verdict, named, history)))
+
+    return [
+        web.get("/api/v1/sites", sites),
+        web.get("/api/v1/map", site_map),
+        web.get("/api/v1/findings", findings),
+        web.get("/api/v1/activity", activity),
+        web.get("/api/v1/pods/{namespace}/{name:.+}", pod),
+    ]
+
+
+def document(body: bytes) -> web.Response:
+    """A JSON answer, compressed where the client can read it."""
+    response = web.Response(body=body, content_type="application/json")
+    response.enable_compression()
+    return response
+
+
+def _feed(request: web.Request, feeds: Feeds) -> Feed | web.Response:
+    site = request.query.get("site", feeds.default())
+    feed = feeds.get(site)
+    if feed is not None:
+        return feed
+    if site not in feeds.names():
+        return refuse(404, f"no site {site!r} here; there is: {', '.join(feeds.names())}")
+    return refuse(503, f"site {site}: {feeds.summary(site).reason}")
+
+
+class Explanations:
+    """Explains pods, one after another, and remembers the last answer of a snapshot."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="explain")
+        self._waiting = 0
+        self._snapshot: Snapshot | None = None
+        self._known: dict[str, PodVerdict] = {}
+
+    async def of(self, snapshot: Snapshot, pod: str) -> PodVerdict:
+        """The verdict on a pod. Raises InputError for an object that breaks the API's rules, OverflowError if busy."""
+        if snapshot is not self._snapshot:
+            self._snapshot, self._known = snapshot, {}
+        if pod in self._known:
+            return self._known[pod]
+        if self._waiting >= WAITING:
+            raise OverflowError("other explanations are being worked out; ask again")
+        self._waiting += 1
+        try:
+            verdict = await asyncio.get_running_loop().run_in_executor(self._pool, self._explain, snapshot, pod)
+        finally:
+            self._waiting -= 1
+        if snapshot is self._snapshot:
+            self._known[pod] = verdict
+        return verdict
+
+    def _explain(self, snapshot: Snapshot, pod: str) -> PodVerdict:
+        from underhost.agents.engine.explain import explain  # the evaluator's libraries take a second to load
+
+        return explain(snapshot, self._options, [pod]).pods[pod]

@@ -1,0 +1,80 @@
+"""`/api/v1/events`: what changes, as server-sent events, for as many followers as come.
+
+In: a feed, and the version that the follower has seen (`since=`, or `Last-Event-ID` where its browser connects again).
+Out: events `change` and `activity`, a comment now and then so that a dead connection shows, and `reset` where the
+follower has to read everything again. A follower that does not read is let go: what it misses is kept for it once, for
+all, in the feed.
+"""
+
+import asyncio
+import contextlib
+
+from aiohttp import web
+
+from underhost.agents.http.feed import Feed
+from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.guard import refuse
+
+HEARTBEAT = 15.0
+"""Seconds between two comments."""
+SLOW = 20.0
+"""Seconds for which a follower may not read what is sent to it."""
+FOLLOWERS = 200
+"""Followers at one time."""
+RESET = b"event: reset\ndata: {}\n\n"
+
+
+def routes(feeds: Feeds) -> list[web.RouteDef]:
+    """The route of the events."""
+    following: set[int] = set()
+
+    async def events(request: web.Request) -> web.StreamResponse:
+        site = request.query.get("site", feeds.default())
+        feed = feeds.get(site)
+        if feed is None:
+            return refuse(503, f"site {site}: {feeds.summary(site).reason}")
+        if len(following) >= FOLLOWERS:
+            return refuse(503, f"{FOLLOWERS} followers are connected already")
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        await response.prepare(request)
+        following.add(id(response))
+        try:
+            # A follower that does not read, or is gone, is let go: there is nobody to tell.
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                await _follow(response, feed, request.headers.get("Last-Event-ID") or request.query.get("since", ""))
+        finally:
+            following.discard(id(response))
+        return response
+
+    return [web.get("/api/v1/events", events)]
+
+
+async def _follow(response: web.StreamResponse, feed: Feed, seen: str) -> None:
+    await _send(response, b"retry: 1000\n\n")
+    await feed.refresh()
+    position = feed.position(seen)
+    while position is not None and not feed.ended:
+        changed = feed.changed
+        await feed.refresh()
+        news = feed.since(position)
+        if news is None:
+            break
+        position, lines = news
+        if lines:
+            await _send(response, b"".join(lines))
+        else:
+            await _wait(response, changed)
+    await _send(response, RESET)
+
+
+async def _send(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(SLOW):
+        await response.write(data)
+
+
+async def _wait(response: web.StreamResponse, changed: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(HEARTBEAT):
+            await changed.wait()
+    except TimeoutError:
+        await _send(response, b": still here\n\n")

@@ -1,0 +1,163 @@
+"""One site as the page follows it: the rows now, a version of them, and the changes that lead to it.
+
+In: the newest decisions (`board.py`) and lines for the list of what happened (`chronicle.py`). Out: encoded documents,
+and events from a version on. Called by `api.py` and `events.py`. Nothing is worked out while nobody looks. The events
+that are kept are bounded in number and bytes; whoever is behind them is told to read everything again.
+"""
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+import msgspec
+
+from underhost.agents.decisions import Decisions
+from underhost.agents.http.map_rows import MapRows
+from underhost.schemas.page import HistoryEntry, MapChange, MapPod, OpenFindings, SiteMap
+from underhost.schemas.records import FindingEvent
+
+KEPT, KEPT_BYTES = 512, 4 << 20
+"""Events that are kept for who comes back, at most, and their bytes together."""
+LINGER = 120.0
+"""Seconds after the last look for which changes are still worked out, so that a short break costs no reload."""
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class Feed:
+    """One site's rows and events. `epoch` tells one life of a feed from another."""
+
+    def __init__(self, site: str, pool: Executor, *, epoch: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._site, self._pool, self._epoch, self._clock = site, pool, epoch, clock
+        self._rows = MapRows()
+        self._decisions: Decisions | None = None
+        self._shown: Decisions | None = None
+        self._count = 0
+        self._events: deque[tuple[int, bytes]] = deque()
+        self._bytes = 0
+        self._looked = float("-inf")
+        self._changed = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self._map: tuple[int, bytes] | None = None
+        self.ended = False
+
+    @property
+    def version(self) -> str:
+        """The version of the rows, as documents and events name it."""
+        return f"{self._epoch}-{self._count}"
+
+    @property
+    def decisions(self) -> Decisions | None:
+        """The newest decisions."""
+        return self._decisions
+
+    # ----------------------------------------------------------------------------------------------- what comes in
+    def put(self, decisions: Decisions) -> None:
+        """There are new decisions; they are shown at the next look."""
+        self._decisions = decisions
+        self._wake()
+
+    def tell(self, entry: HistoryEntry) -> None:
+        """Something happened; of no interest where nobody looks."""
+        if self._is_looked_at():
+            self._push("activity", _encoder.encode(entry))
+            self._wake()
+
+    def end(self) -> None:
+        """The site is not decided for here any more: whoever follows has to ask again."""
+        self.ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _is_looked_at(self) -> bool:
+        return self._clock() - self._looked < LINGER
+
+    # ---------------------------------------------------------------------------------------------- what is looked at
+    async def refresh(self) -> None:
+        """Bring the rows up to the newest decisions; the difference is an event."""
+        asleep, self._looked = not self._is_looked_at(), self._clock()
+        async with self._lock:
+            decisions = self._decisions
+            if decisions is None or decisions is self._shown:
+                return
+            open_ = decisions.findings.open if decisions.findings is not None else {}
+            loop = asyncio.get_running_loop()
+            change = await loop.run_in_executor(self._pool, self._rows.update, decisions.snapshot, open_)
+            self._shown = decisions
+            if asleep:  # what was told meanwhile is lost: nobody may go on from before
+                self._events.clear()
+                self._count, self._bytes = self._count + 1, 0
+            elif change != MapChange():
+                self._push("change", _encoder.encode(change))
+
+    def _push(self, kind: str, data: bytes) -> None:
+        self._count += 1
+        event = b"id: %s\nevent: %s\ndata: %s\n\n" % (self.version.encode(), kind.encode(), data)
+        self._events.append((self._count, event))
+        self._bytes += len(event)
+        while len(self._events) > KEPT or self._bytes > KEPT_BYTES:
+            self._bytes -= len(self._events.popleft()[1])
+
+    async def map(self) -> bytes:
+        """The map as JSON."""
+        await self.refresh()
+        async with self._lock:
+            if self._map is None or self._map[0] != self._count:
+                rows, loop = self._rows, asyncio.get_running_loop()
+                document = SiteMap(self._site, self.version, rows.hosts, rows.nodes, rows.pods, rows.vsphere)
+                self._map = self._count, await loop.run_in_executor(self._pool, _encoder.encode, document)
+            return self._map[1]
+
+    async def findings(self) -> bytes:
+        """The open findings as JSON."""
+        await self.refresh()
+        async with self._lock:
+            return _encoder.encode(OpenFindings(self._site, self.version, self._rows.findings))
+
+    async def pod(self, name: str) -> tuple[MapPod, str, list[FindingEvent]] | None:
+        """A pod's row, the name of its host and the findings that name it."""
+        await self.refresh()
+        async with self._lock:
+            row = self._rows.pod(name)
+            if row is None:
+                return None
+            named = [event for event in self._rows.findings if name == event.pod or name in event.peers]
+            return row, self._rows.host_of(row), named
+
+    def sizes(self) -> tuple[int, int, int]:
+        """Hosts, nodes and pods of the newest picture."""
+        if self._decisions is None:
+            return 0, 0, 0
+        snapshot = self._decisions.snapshot
+        return len(snapshot.hosts), len(snapshot.nodes), len(snapshot.pods)
+
+    def severities(self) -> dict[str, int]:
+        """Open findings of the newest picture by severity."""
+        if self._decisions is None or self._decisions.findings is None:
+            return {}
+        return dict(Counter(event.severity for event in self._decisions.findings.open.values()))
+
+    # ------------------------------------------------------------------------------------------------ what is followed
+    @property
+    def changed(self) -> asyncio.Event:
+        """Set once something is new after now. Taken before a look, it cannot miss what comes during it."""
+        return self._changed
+
+    def position(self, version: str) -> int | None:
+        """Where a follower goes on that has seen this version; None where it has to read everything again."""
+        epoch, _, count = version.rpartition("-")
+        if epoch != self._epoch or not count.isdecimal():
+            return None
+        return int(count) if self.since(int(count)) is not None else None
+
+    def since(self, position: int) -> tuple[int, list[bytes]] | None:
+        """The events after a position, and the position after them; None where some of them are gone."""
+        first = self._events[0][0] if self._events else self._count + 1
+        if not first - 1 <= position <= self._count:
+            return None
+        return self._count, [event for count, event in self._events if count > position]

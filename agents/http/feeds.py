@@ -1,0 +1,119 @@
+"""The feeds of all sites that this worker can show, and what happened in them.
+
+In: the board, the topics. Out: a feed and a chronicle by site. Made by `rooms.py`; read by `api.py` and `events.py`.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+
+from aiohttp import web
+
+from underhost.agents.board import Board
+from underhost.agents.decisions import Decisions
+from underhost.agents.http.chronicle import TOPICS, Chronicle, Chronicles
+from underhost.agents.http.feed import Feed
+from underhost.schemas.errors import BackendError
+from underhost.schemas.page import HistoryEntry, SiteSummary
+from underhost.streams.ports import TopicReader
+
+log = logging.getLogger(__name__)
+
+AGAIN = 5.0
+"""Seconds before the topics are followed again after a fault."""
+
+
+class Feeds:
+    """`home` is the site of the settings; `unready` gives reasons, as `/readyz` has them."""
+
+    def __init__(self, board: Board, home: str, unready: Callable[[], dict[str, str]], reader: TopicReader) -> None:
+        self._home, self._unready, self._reader = home, unready, reader
+        self._feeds: dict[str, Feed] = {}
+        self._chronicles = Chronicles(self._told)
+        self._begun = asyncio.Event()
+        # One thread works the rows of all sites out: they never change while one reads them.
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix="page")
+        for site in board.sites():
+            self._decided(site, board.latest(site))
+        self._deaf = board.listen(self._decided)
+
+    def get(self, site: str) -> Feed | None:
+        """The feed of a site; None where nothing is decided for it here now."""
+        return self._feeds.get(site)
+
+    def chronicle(self, site: str) -> Chronicle:
+        """What happened in a site."""
+        return self._chronicles.of(site)
+
+    def names(self) -> list[str]:
+        """The sites, sorted; the one of the settings is there from the start."""
+        return sorted({self._home, *self._feeds})
+
+    def default(self) -> str:
+        """The site that is meant where none is named."""
+        return self._home if self._home in self._feeds or len(self._feeds) != 1 else next(iter(self._feeds))
+
+    def reason(self, site: str) -> str:
+        """Why nothing is decided for a site now; "" where all is well."""
+        reasons = self._unready()
+        if f"site {site}" in reasons:
+            return reasons[f"site {site}"]
+        return "; ".join(f"{what}: {why}" for what, why in sorted(reasons.items()) if not what.startswith("site "))
+
+    def summary(self, site: str) -> SiteSummary:
+        """A site in a few figures."""
+        feed, reason = self._feeds.get(site), self.reason(site)
+        hosts, nodes, pods = feed.sizes() if feed is not None else (0, 0, 0)
+        return SiteSummary(
+            site,
+            feed is not None,
+            reason or ("" if feed is not None else "nothing is decided for it by this worker"),
+            hosts,
+            nodes,
+            pods,
+            feed.severities() if feed is not None else {},
+        )
+
+    def _decided(self, site: str, decisions: Decisions | None) -> None:
+        if decisions is None:
+            feed = self._feeds.pop(site, None)
+            if feed is not None:
+                feed.end()
+            return
+        if site not in self._feeds:
+            self._feeds[site] = Feed(site, self.pool, epoch=f"{time.time_ns():x}")
+        self._feeds[site].put(decisions)
+        self._begun.set()
+
+    def _told(self, site: str, entry: HistoryEntry) -> None:
+        if site in self._feeds:
+            self._feeds[site].tell(entry)
+
+    # ------------------------------------------------------------------------------------------------------- its life
+    async def running(self, app: web.Application) -> AsyncIterator[None]:
+        """Follows the topics while the server listens."""
+        following = asyncio.ensure_future(self._follow())
+        yield
+        self._deaf()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+    async def end(self, app: web.Application) -> None:
+        """The server is about to close: whoever follows is let go."""
+        for feed in self._feeds.values():
+            feed.end()
+
+    async def _follow(self) -> None:
+        await self._begun.wait()  # by then the pipeline holds the topics: an embedded log is opened once
+        while True:
+            try:
+                async with aclosing(self._reader.follow(TOPICS, from_beginning=True)) as records:  # type: ignore[type-var]
+                    async for record in records:
+                        self._chronicles.apply(record)
+            except BackendError as error:
+                log.warning("the history of the page is not up to date: %s", error)
+            await asyncio.sleep(AGAIN)

@@ -1,0 +1,181 @@
+"""The physical map of one site as rows: hosts, nodes on them, pods on those; and what changed since the last picture.
+
+In: snapshots, open findings. Out: rows, and a `MapChange`. Called by `feed.py`, in a thread. An object that is the very
+same as before costs one comparison: a change of one pod among twenty thousand makes one row.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from underhost.agents.engine.owners import FINISHED, application_of, controller_of, pinned
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.schemas.kubernetes import Node, Pod
+from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod
+from underhost.schemas.records import FindingEvent
+from underhost.schemas.vsphere import Host
+
+R = TypeVar("R")
+
+_PLACE = re.compile(
+    r"(^|[./-])(zone|region|rack|row|room|datacent(er|re)|building|block|chassis|(fault|failure|update|power)-?domain"
+    r"|(node-?)?pool)$"
+)
+
+
+@dataclass
+class _Rows(Generic[R]):
+    """Rows of one kind by name, and what each was made from."""
+
+    rows: dict[str, R] = field(default_factory=dict)
+    sources: dict[str, Any] = field(default_factory=dict)
+
+    def update(
+        self, sources: Mapping[str, Any], make: Callable[[str, Any], R | None], stale: Iterable[str] = ()
+    ) -> tuple[list[R], list[str]]:
+        """The rows that are other than before, and the names of those that are gone; `stale` ones are made again."""
+        again = set(stale)
+        changed: list[R] = []
+        gone = [name for name in self.sources.keys() - sources.keys() if self.rows.pop(name, None) is not None]
+        before = self.sources
+        self.sources = dict(sources)
+        for name, source in sources.items():
+            if before.get(name) is source and name not in again:
+                continue
+            row, old = make(name, source), self.rows.get(name)
+            if row is None:
+                if self.rows.pop(name, None) is not None:
+                    gone.append(name)
+            elif row != old:
+                self.rows[name] = row
+                changed.append(row)
+        return changed, sorted(gone)
+
+
+class MapRows:
+    """One site's rows as they were when last asked."""
+
+    def __init__(self) -> None:
+        self._hosts: _Rows[MapHost] = _Rows()
+        self._nodes: _Rows[MapNode] = _Rows()
+        self._pods: _Rows[MapPod] = _Rows()
+        self._findings: _Rows[FindingEvent] = _Rows()
+        self._snapshot = Snapshot()
+        self._owners: dict[tuple[str, str, str], str] = {}
+        self.vsphere = False
+
+    @property
+    def hosts(self) -> list[MapHost]:
+        """The rows now."""
+        return list(self._hosts.rows.values())
+
+    @property
+    def nodes(self) -> list[MapNode]:
+        """The rows now."""
+        return list(self._nodes.rows.values())
+
+    @property
+    def pods(self) -> list[MapPod]:
+        """The rows now."""
+        return list(self._pods.rows.values())
+
+    @property
+    def findings(self) -> list[FindingEvent]:
+        """The rows now."""
+        return list(self._findings.rows.values())
+
+    def pod(self, name: str) -> MapPod | None:
+        """One pod's row."""
+        return self._pods.rows.get(name)
+
+    def host_of(self, pod: MapPod) -> str:
+        """The name of the host below the pod; "" where it is not known."""
+        joined = self._snapshot.node_hosts.get(pod.node)
+        return joined.host_name if joined is not None else ""
+
+    def update(self, snapshot: Snapshot, findings: Mapping[str, FindingEvent]) -> MapChange:
+        """Bring the rows up to date; what is other than before."""
+        before, self._snapshot, self.vsphere = self._snapshot, snapshot, snapshot.vsphere
+        change = MapChange()
+        if snapshot.hosts is not before.hosts:
+            change.hosts, change.gone_hosts = self._hosts.update(snapshot.hosts, _host)
+        moved = [
+            name
+            for name in before.node_hosts.keys() | snapshot.node_hosts.keys()
+            if before.node_hosts.get(name) != snapshot.node_hosts.get(name)
+        ]
+        if snapshot.nodes is not before.nodes or snapshot.vms is not before.vms or moved:
+            change.nodes, change.gone_nodes = self._nodes.update(snapshot.nodes, self._node, moved)
+        adopted = self._adopted() if snapshot.workloads is not before.workloads else []
+        if snapshot.pods is not before.pods or adopted:
+            change.pods, change.gone_pods = self._pods.update(snapshot.pods, self._pod, adopted)
+        change.findings, change.gone_findings = self._findings.update(findings, lambda _, event: event)
+        return change
+
+    def _node(self, name: str, node: Node) -> MapNode:
+        joined = self._snapshot.node_hosts.get(name)
+        vm = self._snapshot.vms.get(joined.vm) if joined is not None else None
+        conditions = {each.type: each.status for each in node.status.conditions or ()}
+        return MapNode(
+            name=name,
+            host=joined.host if joined is not None else "",
+            vm=vm.name if vm is not None and vm.name != name else "",
+            vm_ref=joined.vm if joined is not None else "",
+            since=joined.since if joined is not None else "",
+            ready=conditions.get("Ready", "True") == "True",
+            cordoned=node.spec.unschedulable,
+            labels=places(node.metadata.labels),
+        )
+
+    def _pod(self, name: str, pod: Pod) -> MapPod | None:
+        phase = pod.status.phase or ("Running" if pod.spec.node_name else "Pending")
+        if phase in FINISHED:
+            return None
+        conditions = {each.type: each.status for each in pod.status.conditions or ()}
+        return MapPod(
+            name=name,
+            node=pod.spec.node_name,
+            workload=self._workload(pod),
+            phase=sys.intern(phase),  # the default is left out where it is the very same text
+            ready=conditions.get("Ready", "True") == "True",
+            leaving=pod.metadata.deletion_timestamp is not None,
+            pinned=pinned(pod),
+        )
+
+    def _workload(self, pod: Pod) -> str:
+        owner = controller_of(pod.metadata.owner_references)
+        if owner is None:
+            return ""
+        key = (owner.kind, pod.metadata.namespace, owner.name)
+        if key not in self._owners:
+            application = application_of(self._snapshot, pod)
+            self._owners[key] = "" if application is None else f"{application.kind}/{application.name}"
+        return self._owners[key]
+
+    def _adopted(self) -> list[str]:
+        """The pods whose application may be another, now that the workloads are other ones."""
+        before, self._owners = self._owners, {}
+        found = []
+        for name, pod in self._snapshot.pods.items():
+            owner = controller_of(pod.metadata.owner_references)
+            key = (owner.kind, pod.metadata.namespace, owner.name) if owner is not None else ("", "", "")
+            if owner is not None and self._workload(pod) != before.get(key):
+                found.append(name)
+        return found
+
+
+def _host(ref: str, host: Host) -> MapHost:
+    return MapHost(ref, host.name, host.cluster, host.state, dict(host.labels))
+
+
+def places(labels: msgspec.Raw) -> dict[str, str]:
+    """The labels of a node that name a place to group by."""
+    try:
+        held = msgspec.json.decode(labels, type=dict[str, str] | None) or {}
+    except msgspec.MsgspecError:
+        return {}
+    return {key: value for key, value in sorted(held.items()) if _PLACE.search(key)}

@@ -1,0 +1,45 @@
+"""The page itself: the files of `static/`, read once, served from memory. They need nothing from anywhere else.
+
+In: the packaged files. Out: `/` and `/static/NAME`. A browser keeps them and asks whether they are still the same.
+"""
+
+import hashlib
+from importlib.resources import files
+
+from aiohttp import web
+
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+def routes() -> list[web.RouteDef]:
+    """The routes of the page."""
+    held: dict[str, tuple[bytes, str, str]] = {}
+    for entry in files(__package__).joinpath("static").iterdir():
+        _, _, ending = entry.name.rpartition(".")
+        if ending in TYPES:
+            body = entry.read_bytes()
+            held[entry.name] = body, TYPES[ending], hashlib.blake2b(body, digest_size=12).hexdigest()
+
+    def answer(request: web.Request, name: str) -> web.Response:
+        if name not in held:
+            raise web.HTTPNotFound
+        body, content_type, tag = held[name]
+        headers = {"Content-Type": content_type, "Cache-Control": "no-cache", "ETag": f'"{tag}"'}
+        if any(known.value == tag for known in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        response = web.Response(body=body, headers=headers)
+        response.enable_compression()
+        return response
+
+    async def index(request: web.Request) -> web.Response:
+        return answer(request, "index.html")
+
+    async def static(request: web.Request) -> web.Response:
+        return answer(request, request.match_info["name"])
+
+    return [web.get("/", index), web.get("/static/{name}", static)]

@@ -1,0 +1,39 @@
+"""The table of the server's rooms beside the probes: every route that there is, and what runs while it listens.
+
+In: settings, the board, why the worker is not ready. Out: `Rooms` for `server.py`. Called by `worker.py`.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from underhost.agents.board import Board
+from underhost.agents.http import api, events, page
+from underhost.agents.http.feeds import Feeds
+from underhost.agents.memory import options_of
+from underhost.streams.reader import open_reader
+from underhost.streams.settings import Settings
+
+FEATURES = {"/api/v1/whatif": "whatif", "/api/v1/history": "history"}
+"""What the page offers only where the route is there."""
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """Routes; `running` are contexts of the server's life, `ending` is awaited before connections are closed."""
+
+    routes: list[web.RouteDef]
+    running: list[Callable[[web.Application], AsyncIterator[None]]]
+    ending: list[Callable[[web.Application], Awaitable[None]]]
+
+
+def furnish(settings: Settings, board: Board, unready: Callable[[], dict[str, str]]) -> Rooms:
+    """The rooms of a worker with these settings."""
+    feeds = Feeds(board, settings.site, unready, open_reader(settings.kafka))
+    options = options_of(settings)
+    routes: list[web.RouteDef] = []
+    routes += page.routes()
+    routes += events.routes(feeds)
+    routes += api.routes(feeds, options, lambda: [FEATURES[route.path] for route in routes if route.path in FEATURES])
+    return Rooms(routes, [feeds.running], [feeds.end])

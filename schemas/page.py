@@ -1,0 +1,154 @@
+"""The JSON documents of the web API (`/api/v1`): what the page shows, for the page and for other programs.
+
+Versioned like the documents of the commands. A default is left out, so that a site of twenty thousand pods stays small.
+"""
+
+from msgspec import Struct
+
+from underhost.schemas.documents import API_VERSION, PodVerdict
+from underhost.schemas.records import FindingEvent
+
+
+class _Row(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Base of a row: camelCase on the wire, defaults left out."""
+
+
+class _Page(Struct, rename="camel"):
+    """Base of a document: camelCase on the wire."""
+
+
+class MapHost(_Row, frozen=True):
+    """An ESXi host. `state` is connected, maintenance or disconnected; `labels` as the inventory gives them."""
+
+    id: str
+    name: str
+    cluster: str = ""
+    state: str = "connected"
+    labels: dict[str, str] = {}
+
+
+class MapNode(_Row, frozen=True):
+    """A node and the VM it is. `host` is the id of a host, "" while unknown; `vm` its name where that is another.
+
+    `labels` are only those that name a place (zone, rack, pool, …). `since`: on this host since, RFC 3339.
+    """
+
+    name: str
+    host: str = ""
+    vm: str = ""
+    vm_ref: str = ""
+    since: str = ""
+    ready: bool = True
+    cordoned: bool = False
+    labels: dict[str, str] = {}
+
+
+class MapPod(_Row, frozen=True):
+    """A pod that has not finished. `name` is `namespace/name`, `node` "" while it waits, `workload` `Kind/NAME`.
+
+    `leaving`: it is being deleted. `pinned`: it belongs to its node (a DaemonSet's, or a mirror pod).
+    """
+
+    name: str
+    node: str = ""
+    workload: str = ""
+    phase: str = "Running"
+    ready: bool = True
+    leaving: bool = False
+    pinned: bool = False
+
+
+class SiteMap(_Page):
+    """`/api/v1/map`: which pod is on which node on which host. `version` is where `/api/v1/events` goes on."""
+
+    site: str
+    version: str
+    hosts: list[MapHost]
+    nodes: list[MapNode]
+    pods: list[MapPod]
+    vsphere: bool
+    api_version: str = API_VERSION
+    kind: str = "Map"
+
+
+class OpenFindings(_Page):
+    """`/api/v1/findings`: what is open now, each with its first time. `version` as in the map."""
+
+    site: str
+    version: str
+    findings: list[FindingEvent]
+    api_version: str = API_VERSION
+    kind: str = "Findings"
+
+
+class MapChange(_Page, omit_defaults=True):
+    """An event `change`: rows that are new or other than before, and the names (hosts: ids) of those that are gone."""
+
+    hosts: list[MapHost] = []
+    nodes: list[MapNode] = []
+    pods: list[MapPod] = []
+    findings: list[FindingEvent] = []
+    gone_hosts: list[str] = []
+    gone_nodes: list[str] = []
+    gone_pods: list[str] = []
+    gone_findings: list[str] = []
+
+
+class SiteSummary(_Page):
+    """One site. `reason` says why nothing is decided for it now, or ""; `findings` counts by severity."""
+
+    site: str
+    ready: bool
+    reason: str
+    hosts: int
+    nodes: int
+    pods: int
+    findings: dict[str, int]
+
+
+class SiteList(_Page):
+    """`/api/v1/sites`. `features` names what this worker's API can do beyond showing (`whatif`, `history`)."""
+
+    sites: list[SiteSummary]
+    features: list[str]
+    api_version: str = API_VERSION
+    kind: str = "Sites"
+
+
+class HistoryEntry(_Row, frozen=True):
+    """Something that was decided, done or seen. `topic` is where it was published, `subject` what it is about.
+
+    Subjects: `pod/NAMESPACE/NAME`, `node/NAME`, `drs-rule/CLUSTER/NAME`, `finding/ID`. `tone` is good, bad or "".
+    """
+
+    at: str
+    topic: str
+    subject: str
+    text: str
+    tone: str = ""
+    pods: list[str] = []
+    node: str = ""
+    snapshot: dict[str, int] = {}
+
+
+class History(_Page):
+    """`/api/v1/activity`: newest first."""
+
+    site: str
+    entries: list[HistoryEntry]
+    api_version: str = API_VERSION
+    kind: str = "Activity"
+
+
+class PodDetail(_Page):
+    """`/api/v1/pods/NAMESPACE/NAME`: every rule's word on every node, what is wrong, what was decided before."""
+
+    site: str
+    pod: MapPod
+    host: str
+    scheduler: str
+    verdict: PodVerdict
+    findings: list[FindingEvent]
+    history: list[HistoryEntry]
+    api_version: str = API_VERSION
+    kind: str = "Pod"

@@ -1,0 +1,241 @@
+"""The web API over a board and topics: documents, events to go on with, and who is told to start anew."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import aiohttp
+import pytest
+from check_builders import a_node, a_pod, a_site, apart
+from page_builders import a_finding, decided, records
+from prometheus_client import CollectorRegistry
+
+from underhost.agents.board import Board
+from underhost.agents.engine.snapshot import Options
+from underhost.agents.http import api, events, page
+from underhost.agents.http import feed as feed_module
+from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.server import start_web
+from underhost.schemas.records import Outcome, Placement
+from underhost.schemas.topics import OUTCOMES, PLACEMENTS, Topic
+from underhost.streams.ports import Record
+
+DB = {"app": "db"}
+SITE = a_site(
+    a_node("n1"),
+    a_node("n2"),
+    a_pod("db-0", "n1", labels=DB, spec=apart(DB)),
+    a_pod("db-1", "n2", labels=DB, spec=apart(DB)),
+    on={"n1": "h1", "n2": "h1"},
+    site="prod",
+)
+
+
+class HeldTopics:
+    """A TopicReader whose records are those that were added."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Record] = asyncio.Queue()
+
+    def add(self, *written: tuple[Topic, str, object], start: int = 0) -> None:
+        """Publish."""
+        for record in records(*written, start=start):
+            self.queue.put_nowait(record)
+
+    async def follow(self, topics: Iterable[Topic], *, from_beginning: bool = False) -> AsyncIterator[Record]:
+        """See `ports.TopicReader`."""
+        while True:
+            yield await self.queue.get()
+            self.queue.task_done()
+
+
+@dataclass
+class Asked:
+    """A server over a board, and a client."""
+
+    board: Board
+    topics: HeldTopics
+    base: str
+    client: aiohttp.ClientSession
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        """Status and document."""
+        async with self.client.get(f"{self.base}{path}") as response:
+            return response.status, await response.json()
+
+    @asynccontextmanager
+    async def following(self, since: str, **headers: str) -> AsyncIterator["Follower"]:
+        """A follower of the events from a version on."""
+        path = f"{self.base}api/v1/events?since={since}"
+        async with self.client.get(path, headers=headers) as response:
+            assert response.headers["Content-Type"] == "text/event-stream"
+            yield Follower(response)
+
+
+class Follower:
+    """Reads server-sent events."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.last = ""
+
+    async def next(self) -> tuple[str, Any]:
+        """(event, data) of the next event, comments left out."""
+        async with asyncio.timeout(30):
+            while True:
+                block = (await self._response.content.readuntil(b"\n\n")).decode()
+                fields = dict(line.split(": ", 1) for line in block.strip().splitlines() if not line.startswith(":"))
+                if "event" in fields:
+                    self.last = fields.get("id", self.last)
+                    return fields["event"], json.loads(fields["data"])
+
+
+@pytest.fixture
+async def asked() -> AsyncIterator[Asked]:
+    board, topics, reasons = Board(), HeldTopics(), dict[str, str]()
+    feeds = Feeds(board, "prod", lambda: reasons, topics)  # type: ignore[arg-type]
+    routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), lambda: ["whatif"])]
+    server = await start_web(
+        "127.0.0.1:0",
+        unready=dict,
+        registry=CollectorRegistry(),
+        refresh=lambda: None,
+        rooms=Rooms(routes, [feeds.running], [feeds.end]),
+    )
+    async with aiohttp.ClientSession() as client:
+        yield Asked(board, topics, server.address, client, reasons)
+    await server.close()
+
+
+async def test_before_the_first_decision_a_site_says_what_it_waits_for(asked: Asked) -> None:
+    asked.reasons["site prod"] = "kubernetes has not listed pods"
+    [site] = (await asked.get("api/v1/sites"))[1]["sites"]
+    assert (site["site"], site["ready"], site["reason"]) == ("prod", False, "kubernetes has not listed pods")
+    for path in ("map", "findings", "events", "pods/shop/db-0"):
+        assert await asked.get(f"api/v1/{path}") == (503, {"error": "site prod: kubernetes has not listed pods"})
+    assert await asked.get("api/v1/map?site=other") == (404, {"error": "no site 'other' here; there is: prod"})
+
+
+async def test_the_map_and_the_findings_are_one_picture(asked: Asked) -> None:
+    asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
+    _, site_map = await asked.get("api/v1/map?site=prod")
+    _, found = await asked.get("api/v1/findings")
+    assert (site_map["apiVersion"], site_map["kind"], found["kind"]) == ("underhost/v1", "Map", "Findings")
+    assert site_map["version"] == found["version"]
+    assert site_map["hosts"] == [{"id": "h1", "name": "esx-h1", "cluster": "C0"}]
+    assert site_map["pods"] == [{"name": "shop/db-0", "node": "n1"}, {"name": "shop/db-1", "node": "n2"}]
+    assert [(each["id"], each["firstSeen"]) for each in found["findings"]] == [("f1", "2026-01-05T08:00:00.000Z")]
+    _, sites = await asked.get("api/v1/sites")
+    assert sites["features"] == ["whatif"]
+    assert sites["sites"] == [
+        {"site": "prod", "ready": True, "reason": "", "hosts": 1, "nodes": 2, "pods": 2, "findings": {"physical": 1}}
+    ]
+
+
+async def test_a_pod_is_explained_on_every_node_as_if_it_were_taken_out_first(asked: Asked) -> None:
+    asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
+    asked.topics.add((PLACEMENTS, "prod/pod/shop/db-0", Placement("shop/db-0", "u", "n1", 7, 0, {}, {})))
+    await asked.get("api/v1/map")
+    await asked.topics.queue.join()
+    status, document = await asked.get("api/v1/pods/shop/db-0")
+    assert (status, document["host"], document["pod"]["node"]) == (200, "esx-h1", "n1")
+    nodes = document["verdict"]["nodes"]
+    assert (nodes["n1"]["feasible"], nodes["n1"]["physicalConflicts"]) == (True, 1)
+    assert nodes["n2"]["failing"]["InterPodAffinity"] == ["node(s) didn't match pod anti-affinity rules"]
+    assert [each["id"] for each in document["findings"]] == ["f1"]
+    assert [each["text"] for each in document["history"]] == ["shop/db-0 is to run on n1 (score 7)"]
+    assert await asked.get("api/v1/pods/shop/gone") == (
+        404,
+        {"error": "pod shop/gone: not in site prod, or finished"},
+    )
+
+
+async def test_a_follower_sees_a_move_and_its_finding_in_one_event(asked: Asked) -> None:
+    apart_ = replace(SITE, node_hosts={"n1": SITE.node_hosts["n1"]})
+    asked.board.put("prod", decided(apart_))
+    _, site_map = await asked.get("api/v1/map")
+    async with asked.following(site_map["version"]) as follower:
+        asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
+        kind, change = await follower.next()
+        assert (kind, sorted(change)) == ("change", ["findings", "nodes"])
+        assert [(node["name"], node["host"]) for node in change["nodes"]] == [("n2", "h1")]
+        asked.topics.add((OUTCOMES, "prod/node//n2", Outcome("i", "label", "node/n2", "applied", "set host=esx-h1")))
+        kind, entry = await follower.next()
+        assert (kind, entry["text"]) == ("activity", "Node n2: set host=esx-h1")
+        asked.board.put("prod", decided(SITE))
+        assert await follower.next() == ("change", {"goneFindings": ["f1"]})
+
+
+async def test_a_follower_that_comes_back_goes_on_where_it_was(asked: Asked) -> None:
+    asked.board.put("prod", decided(SITE))
+    _, site_map = await asked.get("api/v1/map")
+    async with asked.following(site_map["version"]) as follower:
+        asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
+        await follower.next()
+        seen = follower.last
+    asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0"), a_finding("f2", "shop/db-1")))
+    async with asked.following("ignored", **{"Last-Event-ID": seen}) as follower:
+        kind, change = await follower.next()
+        assert (kind, [each["id"] for each in change["findings"]]) == ("change", ["f2"])
+
+
+@pytest.mark.parametrize("seen", ["", "another-1", "nonsense"], ids=["none", "of another life", "no version"])
+async def test_a_follower_whose_version_is_not_known_is_told_to_read_again(asked: Asked, seen: str) -> None:
+    asked.board.put("prod", decided(SITE))
+    async with asked.following(seen) as follower:
+        assert await follower.next() == ("reset", {})
+
+
+async def test_a_follower_that_is_behind_what_is_kept_is_told_to_read_again(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "KEPT_BYTES", 10)
+    asked.board.put("prod", decided(SITE))
+    _, site_map = await asked.get("api/v1/map")
+    asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
+    async with asked.following(site_map["version"]) as follower:
+        assert await follower.next() == ("reset", {})
+
+
+async def test_a_site_that_is_not_ours_any_more_sends_its_followers_away(asked: Asked) -> None:
+    asked.board.put("prod", decided(SITE))
+    _, site_map = await asked.get("api/v1/map")
+    async with asked.following(site_map["version"]) as follower:
+        asked.board.clear()
+        assert await follower.next() == ("reset", {})
+    assert (await asked.get("api/v1/map"))[0] == 503
+
+
+async def test_followers_are_counted(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "FOLLOWERS", 1)
+    asked.board.put("prod", decided(SITE))
+    _, site_map = await asked.get("api/v1/map")
+    async with asked.following(site_map["version"]):
+        assert await asked.get("api/v1/events") == (503, {"error": "1 followers are connected already"})
+
+
+async def test_what_nobody_looks_at_is_not_worked_out(asked: Asked) -> None:
+    asked.board.put("prod", decided(SITE))
+    versions = [(await asked.get("api/v1/map"))[1]["version"]]
+    for number in range(3):
+        asked.board.put("prod", decided(SITE, a_finding(f"f{number}", "shop/db-0")))
+    versions.append((await asked.get("api/v1/map"))[1]["version"])
+    before, after = (int(version.rpartition("-")[2]) for version in versions)
+    assert after == before + 1  # one step for three decisions
+
+
+async def test_the_page_is_served_whole_and_kept_by_its_tag(asked: Asked) -> None:
+    async with asked.client.get(asked.base) as response:
+        text, tag = await response.text(), response.headers["ETag"]
+    assert (response.status, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert text.startswith("<!doctype html>")
+    async with asked.client.get(asked.base, headers={"If-None-Match": tag}) as response:
+        assert (response.status, await response.text()) == (304, "")
+    for path in ("static/nothing.js", "static/..%2fpage.py", "static/%2e%2e/page.py"):
+        async with asked.client.get(f"{asked.base}{path}") as response:
+            assert response.status == 404

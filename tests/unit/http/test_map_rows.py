@@ -1,0 +1,86 @@
+"""The map of a site as rows, and what a change of the site changes of them."""
+
+from dataclasses import replace
+
+from check_builders import a_node, a_pod, a_site, a_workload
+from page_builders import a_finding
+
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.http.map_rows import MapRows
+from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod
+from underhost.schemas.records import NodeHost
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def a_shop() -> Snapshot:
+    return a_site(
+        a_node("n1", labels={ZONE: "a", "example.com/rack": "r1", "kubernetes.io/arch": "amd64"}),
+        a_node("n2", spec={"unschedulable": True}),
+        a_pod("db-0", "n1", owner="StatefulSet/db"),
+        a_pod("web-1", "n2", owner="ReplicaSet/web-5f", ready=False),
+        a_pod("logs-1", "n1", owner="DaemonSet/logs", deleted=True),
+        a_pod("web-2", "", owner="ReplicaSet/web-5f"),
+        a_pod("job-1", "n1", phase="Succeeded"),
+        a_workload("ReplicaSet", "web-5f", owner="Deployment/web"),
+        on={"n1": "h1", "n2": ""},
+    )
+
+
+def test_hosts_nodes_and_pods_are_rows_and_finished_pods_are_none() -> None:
+    rows = MapRows()
+    rows.update(a_shop(), {})
+    assert rows.hosts == [MapHost("h1", "esx-h1", "C0")]
+    assert rows.nodes == [
+        MapNode("n1", "h1", vm_ref="vm-n1", labels={"example.com/rack": "r1", ZONE: "a"}),
+        MapNode("n2", vm_ref="vm-n2", cordoned=True),
+    ]
+    assert rows.pods == [
+        MapPod("shop/db-0", "n1", "StatefulSet/db"),
+        MapPod("shop/web-1", "n2", "Deployment/web", ready=False),
+        MapPod("shop/logs-1", "n1", "DaemonSet/logs", leaving=True, pinned=True),
+        MapPod("shop/web-2", "", "Deployment/web", "Pending", ready=False),
+    ]
+
+
+def test_a_vm_that_moves_changes_its_node_only() -> None:
+    rows, before = MapRows(), a_shop()
+    rows.update(before, {})
+    moved = NodeHost("n1", "vm-n1", "h2", "esx-h2", "name", "2026-01-05T08:00:00.000Z")
+    change = rows.update(replace(before, node_hosts={**before.node_hosts, "n1": moved}), {})
+    labels = {"example.com/rack": "r1", ZONE: "a"}
+    assert change == MapChange(nodes=[MapNode("n1", "h2", vm_ref="vm-n1", since=moved.since, labels=labels)])
+
+
+def test_pods_that_come_go_and_finish() -> None:
+    rows, before = MapRows(), a_shop()
+    rows.update(before, {})
+    pods = {**before.pods, "shop/new": a_pod("new", "n1"), "shop/db-0": a_pod("db-0", "n1", phase="Failed")}
+    del pods["shop/web-1"]
+    change = rows.update(replace(before, pods=pods), {})
+    assert change == MapChange(pods=[MapPod("shop/new", "n1")], gone_pods=["shop/db-0", "shop/web-1"])
+
+
+def test_the_same_picture_again_changes_nothing() -> None:
+    rows, before = MapRows(), a_shop()
+    rows.update(before, {})
+    assert rows.update(replace(before, pods=dict(before.pods)), {}) == MapChange()
+
+
+def test_a_workload_that_is_heard_of_late_is_what_its_pods_belong_to() -> None:
+    rows, whole = MapRows(), a_shop()
+    rows.update(replace(whole, workloads={}), {})
+    assert {pod.workload for pod in rows.pods} == {"StatefulSet/db", "ReplicaSet/web-5f", "DaemonSet/logs"}
+    change = rows.update(whole, {})
+    assert [(pod.name, pod.workload) for pod in change.pods] == [
+        ("shop/web-1", "Deployment/web"),
+        ("shop/web-2", "Deployment/web"),
+    ]
+
+
+def test_findings_open_change_and_end() -> None:
+    rows, site = MapRows(), a_shop()
+    first, second = a_finding("f1", "shop/db-0"), a_finding("f1", "shop/db-0", "shop/web-1", state="updated")
+    assert rows.update(site, {"f1": first}).findings == [first]
+    assert rows.update(site, {"f1": second}).findings == [second]
+    assert rows.update(site, {}) == MapChange(gone_findings=["f1"])
