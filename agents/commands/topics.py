@@ -1,7 +1,7 @@
 """`underhost topics`: the topics of the pipeline as they are now, and what each is for.
 
 In: where the topics live. Out: a table or JSON of partitions, records and ends; with a NAME its key, record and
-configuration. Exit 0; 2 for an unknown name; 3 when the topics cannot be reached.
+configuration; with `-o asyncapi` the interface itself, for which nothing need run. Exit 0; 2 for an unknown name; 3 when the topics cannot be reached.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from underhost.schemas.topics import Topic
     from underhost.streams.admin import TopicDescription
 
-FORMATS = ("table", "json", "yaml", "name")
+ASYNCAPI = "asyncapi"
+FORMATS = ("table", "json", "yaml", "name", ASYNCAPI)
 HEADER = ("NAME", "CLEANUP", "PARTITIONS", "RECORDS", "PRODUCER", "CONSUMERS")
 
 
@@ -37,9 +38,26 @@ def register(app: typer.Typer) -> None:
         from underhost.schemas.topics import TOPICS
 
         one_of("--output", output, FORMATS)
+        if output == ASYNCAPI:
+            typer.echo(asyncapi_text(name), nl=False)
+            return
         wanted = TOPICS if name is None else (_find(name),)
         found = _describe(settings_of(config, bootstrap_servers, embedded), wanted)
         typer.echo(_list(found, output) if name is None else _one(*found[0], output), nl=False)
+
+
+def asyncapi_text(name: str | None = None) -> str:
+    """The AsyncAPI document of all topics, as YAML; nothing is connected to."""
+    from importlib.metadata import version
+
+    import yaml
+
+    from underhost.schemas.asyncapi import document
+    from underhost.schemas.errors import InputError
+
+    if name is not None:
+        raise InputError("--output asyncapi: the document is of all topics, so no NAME is expected")
+    return yaml.safe_dump(document(version("underhost")), sort_keys=False, allow_unicode=True, width=120)
 
 
 def _list(found: "list[tuple[Topic, TopicDescription]]", output: str) -> str:
