@@ -1,7 +1,8 @@
 """`underhost topics`: the topics of the pipeline as they are now, and what each is for.
 
 In: where the topics live. Out: a table or JSON of partitions, records and ends; with a NAME its key, record and
-configuration; with `-o asyncapi` the interface itself, for which nothing need run. Exit 0; 2 for an unknown name; 3 when the topics cannot be reached.
+configuration; with `-o asyncapi` the interface itself, for which nothing need run.
+Exit 0; 2 for an unknown name; 3 when the topics cannot be reached.
 """
 
 import asyncio

@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
-import yaml
 
 from underhost.agents.commands.topics import asyncapi_text
 from underhost.schemas.asyncapi import document
@@ -84,7 +83,7 @@ def test_no_two_records_share_a_name() -> None:
                 pod="shop/db-0",
                 peers=["shop/db-1"],
                 domain=Domain("host", "esx-1"),
-            ),  # fmt: skip
+            ),
             id="a finding",
         ),
     ],
