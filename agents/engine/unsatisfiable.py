@@ -4,7 +4,7 @@ In: the VM graphs of a snapshot. Out: findings for required anti-affinity over m
 pods that must share a host and be apart. Called by `check.py` and, for the same rules, by `drs_cover.py`.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from underhost.agents.engine import findings as f
@@ -35,12 +35,8 @@ def unsatisfiable_findings(snapshot: Snapshot, graphs: Sequence[VmGraph], near: 
     """Every contradiction, and every application that needs more hosts than its vSphere cluster can use now."""
     found: list[Finding] = []
     for graph in graphs:
-        seen: set[int] = set()
-        for edge in graph.edges:
-            clique = _clique(graph, edge)
-            if clique.bit_count() > max(1, graph.usable) and clique not in seen:
-                seen.add(clique)
-                found.append(_too_many(snapshot, graph, edge, clique))
+        cliques = [(edge, _clique(graph, edge)) for edge in graph.edges]
+        found += _too_many(snapshot, graph, [one for one in cliques if one[1].bit_count() > max(1, graph.usable)])
         found += [_contradiction(snapshot, graph, group) for group in gathered(graph, near) if group.contradicts]
     return f.in_order(found)
 
@@ -95,14 +91,26 @@ def _mate(graph: VmGraph, rows: Sequence[int], at: int, mates: int) -> int:
     return min(allowed, key=lambda other: (graph.host_of[other] != graph.host_of[at], other))
 
 
-def _too_many(snapshot: Snapshot, graph: VmGraph, edge: Edge, clique: int) -> Finding:
-    pods = graph.pods_on((*edge.separation.owners, *edge.separation.matched), clique)
+def _too_many(snapshot: Snapshot, graph: VmGraph, cliques: Sequence[tuple[Edge, int]]) -> list[Finding]:
+    """One finding for the cliques that share their first pod, which names it: the largest, and how many more."""
+    groups: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
+    for edge, clique in cliques:
+        pods = graph.pods_on((*edge.separation.owners, *edge.separation.matched), clique)
+        groups[pods[0]].append((pods, clique))
+    found = []
     hosts = f"{graph.usable} usable {'host' if graph.usable == 1 else 'hosts'}"
-    message = (
-        f"{f.listing(pods)} run on {clique.bit_count()} VMs that must all be apart, but vSphere cluster {graph.name} "
-        f"has {hosts}: some must share one. The DRS rules keep apart as many as fit."
-    )
-    return _finding(snapshot, graph, REASON_TOO_MANY, message, pods)
+    for first, group in groups.items():
+        pods, clique = max(group, key=lambda one: (one[1].bit_count(), len(one[0]), one[0]))
+        more = {other for _, other in group if other & ~clique}
+        also = f" The same is true of {len(more)} more such groups with {first}." if len(more) > 1 else ""
+        also = f" The same is true of another such group with {first}." if len(more) == 1 else also
+        message = (
+            f"{f.listing(pods)} run on {clique.bit_count()} VMs that must all be apart, but vSphere cluster "
+            f"{graph.name} has {hosts}: some must share one. The DRS rules keep apart as many as fit.{also}"
+        )
+        everyone = sorted({pod for names, _ in group for pod in names})
+        found.append(_finding(snapshot, graph, REASON_TOO_MANY, message, everyone))
+    return found
 
 
 def _contradiction(snapshot: Snapshot, graph: VmGraph, group: Together) -> Finding:

@@ -15,6 +15,7 @@ from underhost.agents.engine.unsatisfiable import REASON_CONTRADICTION, REASON_T
 from underhost.schemas.vsphere import Host
 
 HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ZONE = "topology.kubernetes.io/zone"
 DB, WEB = {"app": "db"}, {"app": "web"}
 FOUR_HOSTS = [Host(id=f"h{n}", name=f"esx-{n}", cluster="C0") for n in range(1, 5)]
@@ -206,6 +207,28 @@ def test_more_replicas_than_usable_hosts_keep_as_many_apart_as_fit_and_are_found
     assert finding.message == (
         "shop/db-0, shop/db-1 and 3 more run on 5 VMs that must all be apart, but vSphere cluster C0 has 3 usable "
         "hosts: some must share one. The DRS rules keep apart as many as fit."
+    )
+
+
+def test_two_groups_too_large_for_the_hosts_that_share_their_first_pod_are_one_finding():
+    both, shared = {"app": "db", "tier": "gold"}, [apart(DB), apart({"tier": "gold"})]
+    terms = [term for one in shared for term in one["affinity"]["podAntiAffinity"][REQUIRED]]
+    gold = {"tier": "gold"}
+    site = a_site(
+        *nodes(6),
+        a_pod("a", "n1", labels=both, spec={"affinity": {"podAntiAffinity": {REQUIRED: terms}}}),
+        *(a_pod(f"b-{at}", f"n{at}", labels=DB, spec=apart(DB)) for at in (2, 3)),
+        *(a_pod(f"c-{at}", f"n{at}", labels=gold, spec=apart(gold)) for at in (4, 5, 6)),
+        on={"n1": "h1", "n2": "h2", "n3": "h1", "n4": "h2", "n5": "h1", "n6": "h2"},
+        hosts=FOUR_HOSTS[:2],
+    )
+    _, (finding,) = desired_rules(site, Options())
+    assert (finding.reason, finding.pod) == (REASON_TOO_MANY, "shop/a")
+    assert finding.peers == ["shop/b-2", "shop/b-3", "shop/c-4", "shop/c-5", "shop/c-6"]
+    assert finding.message == (
+        "shop/a, shop/c-4 and 2 more run on 4 VMs that must all be apart, but vSphere cluster C0 has 2 usable hosts: "
+        "some must share one. The DRS rules keep apart as many as fit. The same is true of another such group with "
+        "shop/a."
     )
 
 
