@@ -231,8 +231,9 @@ class ChangingSite:
             return "nothing"
         name = self.pick.choice(list(self.snapshot.hosts))
         state = self.pick.choice(["connected", "maintenance"])
-        self._set("hosts", name, msgspec.structs.replace(self.snapshot.hosts[name], state=state))
-        return f"host {name} is {state}"
+        cluster = self.pick.choice(["C0", "C0", "C0", "C1"])
+        self._set("hosts", name, msgspec.structs.replace(self.snapshot.hosts[name], state=state, cluster=cluster))
+        return f"host {name} of {cluster} is {state}"
 
     # ----------------------------------------------------------------------------------------------------- others
     def _change_namespace(self) -> str:

@@ -163,6 +163,11 @@ class PodReader:
         """Read every pod anew the next time."""
         self._read = {}
 
+    def forget_classes(self) -> None:
+        """Number classes anew the next time, too."""
+        self.forget()
+        self.classes.clear()
+
     def _class(self, raw: tuple[object, ...]) -> int:
         return self.classes.setdefault(raw, len(self.classes))
 

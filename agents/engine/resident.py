@@ -24,6 +24,7 @@ from underhost.agents.engine.resident_differences import (
 from underhost.agents.engine.resident_judges import Judges
 from underhost.agents.engine.resident_live import Live, Place
 from underhost.agents.engine.resident_marks import Marks
+from underhost.agents.engine.resident_sweep import marks_of
 from underhost.agents.engine.schedule import PodDecision, decide
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
@@ -101,15 +102,15 @@ class Resident:
         judges = self._judges = Judges(live, self._options)
         for name, budget in snapshot.budgets.items():
             judges.budgets.change_budget(name, budget, None)
-        marks = Marks()
         for key, pod in snapshot.pods.items():
             judges.budgets.change_pod(key, pod, None)
-            if key in live.places:
-                self._arrive(snapshot, marks, key, pod)
-        judges.hosts.use(snapshot)  # counts the pods that are there by now
-        marks.nodes.update(snapshot.nodes)
-        marks.hosts.update(snapshot.nodes)
-        judges.judge(snapshot, marks)
+            place = live.places.get(key)
+            if place is not None:
+                if place.absent:
+                    judges.unbound(snapshot, key, True)
+                self._bound(snapshot, key, pod, place)
+        judges.hosts.use(snapshot)
+        judges.judge(snapshot, marks_of(snapshot, live, judges.relations))
 
     # ----------------------------------------------------------------------------------------------------- follow
     def _follow(self, before: Snapshot, snapshot: Snapshot, hints: Mapping[str, Iterable[str]]) -> None:
@@ -128,6 +129,7 @@ class Resident:
                 self._judges.budgets.change_budget(key, snapshot.budgets.get(key), before.budgets.get(key))
         if before.hosts is not snapshot.hosts:
             self._live.model.nodes.place(snapshot, ())
+            self._live.settle()
             self._judges.hosts.use(snapshot)
         self._judges.judge(snapshot, marks)
 

@@ -5,6 +5,7 @@ groups are formed: replicas that share a group's finding are not found again. Th
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from underhost.agents.engine import colocated as c
 from underhost.agents.engine.classes import PodClass
@@ -22,14 +23,14 @@ class Applications:
 
     def __init__(self, store: FindingStore) -> None:
         self._store = store
-        self._replicas: defaultdict[Application, dict[str, tuple[int, c.Place]]] = defaultdict(dict)
+        self._replicas: defaultdict[Application, dict[str, tuple[int, str]]] = defaultdict(dict)  # class, node
         self._of_pod: dict[str, tuple[Application, Owner]] = {}
         self._by_owner: defaultdict[Owner, set[str]] = defaultdict(set)
         self._applications: dict[Owner, Application] = {}
         self._dirty: set[Application] = set()
 
     def change_pod(self, snapshot: Snapshot, key: str, pod: Pod | None, cls: int) -> None:
-        """A pod is bound (to a node that is there or not) with this class, or is not (None)."""
+        """A pod is bound (to a node that is there or not) with this class, or is not (None), or its node moved."""
         held = self._of_pod.pop(key, None)
         if held is not None:
             application, owner = held
@@ -45,9 +46,7 @@ class Applications:
         known = self._applications.get(owner)
         if known is None:
             known = self._applications[owner] = application_under(snapshot, reference, pod.metadata.namespace)
-        node = pod.spec.node_name
-        place = c.place_of(snapshot, node) if node in snapshot.nodes else c.Place(c.NODE, node, node)
-        self._replicas[known][key] = (cls, place)
+        self._replicas[known][key] = (cls, pod.spec.node_name)
         self._of_pod[key] = known, owner
         self._by_owner[owner].add(key)
         self._dirty.add(known)
@@ -68,15 +67,24 @@ class Applications:
         for application in self._dirty:
             replicas = self._replicas[application]
             found = NOTHING
-            if len(replicas) > 1 and len({place for _, place in replicas.values()}) == 1:
-                if self._is_worth_telling(replicas, classes):
-                    place = next(iter(replicas.values()))[1]
-                    found = [c.colocated_finding(snapshot, application, sorted(replicas), place)]
+            place = _common(snapshot, [node for _, node in replicas.values()]) if len(replicas) > 1 else None
+            if place is not None and self._is_worth_telling(replicas, classes):
+                found = [c.colocated_finding(snapshot, application, sorted(replicas), place)]
             elif not replicas:
                 del self._replicas[application]
             self._store.put(("colocated", application), found)
         self._dirty.clear()
 
-    def _is_worth_telling(self, replicas: dict[str, tuple[int, c.Place]], classes: list[PodClass]) -> bool:
+    def _is_worth_telling(self, replicas: dict[str, tuple[int, str]], classes: list[PodClass]) -> bool:
         shared = [at for key in replicas for at in self._store.of_pod.get(key, ())]
         return len(shared) == len(set(shared)) and not any(c.is_gathered(classes[cls]) for cls, _ in replicas.values())
+
+
+def _common(snapshot: Snapshot, nodes: Sequence[str]) -> c.Place | None:
+    """The place that the nodes share; most applications are spread after their second pod."""
+    first = _place(snapshot, nodes[0])
+    return first if all(node == nodes[0] or _place(snapshot, node) == first for node in nodes) else None
+
+
+def _place(snapshot: Snapshot, node: str) -> c.Place:
+    return c.place_of(snapshot, node) if node in snapshot.nodes else c.Place(c.NODE, node, node)

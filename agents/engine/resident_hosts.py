@@ -41,11 +41,19 @@ class HostLimits:
         self._usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
         if clusters != self._clusters:
             self._clusters = clusters
-            self._sizes.clear()
-            for place in self._live.places.values():
-                self.count(place, 1)
+            self._sizes = self._count()
         self._wide = {crowd for crowd, size in self._sizes.items() if size > self._usable[crowd[1]]}
         self._touched = True
+
+    def _count(self) -> "Counter[_Crowd]":
+        """The sizes of all crowds."""
+        model, sizes = self._live.model, Counter[_Crowd]()
+        cluster_of = [self._clusters.get(host or "", "") for host in model.nodes.hosts]
+        clusters = map(cluster_of.__getitem__, model.running.nodes.tolist())
+        for (cls, cluster), pods in Counter(zip(model.running.classes.tolist(), clusters, strict=True)).items():
+            for at in self._relations.of(model.classes[cls]).apart if cluster else ():
+                sizes[at, cluster] += pods
+        return sizes
 
     def count(self, place: Place, sign: int) -> None:
         """A pod runs, or runs no more."""

@@ -7,9 +7,11 @@ what a change can affect; here nothing is judged. What cannot be changed in plac
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
-from underhost.agents.engine.reader import FINISHED, PendingPod, PodReader, pending_pod
+from underhost.agents.engine.projection import Projection
+from underhost.agents.engine.reader import PendingPod, PodReader, Reading, pending_pod
 from underhost.agents.engine.resident_classes import Classifier, Outdated
 from underhost.agents.engine.resident_model import LiveModel, LiveState
 from underhost.agents.engine.resident_nodes import LiveNodes
@@ -38,24 +40,24 @@ class Live:
 
     def __init__(self, snapshot: Snapshot, options: Options) -> None:
         """Raises BadObjectError."""
-        self._reader = PodReader()
-        nodes = LiveNodes(snapshot)
-        raws: dict[tuple[object, ...], str] = {}
-        read: dict[str, tuple[tuple[object, ...], int]] = {}
-        for key, pod in snapshot.pods.items():
-            if pod.status.phase not in FINISHED:
-                fields = self._fields(key, pod, nodes.index)
-                read[key] = fields, self._reader.request(key, pod)
-                raws.setdefault(fields, key)
-        self.classifier = Classifier(snapshot, nodes.images, raws)
+        nodes, projection, self._reader = LiveNodes(snapshot), Projection(), PodReader()
+        projection.learn(snapshot.pods.values(), snapshot.services, snapshot.workloads)
+        reading = self._reader.read(snapshot.pods, nodes.index, projection)
+        self.classifier = Classifier(snapshot, nodes.images, _raw_classes(self._reader, reading))
+        class_of = [self.classifier.first.get(fields, -1) for fields in self._reader.classes]
+        self._reader.forget_classes()
+        self.classifier.first = {}
+        classes = [class_of[raw] for raw in reading.pod_class]
         self.model = LiveModel(options, nodes, self.classifier, self._reader.requests)
-        self.places: dict[str, Place] = {}
+        self.model.begin(reading.keys, classes, reading.pod_request, reading.pod_node)
+        names = map(nodes.names.__getitem__, reading.pod_node)
+        placed = zip(classes, reading.pod_request, names, repeat(""), strict=False)
+        self.places = dict(zip(reading.keys, map(Place._make, placed), strict=True))
+        self.uses = self.model.sizes()
         self.pending: dict[str, PendingPod] = {}
         self.unbound: defaultdict[str, dict[str, PendingPod]] = defaultdict(dict)
-        self.uses = [0] * len(self.classifier.classes)
-        for key, (fields, request) in read.items():
-            self._put(key, snapshot.pods[key], self.classifier.first[fields], request)
-        self.classifier.first = {}
+        for pod in (*reading.pending, *reading.unbound):
+            self._put(pod.key, snapshot.pods[pod.key], class_of[pod.cls], pod.request)
         self.settle()
         self.state = LiveState(self.model)
         self.images_stale = False
@@ -167,3 +169,10 @@ class Live:
             hosts = nodes.hosts if replaced and nodes.has_hosts else None
             model.topology.forget(keys, hosts, nodes.host_names)
         self.state.forget_nodes()
+
+
+def _raw_classes(reader: PodReader, reading: Reading) -> dict[tuple[object, ...], str]:
+    """The raw classes there are, each with a pod of it."""
+    a_pod = dict(zip(reading.pod_class, reading.keys, strict=True))
+    a_pod.update((pod.cls, pod.key) for pod in (*reading.pending, *reading.unbound))
+    return {fields: a_pod[raw] for fields, raw in reader.classes.items() if raw in a_pod}

@@ -95,6 +95,16 @@ class LiveModel(Model):
         """Make room for the classes that are new."""
         self.members.extend(set() for _ in range(len(self.classes) - len(self.members)))
 
+    def begin(self, keys: list[str], classes: list[int], requests: list[int], nodes: list[int]) -> None:
+        """The pods that run at first."""
+        arrays = np.zeros((3, len(keys) + _GROWTH), np.intp)
+        arrays[:, : len(keys)] = classes, requests, nodes
+        self._hold(arrays)
+        self.put(_keys=keys, at=dict(zip(keys, range(len(keys)), strict=True)))
+        for at, (cls, node) in enumerate(zip(classes, nodes, strict=True)):
+            self.members[cls].add(at)
+            self.on_node[node].add(at)
+
     def add(self, key: str, cls: int, request: int, node: int) -> None:
         """A pod runs."""
         at = len(self._keys)

@@ -44,11 +44,11 @@ _OF_TAINT = "Pod {pod} runs on node {node}, which has a NoExecute taint that it 
 def violation_findings(snapshot: Snapshot, judge: Judge, apart: Sequence[Separation] | None = None) -> list[Finding]:
     """Every violation, sorted as `findings.in_order` does. `apart` are the model's separations, where known already."""
     found = [
-        *_alone(snapshot, judge),
+        *alone_findings(snapshot, judge),
         *_affinity(snapshot, judge),
         *_anti_affinity(snapshot, judge, separations(judge.model.classes) if apart is None else apart),
         *_spread(snapshot, judge),
-        *_evicted(snapshot, judge),
+        *eviction_findings(snapshot, judge),
     ]
     return f.in_order(found)
 
@@ -70,7 +70,7 @@ def _codes(judge: Judge, pods: IndexArray, prepared: Prepared, request_id: int) 
             yield int(pods[at]), prepared.explain(int(codes[at]), request, int(nodes[at]), True)
 
 
-def _alone(snapshot: Snapshot, judge: Judge) -> list[Finding]:
+def alone_findings(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """Rules that concern a pod and its node: one finding for each pod and rule."""
     model = judge.model
     found: list[Finding] = []
@@ -134,7 +134,7 @@ def lonely_findings(snapshot: Snapshot, judge: Judge, cls: PodClass, prepared: P
     ]
 
 
-def _evicted(snapshot: Snapshot, judge: Judge) -> list[Finding]:
+def eviction_findings(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """Untolerated NoExecute taints. A toleration for a time is none: the taint manager will see to it."""
     if not any(taint.effect == terms.NO_EXECUTE for taints in judge.model.nodes.taints for taint in taints):
         return []

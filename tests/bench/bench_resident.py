@@ -191,6 +191,7 @@ def main() -> None:
     made, options = Site(), Options()
     resident = Resident(options)
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # as the command line does
     begin = time.perf_counter()
     found = resident.update(made.snapshot)
     print(f"pods\t{len(made.pods)}")

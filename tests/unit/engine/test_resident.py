@@ -51,6 +51,16 @@ def test_told_which_keys_may_have_changed_it_looks_at_no_others_and_says_the_sam
         before = site.snapshot
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_begun_at_any_moment_it_follows_as_one_that_was_there_from_the_start(seed: int) -> None:
+    site, options = ChangingSite(random.Random(200 + seed), hosts=seed > 0), OPTIONS[seed % 2]
+    for step in range(100):
+        if step % 5 == 0:
+            resident = Resident(options)
+        assert resident.update(site.snapshot) == check(replace(site.snapshot), options)
+        site.change()
+
+
 def _differing(one: Snapshot, other: Snapshot, name: str) -> set[str]:
     before, now = getattr(one, name), getattr(other, name)
     return {key for key in {*before, *now} if before.get(key) is not now.get(key)}

@@ -127,6 +127,21 @@ def test_a_node_that_joins_on_a_shared_host_is_judged_by_that_host_at_once() -> 
     assert said(site.nodes(gone=["n1"])) == [("NodeName", "shop/one", "n1", [])]
 
 
+def test_more_pods_to_keep_apart_than_hosts_are_found_at_first_and_as_hosts_move_between_clusters() -> None:
+    def hosts(**clusters: str) -> dict[str, Host]:
+        return {name: Host(f"esx-{name}", name, cluster=cluster) for name, cluster in clusters.items()}
+
+    names = ("n1", "n2", "n3")
+    joined = {name: NodeHost(name, f"vm-{name}", "h1", "esx-h1", "name") for name in names}
+    pods = [apart(f"db-{name}").on(name) for name in names]
+    site = Followed(nodes(*names), pods, hosts=hosts(h1="C", h2="C"), node_hosts=joined)
+    together = ("PhysicalHost", "shop/db-n1", "n1", ["shop/db-n2", "shop/db-n3"])
+    assert said(site.now(vsphere=True)) == [together, together]
+    assert said(site.now(hosts=hosts(h1="C", h2="C", h3="C"))) == [together]
+    assert said(site.now(hosts=hosts(h1="C", h2="D", h3="D"))) == [together, together]
+    assert said(site.nodes(gone=["n1", "n2"]))[:1] == [("NodeName", "shop/db-n1", "n1", [])]
+
+
 def test_where_the_first_host_of_a_site_is_known_before_any_node_is_on_one_host_keys_are_judged_by_hosts() -> None:
     key = Options().host_keys[0]
     both = [a_pod(name).labels(app="db").apart(term(key, app("db"))).on(f"n-{name}") for name in ("one", "two")]
