@@ -4,12 +4,8 @@ In: the tables of derived topics, settings, roles. Out: an `Evaluation`. Called 
 published before is in the tables by then: ready means that they have caught up.
 """
 
-import logging
 import time
-from collections.abc import Collection, Iterator
-from typing import TypeVar
-
-from msgspec import Struct
+from collections.abc import Collection
 
 from underhost.agents.decisions import Engine, Evaluation, Memory
 from underhost.agents.engine.findings import LABEL_STALE
@@ -21,19 +17,13 @@ from underhost.agents.orders import Orders
 from underhost.agents.placements import Placements
 from underhost.agents.ports import Decider
 from underhost.agents.sinks.bindings import action_of
-from underhost.agents.site_state import decode_record
 from underhost.agents.tables import Tables
 from underhost.agents.topology import Topology
 from underhost.schemas import topics
-from underhost.schemas.errors import BadEvent
 from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement
-from underhost.schemas.topics import Topic
 from underhost.streams.settings import Settings
 
-log = logging.getLogger(__name__)
-
 OUR_SCHEDULER = "underhost"
-R = TypeVar("R", bound=Struct)
 
 
 def options_of(settings: Settings) -> Options:
@@ -65,15 +55,17 @@ class Memories:
     def begin(self, site: str) -> Evaluation:
         """An evaluation that remembers what was published for the site before."""
         now = time.monotonic()
-        outcomes = list(self._rows(topics.OUTCOMES, site, Outcome))
-        placements = Placements(site, self._rows(topics.PLACEMENTS, site, Placement), lambda row: order_id(row, site))
+        outcomes = list(self._tables.records(topics.OUTCOMES, Outcome, site))
+        placements = Placements(
+            site, self._tables.records(topics.PLACEMENTS, Placement, site), lambda row: order_id(row, site)
+        )
         for outcome in outcomes:
             placements.observe(outcome, now)
-        open_findings = list(self._rows(topics.VIOLATIONS, site, FindingEvent))
+        open_findings = list(self._tables.records(topics.VIOLATIONS, FindingEvent, site))
         stale = [row.id for row in open_findings if row.severity == LABEL_STALE and row.state != "resolved"]
         memory = Memory(
-            topology=Topology(site, self._rows(topics.NODE_HOSTS, site, NodeHost)),
-            orders=Orders(site, self._rows(topics.ACTIONS, site, Action), outcomes, now),
+            topology=Topology(site, self._tables.records(topics.NODE_HOSTS, NodeHost, site)),
+            orders=Orders(site, self._tables.records(topics.ACTIONS, Action, site), outcomes, now),
             findings=Findings(site, open_findings) if self._evaluates else None,
             placements=placements if self._evaluates else None,
             stale=StaleLabels(self._options, known=stale),
@@ -93,16 +85,6 @@ class Memories:
 
             deciders.append(DrsDecider(site, self._options))
         return deciders
-
-    def _rows(self, topic: Topic, site: str, record: type[R]) -> Iterator[R]:
-        for key, value in self._tables.rows(topic, site):
-            try:
-                row = decode_record(topic, value)
-            except BadEvent as error:
-                log.warning("row %r of table %s cannot be read: %s", key, topic.short, error)
-                continue
-            if isinstance(row, record):
-                yield row
 
 
 def order_id(placement: Placement, site: str) -> str:

@@ -33,6 +33,12 @@ class Metrics:
         self.outcomes = Counter(
             "underhost_outcomes", "Commands by what became of them.", ["kind", "result"], registry=self.registry
         )
+        self.alerts = Counter(
+            "underhost_alert_messages",
+            "Messages to those who are alerted: sent, refused, failed (and repeated), dropped.",
+            ["receiver", "result"],
+            registry=self.registry,
+        )
         self.sources = Counter(
             "underhost_source_records", "Records published by the watchers.", ["source"], registry=self.registry
         )
@@ -53,6 +59,10 @@ class Metrics:
             now = Count(finding.severity for finding in decisions.report.findings)
             for severity in SEVERITIES:
                 self.findings.labels(site, severity).set(now.get(severity, 0))
+
+    def alerted(self, receiver: str, result: str) -> None:
+        """A message to someone who is alerted was sent, or was not."""
+        self.alerts.labels(receiver, result).inc()
 
     def answered(self, outcome: Outcome) -> None:
         """A sink has answered a command."""

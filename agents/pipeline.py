@@ -16,6 +16,7 @@ from faust.exceptions import FaustError
 
 from underhost.agents import recovery, sink_agents, tables
 from underhost.agents import roles as role
+from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.board import Board
 from underhost.agents.cycles import Cycles
 from underhost.agents.decisions import Decisions, Engine
@@ -28,8 +29,8 @@ from underhost.agents.site_state import SiteState
 from underhost.agents.sites import Sites
 from underhost.agents.supervise import Watchers
 from underhost.schemas.errors import Unreachable
-from underhost.schemas.records import Action, Outcome
-from underhost.schemas.topics import OUTCOMES
+from underhost.schemas.records import Action, FindingEvent, Outcome
+from underhost.schemas.topics import OUTCOMES, VIOLATIONS
 from underhost.streams.app import build_app
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
@@ -78,6 +79,9 @@ class Pipeline:
             derived=role.derived_topics(roles),
         )
         self.tables.watchers[OUTCOMES.short] = [self._answered]
+        self._alerting = Alerting(settings.alerting, self._metrics.alerted, self._fail)
+        if role.ALERTS in self._roles:
+            self.tables.watchers[VIOLATIONS.short] = [self._alerting.observe]
         self._sinks = self._attach_sinks(outside)
         evaluates = role.EVALUATOR in self._roles
         memories = Memories(settings, self.tables, engine, evaluates=evaluates, kinds=self._sinks.sinks)
@@ -177,10 +181,13 @@ class Pipeline:
         await self._cycles.suspend()
         self._board.clear()
         await self._sinks.suspend()
+        await self._alerting.stop()
 
     async def _resume(self) -> None:
         self._recovered = self._was_up = True
         self._sinks.resume()
+        if role.ALERTS in self._roles:
+            self._alerting.start(self.tables.records(VIOLATIONS, FindingEvent))
         if self.app.producer_only or self.sites.holds(self._settings.site):
             await self.watchers.start()
         self._cycles.resume()

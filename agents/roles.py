@@ -12,8 +12,8 @@ from underhost.schemas.errors import InputError
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
 
 KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", "evaluator"
-LABELLER, BINDER, DRS, WEB = "labeller", "binder", "drs", "web"
-ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, WEB)
+LABELLER, BINDER, DRS, ALERTS, WEB = "labeller", "binder", "drs", "alerts", "web"
+ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, ALERTS, WEB)
 WATCHERS = frozenset({KUBERNETES, VSPHERE})
 
 _STATE: dict[str, tuple[Topic, ...]] = {
@@ -26,6 +26,7 @@ _DERIVED: dict[str, tuple[Topic, ...]] = {
     LABELLER: (topics.ACTIONS, topics.OUTCOMES),
     BINDER: (topics.OUTCOMES,),
     DRS: (topics.ACTIONS, topics.OUTCOMES),
+    ALERTS: (topics.VIOLATIONS,),
 }
 
 
@@ -85,7 +86,7 @@ def consumes(roles: Collection[str]) -> bool:
 
 def tied_to_a_site(roles: Collection[str]) -> bool:
     """Whether these roles reach into one site's clusters: such a worker is of use to that site only."""
-    return bool(set(roles) - {EVALUATOR, WEB})
+    return bool(set(roles) - {EVALUATOR, ALERTS, WEB})
 
 
 def app_id(roles: Collection[str], site: str) -> str:

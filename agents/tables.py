@@ -5,8 +5,9 @@ In: records of the topics. Out: table rows, the decoded objects in `sites.py`, a
 that is what makes at-least-once delivery enough. Rows are kept under the record's key in the record's partition.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import faust
 from msgspec import Struct
@@ -19,7 +20,10 @@ from underhost.schemas.keys import Key, site_of
 from underhost.schemas.topics import Topic
 from underhost.streams.app import declare
 
+log = logging.getLogger(__name__)
+
 STAGE = "tables"
+R = TypeVar("R", bound=Struct)
 
 DeadLetter = Callable[[Any, str, BadEvent], Awaitable[None]]
 """Takes (Faust message, stage, error): publishes the original bytes with the origin in headers."""
@@ -56,6 +60,17 @@ class Tables:
         for key, value in list(_stored(table).items()) if table is not None else ():
             if key.startswith(prefix) and value is not None:
                 yield key, value
+
+    def records(self, topic: Topic, record: type[R], site: str | None = None) -> Iterator[R]:
+        """The decoded rows of a derived topic's table; one that cannot be read is left out, with a warning."""
+        for key, value in self.rows(topic, site):
+            try:
+                row = decode_record(topic, value)
+            except BadEvent as error:
+                log.warning("row %r of table %s cannot be read: %s", key, topic.short, error)
+                continue
+            if isinstance(row, record):
+                yield row
 
     def row(self, topic: Topic, key: str) -> bytes | None:
         """One row of the topic's table, None where there is none."""

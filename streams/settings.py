@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -106,6 +106,45 @@ class WebSettings(_Group):
     """Public names that the page is called by; addresses, names without a dot and a cluster's own are always served."""
 
 
+Severity = Literal[
+    "violation",
+    "physical",
+    "unsatisfiable",
+    "budget",
+    "unknown-node",
+    "co-located",
+    "drift",
+    "label-stale",
+    "unknown-host",
+]
+
+
+class WebhookSettings(_Group):
+    """A URL that is called for every change of a finding, with a CloudEvent."""
+
+    url: str = Field(pattern=r"^https?://")
+    severity: Severity = "unknown-host"
+    """Only findings of this severity and above."""
+    headers_file: Path | None = None
+    """Lines of `Name: value`, a token among them; read again at every call."""
+
+
+class AlertingSettings(_Group):
+    """Who is alerted to findings; nobody unless given."""
+
+    alertmanagers: tuple[Annotated[str, Field(pattern=r"^https?://")], ...] = ()
+    severity: Severity = "co-located"
+    """Alertmanagers are told of findings of this severity and above."""
+    repeat: float = Field(default=60.0, gt=0)
+    """Seconds between repetitions. An alert that is not repeated for four of them counts as resolved."""
+    headers_file: Path | None = None
+    link: str = ""
+    """Where people reach the page, for links in alerts: `https://underhost.example`."""
+    runbooks: str = "docs/runbooks"
+    """Where docs/runbooks can be read, for links in alerts."""
+    webhooks: tuple[WebhookSettings, ...] = ()
+
+
 class Settings(_Group):
     """Everything a worker needs to know, read once at its start."""
 
@@ -119,6 +158,7 @@ class Settings(_Group):
     physical_host: Literal["preferred", "required"] = "preferred"
     sinks: SinkSettings = SinkSettings()
     web: WebSettings = WebSettings()
+    alerting: AlertingSettings = AlertingSettings()
 
 
 def load(

@@ -1,0 +1,1 @@
+"""Alerting: findings from the violations topic to Alertmanagers and webhooks."""

@@ -1,0 +1,71 @@
+"""A finding as an alert of Alertmanager: labels that name it, annotations that tell of it.
+
+In: a `FindingEvent`. Out: labels, annotations and the alert as its API takes it. Pure; used by `book.py` and
+`alertmanager.py`. Labels are what Alertmanager tells alerts apart by, so they hold only what stays as long as the
+finding does: the host that a finding is about, but not the node that its pod runs on at the moment.
+"""
+
+from underhost.schemas.records import FindingEvent
+
+LEVELS = {
+    "violation": "critical",
+    "physical": "critical",
+    "unsatisfiable": "warning",
+    "budget": "warning",
+    "unknown-node": "warning",
+    "co-located": "warning",
+    "drift": "info",
+    "label-stale": "info",
+    "unknown-host": "info",
+}
+"""The label `severity`, as Prometheus' rules have it, by the severity of the finding."""
+LISTED = 8
+"""Peers that an annotation names; a group can be thousands of pods."""
+
+
+def alert_name(severity: str) -> str:
+    """`co-located` as `UnderhostCoLocated`."""
+    return "Underhost" + "".join(part.capitalize() for part in severity.split("-"))
+
+
+def labels_of(event: FindingEvent) -> dict[str, str]:
+    """What the alert is told apart and routed by; empty ones are left out, as Alertmanager would."""
+    namespace, _, name = (event.pod or "").partition("/")
+    labels = {
+        "alertname": alert_name(event.severity),
+        "severity": LEVELS.get(event.severity, "warning"),
+        "finding": event.severity,
+        "finding_id": event.id,
+        "rule": event.rule,
+        "site": event.site,
+        "namespace": namespace,
+        "pod": name,
+        "topology_key": event.domain.key if event.domain is not None else "",
+        "topology_value": event.domain.value if event.domain is not None else "",
+    }
+    return {name: value for name, value in labels.items() if value}
+
+
+def annotations_of(event: FindingEvent, runbooks: str) -> dict[str, str]:
+    """What a person reads; may change while the alert lasts. `runbooks` is where docs/runbooks can be read."""
+    peers = ", ".join(event.peers[:LISTED])
+    more = f" and {len(event.peers) - LISTED} more" if len(event.peers) > LISTED else ""
+    found = {
+        "summary": event.message,
+        "description": event.reason,
+        "node": event.node or "",
+        "peers": peers + more,
+        "runbook_url": f"{runbooks.rstrip('/')}/{alert_name(event.severity)}.md",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def alert(event: FindingEvent, ends_at: str, link: str, runbooks: str) -> dict[str, object]:
+    """A postable alert; `ends_at` in the future while it fires, `link` to the page ("" for none)."""
+    body: dict[str, object] = {
+        "labels": labels_of(event),
+        "annotations": annotations_of(event, runbooks),
+        "startsAt": event.first_seen,
+        "endsAt": ends_at,
+    }
+    return {**body, "generatorURL": f"{link.rstrip('/')}/?finding={event.id}"} if link else body

@@ -1,0 +1,99 @@
+"""One Alertmanager kept up to date with the open findings, through its API v2.
+
+In: finding events. Out: POSTs of alerts, at once when something is new, and all again at every repetition. Called by
+`alerting.py`, which runs one of these for each Alertmanager of the settings.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from underhost.agents.alerts import delivery
+from underhost.agents.alerts.alert import alert
+from underhost.agents.alerts.book import Book, Due
+from underhost.agents.records import rfc3339
+from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.records import FindingEvent
+
+log = logging.getLogger(__name__)
+
+PATH = "/api/v2/alerts"
+JSON = {"Content-Type": "application/json"}
+AT_ONCE = 500
+"""Alerts in one POST."""
+GATHER = 0.2
+"""Seconds that a new finding waits for others of the same event: one message, and one notification of the group."""
+
+
+class Alertmanager:
+    """Tells one Alertmanager. `counted` is told the result of each message: sent, refused or failed."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        repeat: float,
+        link: str,
+        runbooks: str,
+        headers_file: Path | None,
+        counted: Callable[[str], None],
+    ) -> None:
+        self.book = Book(repeat)
+        self._url, self._repeat, self._link, self._runbooks = url.rstrip("/") + PATH, repeat, link, runbooks
+        self._headers_file, self._counted = headers_file, counted
+        self._new = asyncio.Event()
+
+    def observe(self, event: FindingEvent) -> None:
+        """A record of `violations`."""
+        if self.book.observe(event, time.monotonic()):
+            self._new.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause = 0.0
+        async with delivery.new_session() as session:
+            while True:
+                await self._wait(pause or self._repeat, only_time=bool(pause))
+                due = self.book.due(time.monotonic())
+                if not due:
+                    continue
+                try:
+                    for body in self._bodies(due):
+                        headers = delivery.read_headers(self._headers_file)
+                        await delivery.post(session, self._url, {**headers, **JSON}, body)
+                except Unreachable as error:
+                    pause = min(self._repeat, delivery.next_pause(pause))
+                    self._counted("failed")
+                    log.warning("alerts are told again in %.0f s: %s", pause, error)
+                    continue
+                except Refused as error:
+                    # Alertmanager takes the good alerts of a message all the same; the rest would be refused for ever.
+                    self._counted("refused")
+                    log.error("alerts were refused: %s", error)
+                else:
+                    self._counted("sent")
+                pause = 0.0
+                self.book.told(due, time.monotonic())
+
+    async def _wait(self, seconds: float, *, only_time: bool) -> None:
+        """For something new, or for the next repetition."""
+        if only_time:
+            await asyncio.sleep(seconds)
+        else:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._new.wait()
+                await asyncio.sleep(GATHER)
+            except TimeoutError:
+                pass
+        self._new.clear()
+
+    def _bodies(self, due: Due) -> list[bytes]:
+        until = rfc3339(time.time() + due.ends_in)
+        alerts = [alert(event, until, self._link, self._runbooks) for event in due.firing]
+        alerts += [alert(event, event.updated_at, self._link, self._runbooks) for event in due.resolved]
+        return [msgspec.json.encode(alerts[at : at + AT_ONCE]) for at in range(0, len(alerts), AT_ONCE)]

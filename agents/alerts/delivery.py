@@ -1,0 +1,59 @@
+"""One HTTP POST to somebody who is alerted, and how long to wait where it fails.
+
+In: a URL, headers from a file, a body. Out: `Taken`, or Refused (sending it again is of no use) or Unreachable. Used by
+`alertmanager.py` and `webhook.py`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import aiohttp
+
+from underhost.schemas.errors import Refused, Unreachable
+
+TIMEOUT = aiohttp.ClientTimeout(total=10.0)
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before the next attempt; doubled at each failure."""
+LATER = frozenset({408, 425, 429})
+"""Answers of the 4xx that mean: again, later."""
+SHOWN = 200
+
+
+def new_session() -> aiohttp.ClientSession:
+    """A session of one receiver's own: a slow one must not hold the others' connections."""
+    return aiohttp.ClientSession(timeout=TIMEOUT, connector=aiohttp.TCPConnector(limit=2))
+
+
+async def post(session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], body: bytes) -> None:
+    """Returns once it is taken (2xx). Raises Refused and Unreachable, whose text never holds the headers."""
+    try:
+        async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
+            if answer.status < 300:
+                return
+            said = " ".join((await answer.text(errors="replace"))[:SHOWN].split())
+            error = f"{url}: {answer.status} {answer.reason}{': ' if said else ''}{said}"
+            raise (Refused if 400 <= answer.status < 500 and answer.status not in LATER else Unreachable)(error)
+    except (aiohttp.ClientError, TimeoutError, OSError) as fault:
+        raise Unreachable(f"{url}: {' '.join(str(fault).split()) or type(fault).__name__}") from fault
+
+
+def read_headers(path: Path | None) -> dict[str, str]:
+    """The headers of a file of `Name: value` lines, read at each use so that a rotated token is found.
+
+    Raises Unreachable where it cannot be read: it may be there again soon.
+    """
+    if path is None:
+        return {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreachable(f"{path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from error
+    pairs = [line.partition(":") for line in lines if line.strip()]
+    if not all(name.strip() and colon for name, colon, _ in pairs):
+        raise Unreachable(f"{path}: lines of `Name: value` are expected")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def next_pause(pause: float) -> float:
+    """The pause after one that was of no use."""
+    return min(LONGEST_PAUSE, pause * 2) if pause else FIRST_PAUSE

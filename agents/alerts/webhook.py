@@ -1,0 +1,99 @@
+"""One webhook that is told of every change of a finding: a CloudEvent in structured mode, one POST each, in order.
+
+In: finding events. Out: POSTs, repeated until they are taken. Called by `alerting.py`. What waits is held in memory and
+bounded; after a restart the open findings are told once more, with the same event id, so receivers can tell.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from underhost.agents.alerts import delivery
+from underhost.agents.records import event_id
+from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.keys import finding_key
+from underhost.schemas.records import FindingEvent
+from underhost.schemas.topics import VIOLATIONS
+
+log = logging.getLogger(__name__)
+
+CLOUD_EVENT = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
+MOST = 10_000
+"""Events that wait; when more come, the oldest are dropped, and counted."""
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class Webhook:
+    """Tells one URL. `wants` says which events it is told; `counted` the result: sent, refused, failed or dropped."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers_file: Path | None,
+        wants: Callable[[FindingEvent], bool],
+        counted: Callable[[str], None],
+    ) -> None:
+        self._url, self._headers_file, self._wants, self._counted = url, headers_file, wants, counted
+        self._queue: deque[FindingEvent] = deque()
+        self._filled = asyncio.Event()
+
+    def observe(self, event: FindingEvent) -> None:
+        """A record of `violations`."""
+        if not self._wants(event):
+            return
+        if len(self._queue) >= MOST:
+            self._queue.popleft()
+            self._counted("dropped")
+        self._queue.append(event)
+        self._filled.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause = 0.0
+        async with delivery.new_session() as session:
+            while True:
+                await self._filled.wait()
+                event = self._queue[0]
+                try:
+                    headers = delivery.read_headers(self._headers_file)
+                    await delivery.post(session, self._url, {**headers, **CLOUD_EVENT}, cloud_event(event))
+                except Unreachable as error:
+                    pause = delivery.next_pause(pause)
+                    self._counted("failed")
+                    log.warning("a webhook is called again in %.0f s: %s", pause, error)
+                    await asyncio.sleep(pause)
+                    continue
+                except Refused as error:
+                    self._counted("refused")
+                    log.error("a webhook refuses finding %s: %s", event.id, error)
+                else:
+                    self._counted("sent")
+                pause = 0.0
+                self._done(event)
+
+    def _done(self, event: FindingEvent) -> None:
+        if self._queue and self._queue[0] is event:  # it may have been dropped while it was sent
+            self._queue.popleft()
+        if not self._queue:
+            self._filled.clear()
+
+
+def cloud_event(event: FindingEvent) -> bytes:
+    """The event as CloudEvents JSON; its id and type are those of the record in the topic."""
+    return _encoder.encode(
+        {
+            "specversion": "1.0",
+            "id": event_id(finding_key(event.site, event.id), _encoder.encode(event)),
+            "source": f"/sites/{event.site}",
+            "type": VIOLATIONS.event_type,
+            "time": event.updated_at,
+            "datacontenttype": "application/json",
+            "subject": event.id,
+            "data": event,
+        }
+    )

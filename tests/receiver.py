@@ -1,0 +1,59 @@
+"""An HTTP server on loopback that takes what alerting sends, and can be made to refuse it or to be away."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+
+class Receiver:
+    """Keeps (path, headers, decoded body) of every request. `answers` are the statuses of the next ones, then 200."""
+
+    def __init__(self, *answers: int) -> None:
+        self.answers = list(answers)
+        self.requests: list[tuple[str, dict[str, str], Any]] = []
+        self.port = 0
+        self._came = asyncio.Condition()
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens, or did."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> "Receiver":
+        await self.open()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Listen, on the port of before if there was one."""
+        app = web.Application()
+        app.router.add_post("/{path:.*}", self._take)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def requested(self, count: int) -> list[Any]:
+        """The bodies, once there are this many."""
+        async with asyncio.timeout(30), self._came:
+            await self._came.wait_for(lambda: len(self.requests) >= count)
+        return [body for _, _, body in self.requests]
+
+    async def _take(self, request: web.Request) -> web.Response:
+        body = msgspec.json.decode(await request.read())
+        async with self._came:
+            self.requests.append((request.path, dict(request.headers), body))
+            self._came.notify_all()
+        status = self.answers.pop(0) if self.answers else 200
+        return web.Response(status=status, text="" if status == 200 else "no: <why>")

@@ -1,0 +1,261 @@
+"""Who is told of findings over HTTP, what they get, and what becomes of it where they do not take it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from receiver import Receiver
+
+from underhost.agents.alerts import delivery, webhook
+from underhost.agents.alerts.alert import alert
+from underhost.agents.alerts.alerting import Alerting
+from underhost.agents.engine.findings import SEVERITIES
+from underhost.schemas.records import Domain, FindingEvent
+from underhost.streams.settings import AlertingSettings, Severity, WebhookSettings
+
+SHARED = FindingEvent(
+    id="9f2c",
+    state="opened",
+    site="prod",
+    severity="physical",
+    rule="PhysicalHost",
+    reason="replicas that must be apart share an ESXi host",
+    message="db-0 and db-1 share esx-3.",
+    first_seen="2026-11-21T03:00:00.000Z",
+    updated_at="2026-11-21T03:00:00.000Z",
+    snapshot={"pods": 4},
+    pod="shop/db-0",
+    node="n1",
+    peers=["shop/db-1"],
+    domain=Domain("host", "esx-3"),
+)
+RESOLVED = msgspec.structs.replace(SHARED, state="resolved", updated_at="2026-11-21T03:05:00.000Z")
+DRIFT = msgspec.structs.replace(SHARED, id="d1", severity="drift")
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried again is tried again at once."""
+    monkeypatch.setattr(delivery, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(delivery, "LONGEST_PAUSE", 0.01)
+
+
+class Results(Counter[tuple[str, str]]):
+    """How often there was each (receiver, result)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = asyncio.Event()
+
+    def add(self, receiver: str, result: str) -> None:
+        self[receiver, result] += 1
+        self._changed.set()
+
+    async def reached(self, receiver: str, result: str) -> None:
+        """Wait for the first of these."""
+        async with asyncio.timeout(30):
+            while not self[receiver, result]:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@pytest.fixture
+def results() -> Results:
+    return Results()
+
+
+@asynccontextmanager
+async def alerting(
+    results: Results, *findings: FindingEvent, **settings: Any
+) -> AsyncIterator[Callable[[FindingEvent], None]]:
+    """Alerting that began with these open findings; yields what a live record is given to."""
+
+    def fail(error: BaseException) -> None:
+        raise error
+
+    running = Alerting(AlertingSettings(**settings), results.add, fail)
+    running.start(findings)
+    yield lambda event: running.observe(event.site, event)
+    await running.stop()
+
+
+async def test_an_alertmanager_is_told_what_was_open_already(results: Results):
+    async with (
+        Receiver() as receiver,
+        alerting(results, SHARED, alertmanagers=[receiver.url], link="https://u.example"),
+    ):
+        ((told,),) = await receiver.requested(1)
+    assert told["labels"] == {
+        "alertname": "UnderhostPhysical",
+        "severity": "critical",
+        "finding": "physical",
+        "finding_id": "9f2c",
+        "rule": "PhysicalHost",
+        "site": "prod",
+        "namespace": "shop",
+        "pod": "db-0",
+        "topology_key": "host",
+        "topology_value": "esx-3",
+    }
+    assert told["annotations"] == {
+        "summary": "db-0 and db-1 share esx-3.",
+        "description": "replicas that must be apart share an ESXi host",
+        "node": "n1",
+        "peers": "shop/db-1",
+        "runbook_url": "docs/runbooks/UnderhostPhysical.md",
+    }
+    assert (told["startsAt"], told["generatorURL"]) == ("2026-11-21T03:00:00.000Z", "https://u.example/?finding=9f2c")
+    assert told["endsAt"] > "2026-11-21T03:05"
+    assert receiver.requests[0][0] == "/api/v2/alerts"
+
+
+async def test_the_end_of_a_finding_is_told_with_its_time(results: Results):
+    async with Receiver() as receiver, alerting(results, SHARED, alertmanagers=[receiver.url]) as observe:
+        await results.reached("alertmanager", "sent")
+        observe(RESOLVED)
+        told = (await receiver.requested(2))[1]
+    assert [one["endsAt"] for one in told] == ["2026-11-21T03:05:00.000Z"]
+
+
+async def test_what_an_alertmanager_did_not_take_is_told_again(results: Results):
+    async with Receiver(503, 500, 429) as receiver, alerting(results, SHARED, alertmanagers=[receiver.url]):
+        bodies = await receiver.requested(4)
+        assert [[one["labels"]["finding_id"] for one in body] for body in bodies] == [["9f2c"]] * 4
+    assert results["alertmanager", "failed"] == 3
+
+
+async def test_a_finding_that_came_and_went_while_the_alertmanager_was_away_is_told(results: Results):
+    receiver = Receiver()
+    await receiver.open()
+    await receiver.close()
+    async with alerting(results, alertmanagers=[receiver.url], repeat=0.05) as observe:
+        observe(SHARED)
+        await results.reached("alertmanager", "failed")
+        observe(RESOLVED)
+        await receiver.open()
+        while not any(one["endsAt"] == RESOLVED.updated_at for body in await receiver.requested(1) for one in body):
+            await receiver.requested(len(receiver.requests) + 1)
+    assert receiver.requests[0][2][0]["endsAt"] > RESOLVED.updated_at, "it fires before it ends"
+    await receiver.close()
+
+
+async def test_one_alertmanager_that_is_away_does_not_keep_another_from_being_told(
+    results: Results,
+):
+    async with Receiver() as receiver, alerting(results, SHARED, alertmanagers=["http://127.0.0.1:1", receiver.url]):
+        assert len(await receiver.requested(1)) == 1
+
+
+async def test_alerts_of_another_severity_than_asked_for_are_not_told(results: Results):
+    async with Receiver() as receiver, alerting(results, DRIFT, SHARED, alertmanagers=[receiver.url]):
+        (told,) = await receiver.requested(1)
+    assert [one["labels"]["finding_id"] for one in told] == ["9f2c"]
+
+
+async def test_many_findings_are_told_in_messages_of_a_bounded_size(results: Results):
+    findings = [msgspec.structs.replace(SHARED, id=f"f{number:04}") for number in range(1200)]
+    async with Receiver() as receiver, alerting(results, *findings, alertmanagers=[receiver.url]):
+        assert [len(body) for body in await receiver.requested(3)] == [500, 500, 200]
+
+
+async def test_a_webhook_is_told_each_change_in_order_as_a_cloud_event(results: Results):
+    async with (
+        Receiver() as receiver,
+        alerting(results, webhooks=[WebhookSettings(url=f"{receiver.url}/hook")]) as observe,
+    ):
+        observe(SHARED)
+        observe(RESOLVED)
+        first, second = await receiver.requested(2)
+    assert [first["data"]["state"], second["data"]["state"]] == ["opened", "resolved"]
+    assert {name: first[name] for name in ("specversion", "source", "type", "time", "subject")} == {
+        "specversion": "1.0",
+        "source": "/sites/prod",
+        "type": "underhost.violations.v1",
+        "time": "2026-11-21T03:00:00.000Z",
+        "subject": "9f2c",
+    }
+    assert first["id"] != second["id"]
+    path, headers, _ = receiver.requests[0]
+    assert (path, headers["Content-Type"]) == ("/hook", "application/cloudevents+json; charset=utf-8")
+
+
+async def test_a_webhook_that_fails_is_called_again_and_one_that_refuses_is_not(results: Results):
+    async with (
+        Receiver(502, 400) as receiver,
+        alerting(results, webhooks=[WebhookSettings(url=receiver.url)]) as observe,
+    ):
+        observe(SHARED)
+        observe(RESOLVED)
+        bodies = await receiver.requested(3)
+    assert [body["data"]["state"] for body in bodies] == ["opened", "opened", "resolved"]
+    assert (results["webhook", "failed"], results["webhook", "refused"]) == (1, 1)
+
+
+async def test_a_webhook_asks_for_its_own_severity(results: Results):
+    async with (
+        Receiver() as receiver,
+        alerting(results, webhooks=[WebhookSettings(url=receiver.url, severity="physical")]) as observe,
+    ):
+        observe(DRIFT)
+        observe(SHARED)
+        (body,) = await receiver.requested(1)
+    assert body["subject"] == "9f2c"
+
+
+async def test_the_oldest_events_for_a_webhook_that_is_away_are_dropped_and_counted(
+    results: Results, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(webhook, "MOST", 2)
+    async with alerting(results, webhooks=[WebhookSettings(url="http://127.0.0.1:1")]) as observe:
+        for _ in range(3):
+            observe(SHARED)
+    assert results["webhook", "dropped"] == 1
+
+
+async def test_headers_come_from_a_file_that_is_read_each_time(results: Results, tmp_path: Path):
+    secret = tmp_path / "headers"
+    secret.write_text("Authorization: Bearer one\n")
+    async with (
+        Receiver() as receiver,
+        alerting(results, SHARED, alertmanagers=[receiver.url], headers_file=secret) as observe,
+    ):
+        await results.reached("alertmanager", "sent")
+        secret.write_text("Authorization: Bearer two\n")
+        observe(RESOLVED)
+        await receiver.requested(2)
+    assert [headers["Authorization"] for _, headers, _ in receiver.requests] == ["Bearer one", "Bearer two"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(None, "No such file or directory", id="no file"),
+        pytest.param("Bearer", "lines of `Name: value` are expected", id="no name"),
+    ],
+)
+def test_a_file_of_headers_that_cannot_be_read_is_said(text: str | None, said: str, tmp_path: Path):
+    path = tmp_path / "headers"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(delivery.Unreachable, match=said):
+        delivery.read_headers(path)
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_every_severity_makes_an_alert_and_can_be_asked_for(severity: str):
+    labels = alert(msgspec.structs.replace(SHARED, severity=severity), "", "", "")["labels"]
+    assert isinstance(labels, dict)
+    assert labels["severity"] in ("critical", "warning", "info")
+    assert severity in Severity.__args__
+
+
+def test_a_group_of_thousands_names_a_few_of_them():
+    many = msgspec.structs.replace(SHARED, peers=[f"shop/db-{number}" for number in range(1000)])
+    annotations = alert(many, "", "", "")["annotations"]
+    assert isinstance(annotations, dict)
+    assert annotations["peers"].endswith("shop/db-6, shop/db-7 and 992 more")
