@@ -10,14 +10,18 @@ class _Record(Struct, frozen=True, rename="camel"):
     """Base: frozen, camelCase on the wire."""
 
 
-class Listed(_Record, frozen=True):
+class Listed(_Record, frozen=True, omit_defaults=True):
     """A source has finished its first list: nothing is decided for a site before every source has.
 
-    `epoch` is the start of the watcher's run in milliseconds since 1970; `count` the number of objects listed.
+    `epoch` is the start of the watcher's run in milliseconds since 1970; `count` the number of objects listed. `doubt`
+    says why the list is not believed: nothing is written for the site until a person accepts it. `seen` is when the
+    source last heard from its server, in milliseconds since 1970; 0 where that means nothing (files).
     """
 
     epoch: int
     count: int
+    doubt: str = ""
+    seen: int = 0
 
 
 class NodeHost(_Record, frozen=True):

@@ -32,9 +32,10 @@ from underhost.schemas.topics import (
     Topic,
 )
 from underhost.schemas.vsphere import Inventory
+from underhost.streams.doubts import Doubts
 from underhost.streams.files import Objects, load_files
 from underhost.streams.ports import Publisher, TopicReader
-from underhost.streams.reconcile import plan_listing
+from underhost.streams.reconcile import doubt_of, plan_listing
 from underhost.streams.watch import deliverable
 
 Records = dict[str, dict[str, Struct]]
@@ -50,7 +51,6 @@ class FileSource:
     Attributes:
         epoch: the start of this run, in milliseconds since 1970.
         ready: set once everything is listed and published.
-        shrunk: one line for each list whose vanished objects are not believed.
     """
 
     def __init__(
@@ -67,9 +67,21 @@ class FileSource:
         self.name = name
         self.epoch = time.time_ns() // 1_000_000
         self.ready = asyncio.Event()
-        self.shrunk: list[str] = []
+        self._doubts = Doubts(site=site, source=name)
+        self._accepted = asyncio.Event()
         self._site, self._topics, self._paths, self._read = site, topics, paths, read
         self._publisher, self._reader, self._look_again = publisher, reader, look_again
+
+    @property
+    def shrunk(self) -> list[str]:
+        """Why what the files hold is not believed; empty when it is."""
+        return self._doubts.lines
+
+    def accept(self) -> list[str]:
+        """A person says that the shrunken lists are right: what vanished is deleted. The lines that this settles."""
+        settled = self._doubts.accept()
+        self._accepted.set()
+        return settled
 
     async def run(self) -> None:
         """Publish what the files hold, then every change of them, until cancelled.
@@ -77,12 +89,12 @@ class FileSource:
         Raises InputError where the files cannot be used at the start, and BackendError where the topics cannot.
         """
         seen = await asyncio.to_thread(_signature, self._paths)
-        await self._publish(await asyncio.to_thread(self._read))
+        await self._publish(await asyncio.to_thread(self._read), first=True)
         self.ready.set()
         while True:
-            await asyncio.sleep(self._look_again)
+            accepted = await self._pause()
             now = await asyncio.to_thread(_signature, self._paths)
-            if now == seen:
+            if now == seen and not accepted:
                 continue
             try:
                 await self._publish(await asyncio.to_thread(self._read))
@@ -90,18 +102,42 @@ class FileSource:
                 log.error("files cannot be read", site=self._site, source=self.name, faults=list(error.faults))
             except BackendError as error:
                 log.warning("not published", site=self._site, source=self.name, reason=str(error))
-                continue  # and again after the next look
+                seen = ()  # and again after the next look
+                continue
             seen = now
 
-    async def _publish(self, listed: Mapping[str, Mapping[str, Struct]]) -> None:
+    async def _pause(self) -> bool:
+        """Until it is time to look at the files again, or (True) a person has accepted what they hold."""
+        try:
+            async with asyncio.timeout(self._look_again):
+                await self._accepted.wait()
+        except TimeoutError:
+            return False
+        self._accepted.clear()
+        return True
+
+    async def _publish(self, listed: Mapping[str, Mapping[str, Struct]], *, first: bool = False) -> None:
         held = {topic.name: await self._reader.state(topic, self._site) for topic in self._topics}
-        plan = await asyncio.to_thread(plan_listing, self._site, self.name, self._topics, held, listed, self.epoch)
-        self.shrunk = plan.shrunk
-        for line in plan.shrunk:
-            log.error("list not believed", site=self._site, source=self.name, reason=line)
+        doubts = self._doubts
+        if first:
+            doubts.recall(doubt_of(self._site, self.name, held))
+        accepted = doubts.accepted
+        plan = await asyncio.to_thread(
+            plan_listing,
+            self._site,
+            self.name,
+            self._topics,
+            held,
+            listed,
+            self.epoch,
+            accepted=accepted,
+            doubt=str(doubts),
+        )
+        doubts.see(plan.shrunk, plan.missing)
         records = [deliverable(record) for record in plan.records]
         for begin in range(0, len(records), PUBLISH_AT_ONCE):
             await self._publisher.publish(*records[begin : begin + PUBLISH_AT_ONCE])
+        doubts.settle(accepted)
         log.info("listed", site=self._site, source=self.name, objects=sum(map(len, listed.values())))
 
 

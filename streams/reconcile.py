@@ -6,7 +6,7 @@ at each relist. Pure: reading, publishing and logging are the caller's.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -33,10 +33,12 @@ class ListingPlan:
         records: changes topic by topic, then one `listed` marker a topic.
         shrunk: one line for each topic whose vanished objects are not believed: nothing of it is tombstoned. The
             caller logs them as errors.
+        missing: keys of the vanished objects that are not believed to be gone.
     """
 
     records: list[Outgoing] = field(default_factory=list)
     shrunk: list[str] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
 
 
 def plan_listing(
@@ -47,6 +49,9 @@ def plan_listing(
     listed: Mapping[str, Mapping[str, Struct]],
     epoch: int,
     shrink_limit: float = SHRINK_LIMIT,
+    *,
+    accepted: Collection[str] = (),
+    doubt: str = "",
 ) -> ListingPlan:
     """Compare a list with what is held, topic by topic.
 
@@ -54,32 +59,62 @@ def plan_listing(
     differs in its resourceVersion only is not published. Where a list is empty, or shorter than what is held by more
     than `shrink_limit`, a broken answer is likelier than the truth, so its vanished objects stay (one single vanished
     object beside others is always believed; so are services, workloads, budgets and rules while nothing else shrank).
+
+    `accepted` are objects that a person has said are gone. `doubt` is an earlier list's that nobody has accepted yet:
+    until then no vanished object is believed to be gone. The markers carry the doubt of this list, or that one.
     """
     plan = ListingPlan()
     objects = {topic.name: _objects(held.get(topic.name, {})) for topic in topics}
     gone = {name: sorted(kept.keys() - listed.get(name, {}).keys()) for name, kept in objects.items()}
+    missing = {name: [key for key in keys if key not in accepted] for name, keys in gone.items()}
+    count = {name: len(objects[name]) - len(gone[name]) + len(keys) for name, keys in missing.items()}
     suspicious = {
         name
-        for name, keys in gone.items()
-        if keys and (not listed.get(name) or len(keys) > max(1.0, shrink_limit * len(objects[name])))
+        for name, keys in missing.items()
+        if keys and (doubt or not listed.get(name) or is_collapse(len(keys), count[name], shrink_limit))
     }
-    if not suspicious - FOLLOWERS:
+    if not doubt and not suspicious - FOLLOWERS:
         suspicious = set()
     for topic in topics:
         name = topic.name
         for key, value in sorted(listed.get(name, {}).items()):
             if differs(topic, key, value, objects[name].get(key)):
                 plan.records.append(outgoing_of(topic, key, value))
-        if name in suspicious:
+        kept = missing[name] if name in suspicious else []
+        if kept:
+            plan.missing.update(kept)
             plan.shrunk.append(
-                f"{topic.short}: {len(gone[name])} of {len(objects[name])} objects of site {site} are missing in "
+                f"{topic.short}: {len(kept)} of {count[name]} objects of site {site} are missing in "
                 f"the new list; not believed, so none is deleted"
             )
-        else:
-            plan.records.extend(outgoing_of(topic, key, None, _uid(objects[name][key])) for key in gone[name])
+        deleted = [key for key in gone[name] if key not in plan.missing]
+        plan.records.extend(outgoing_of(topic, key, None, _uid(objects[name][key])) for key in deleted)
+    now = "; ".join(plan.shrunk) or doubt
     for topic in topics:
-        plan.records.append(marker_of(site, source, topic, Listed(epoch=epoch, count=len(listed.get(topic.name, {})))))
+        listed_now = Listed(epoch=epoch, count=len(listed.get(topic.name, {})), doubt=now)
+        plan.records.append(marker_of(site, source, topic, listed_now))
     return plan
+
+
+def doubt_of(site: str, source: str, held: Mapping[str, Mapping[str, bytes]]) -> str:
+    """What the markers in the topics say that a source did not believe when it last ran, "" where all was well."""
+    for records in held.values():
+        marker = records.get(listed_key(site, source))
+        if marker is not None and (doubt := _marker(marker).doubt):
+            return doubt
+    return ""
+
+
+def _marker(data: bytes) -> Listed:
+    try:
+        return decode(data, Listed)
+    except msgspec.MsgspecError:
+        return Listed(epoch=0, count=0)
+
+
+def is_collapse(gone: int, of: int, limit: float = SHRINK_LIMIT) -> bool:
+    """Whether so many of the objects are gone at once that a fault is likelier than the truth."""
+    return gone > max(1.0, limit * of)
 
 
 def outgoing_of(topic: Topic, key: str, value: Struct | None, deleted_uid: str = "") -> Outgoing:
@@ -97,8 +132,9 @@ def outgoing_of(topic: Topic, key: str, value: Struct | None, deleted_uid: str =
 
 def marker_of(site: str, source: str, topic: Topic, listed: Listed) -> Outgoing:
     """The record that says a source has listed everything that belongs into this topic."""
-    key = listed_key(site, source)
-    return Outgoing(topic, key, encode(listed), f"{key}/{topic.short}/{listed.epoch}")
+    key, data = listed_key(site, source), encode(listed)
+    said = f"/{hashlib.sha256(data).hexdigest()[:16]}" if listed.doubt or listed.seen else ""
+    return Outgoing(topic, key, data, f"{key}/{topic.short}/{listed.epoch}{said}")
 
 
 def differs(topic: Topic, key: str, value: Struct, held: bytes | None) -> bool:

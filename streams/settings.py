@@ -7,10 +7,10 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from underhost.schemas.errors import InputError
@@ -66,6 +66,25 @@ class VSphereSettings(_Group):
     simulated: str | None = None
     poll_interval: float = Field(default=30.0, gt=0)
     """Seconds between re-reads of rules and maintenance mode, which vCenter does not announce."""
+    stale_after: float | None = Field(default=None, gt=0)
+    """Seconds of vCenter's silence after which nothing is written that rests on where VMs run; at least two poll
+    intervals, and 30 s unless it is set."""
+
+    @model_validator(mode="after")
+    def _patient(self) -> Self:
+        if self.stale_after is not None and self.stale_after < 2 * self.poll_interval:
+            raise ValueError(f"staleAfter must be at least two poll intervals ({2 * self.poll_interval:g} s)")
+        return self
+
+    @property
+    def stale_bound(self) -> float:
+        """Seconds after which the vSphere data is too old to act on."""
+        return self.stale_after or max(2 * self.poll_interval, 30.0)
+
+    @property
+    def sign_of_life(self) -> float:
+        """Seconds between two markers that say that the watcher still hears from vCenter."""
+        return max(self.poll_interval, min(10.0, self.stale_bound / 2))
 
     @property
     def configured(self) -> bool:

@@ -7,21 +7,23 @@ the first list, and how a feed speaks to its server, are left to the watcher and
 
 import asyncio
 import hashlib
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
 import structlog
 from msgspec import Struct
 
-from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreachable
+from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import DEAD_LETTERS, Topic
+from underhost.streams.deletions import Deletions
+from underhost.streams.doubts import Doubts
+from underhost.streams.pace import Backoff, Pace
 from underhost.streams.ports import Outgoing
-from underhost.streams.reconcile import outgoing_of
+from underhost.streams.reconcile import is_collapse, outgoing_of
 
 log = structlog.get_logger("underhost.watch")
 
@@ -30,49 +32,6 @@ AT_ONCE = 1000
 """Records in one publish."""
 LARGEST = 900_000
 """Bytes of a value that Kafka's default limit of 1 MiB a record lets through with room for key and headers."""
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Times in seconds, with the reasons for them.
-
-    Attributes:
-        inactivity: a stream that is silent for longer is dead (the API server sends a bookmark every minute).
-        watch_timeout: range of the time after which the server is asked to end a watch: spreads the load of many
-            clients, as client-go does.
-        first_delay, longest_delay: of the back-off after a second failure in a row; the first is retried at once.
-        steady: a stream that lasted so long was a good one, even if nothing happened.
-        absent: until a kind that the API did not serve is asked for again.
-    """
-
-    inactivity: float = 70.0
-    watch_timeout: tuple[float, float] = (300.0, 600.0)
-    first_delay: float = 0.8
-    longest_delay: float = 30.0
-    steady: float = 1.0
-    absent: float = 600.0
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-    rng: random.Random = field(default_factory=random.Random)
-
-
-class Backoff:
-    """Delays after failures: none, then `first_delay` doubling up to `longest_delay`, each with up to 100 % jitter."""
-
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
-        self._failures = 0
-
-    def reset(self) -> None:
-        """Things went well."""
-        self._failures = 0
-
-    def next(self) -> float:
-        """Seconds to wait after one more failure."""
-        self._failures += 1
-        if self._failures == 1:
-            return 0.0
-        base = min(self._pace.first_delay * 2.0 ** min(self._failures - 2, 32), self._pace.longest_delay)
-        return base * (1.0 + self._pace.rng.random())
 
 
 class Seen(NamedTuple):
@@ -178,6 +137,8 @@ class Follower:
     """Publishes the changes of one feed, from a position on, until it is cancelled.
 
     `held` is what the first list showed, by key. `protected`: an empty list is not believed while objects are held.
+    `guarded`: nor is one that has lost over 40 %, nor so many deletions within a minute. `doubted` is called when a
+    doubt comes.
     """
 
     def __init__(
@@ -189,13 +150,28 @@ class Follower:
         pace: Pace,
         *,
         protected: bool = False,
+        guarded: bool = False,
         optional: bool = False,
+        doubted: Callable[[], None] = lambda: None,
     ) -> None:
         self._feed, self._topic, self._publish, self._held, self._pace = feed, topic, publish, held, pace
         self._protected, self._optional = protected, optional
+        self._doubts, self._doubted = Doubts(kind=feed.name), doubted
+        self._accepted = asyncio.Event()
+        clock = asyncio.get_running_loop().time
+        self._deletions = Deletions[Seen | Unreadable](feed.name, self._doubts, clock) if guarded else None
         self.counters = Counters()
-        self.shrunk = ""
-        """Why the last list was not believed, "" when it was."""
+
+    @property
+    def shrunk(self) -> str:
+        """What is not believed of what the server shows, "" when all is well."""
+        return str(self._doubts)
+
+    def accept(self) -> list[str]:
+        """A person says that what is missing is gone: it is deleted. The lines that this settles."""
+        settled = self._doubts.accept()
+        self._accepted.set()
+        return settled
 
     async def run(self, position: str | None) -> None:
         """Follow from the position; None when the kind was not served when it was first asked for."""
@@ -203,7 +179,7 @@ class Follower:
         delay = 0.0 if position is not None else self._pace.absent
         clock = asyncio.get_running_loop().time
         while True:
-            await self._pace.sleep(delay)
+            await self._pause(delay)
             begun = clock()
             try:
                 if position is None:
@@ -211,7 +187,7 @@ class Follower:
                     begun = clock()
                 async with aclosing(self._feed.watch(position)) as batches:
                     async for batch in batches:
-                        await self._take(batch.changes)
+                        await self._take(self._believed(batch.changes))
                         position = batch.position
                         backoff.reset()
                 if clock() - begun >= self._pace.steady:
@@ -234,23 +210,65 @@ class Follower:
                 tell("watch interrupted", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
             self.counters.resumes += 1
 
+    async def _pause(self, delay: float) -> None:
+        """So many seconds, or while a list is not believed until a person accepts it."""
+        if not self._doubts:
+            await self._pace.sleep(delay)
+            return
+        waiting = [asyncio.ensure_future(self._pace.sleep(delay)), asyncio.ensure_future(self._accepted.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        self._accepted.clear()
+
     async def _relist(self) -> str:
         """List, and publish the difference. Raises Unreachable for a list that cannot be true."""
         listing = await self._feed.list()
         self.counters.relists += 1
-        if self._protected and self._held and not listing.objects:
-            self.shrunk = f"{self._feed.name}: {len(self._held)} objects are missing in an empty list; none is deleted"
-            log.error("list not believed", kind=self._feed.name, reason=self.shrunk)
-            raise Unreachable(self.shrunk)
-        self.shrunk = ""
         unreadable = {item.key for item in listing.unreadable}
         vanished = sorted(self._held.keys() - listing.objects.keys() - unreadable)
+        accepted = self._doubts.accepted
+        missing = [key for key in vanished if key not in accepted] if self._protected else []
+        of = len(self._held) - len(vanished) + len(missing)
+        collapsed = self._deletions is not None and is_collapse(len(missing), of)
+        if missing and (self._doubts or not listing.objects or collapsed):
+            await self._take_all([*listing.objects.values(), *listing.unreadable])
+            line = f"{self._feed.name}: {len(missing)} of {of} objects are missing in the new list; none is deleted"
+            self._doubts.see([line], missing)
+            self._doubted()
+            raise Unreachable(line)
+        self._doubts.see([])
         changes: list[Seen | Unreadable] = [*listing.objects.values(), *listing.unreadable]
         changes.extend(Seen(key, self._held[key].uid, None) for key in vanished)
+        await self._take_all(changes)
+        if self._deletions is not None:
+            self._deletions.forget()
+        self._doubts.settle(accepted)
+        return listing.position
+
+    def _believed(self, changes: Sequence[Seen | Unreadable]) -> Sequence[Seen | Unreadable]:
+        """The changes without the deletions that are too many at once."""
+        if self._deletions is None:
+            return changes
+        before = str(self._doubts)
+        believed = self._deletions.believed(
+            changes, self._held, lambda each: isinstance(each, Seen) and each.value is None
+        )
+        if str(self._doubts) != before:
+            self._doubted()
+        return believed
+
+    async def delete_accepted(self) -> None:
+        """Delete what the server said to be deleted and a person has accepted; a list is read anew instead."""
+        if self._deletions is not None:
+            await self._take(self._deletions.take_accepted())
+
+    async def _take_all(self, changes: Sequence[Seen | Unreadable]) -> None:
         for begin in range(0, len(changes), AT_ONCE):
             await self._take(changes[begin : begin + AT_ONCE])
             await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
-        return listing.position
 
     async def _take(self, changes: Sequence[Seen | Unreadable]) -> None:
         """Publish what differs from what is held, in order."""
@@ -273,16 +291,3 @@ class Follower:
         if records:
             self.counters.published += len(records)
             await self._publish(records)
-
-
-async def publish_for_ever(publish: Callable[..., Awaitable[None]], records: Sequence[Outgoing], pace: Pace) -> None:
-    """Publish, however long the broker is away: a change that is dropped here would be lost until the next list."""
-    backoff = Backoff(pace)
-    while True:
-        try:
-            await publish(*records)
-            return
-        except BackendError as error:
-            delay = backoff.next()
-            log.error("cannot publish", records=len(records), reason=str(error), delay=round(delay, 1))
-        await pace.sleep(delay)

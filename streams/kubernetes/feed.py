@@ -13,7 +13,8 @@ from msgspec import Raw, Struct
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.streams.kubernetes.client import KubernetesClient, Status, retry_after, said
 from underhost.streams.kubernetes.kinds import Identified, Kind
-from underhost.streams.watch import Batch, Listing, Pace, Seen, Unreadable
+from underhost.streams.pace import Pace
+from underhost.streams.watch import Batch, Listing, Seen, Unreadable
 
 PAGE = 500
 PAGE_TRIES = 5

@@ -13,26 +13,17 @@ import structlog
 from msgspec import Struct
 
 from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreachable
-from underhost.schemas.keys import listed_key
-from underhost.schemas.topics import KUBERNETES_TOPICS
+from underhost.schemas.records import Listed
+from underhost.schemas.topics import KUBERNETES_TOPICS, NODES
+from underhost.streams.doubts import Doubts
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.feed import KindFeed
 from underhost.streams.kubernetes.kinds import KINDS, Kind
+from underhost.streams.pace import Backoff, Pace, publish_for_ever
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
-from underhost.streams.reconcile import ListingPlan, outgoing_of, plan_listing
+from underhost.streams.reconcile import doubt_of, marker_of, plan_listing
 from underhost.streams.settings import KubernetesSettings
-from underhost.streams.watch import (
-    AT_ONCE,
-    Backoff,
-    Follower,
-    Held,
-    Listing,
-    Pace,
-    dead_letter,
-    deliverable,
-    held_of,
-    publish_for_ever,
-)
+from underhost.streams.watch import AT_ONCE, Follower, Held, Listing, dead_letter, deliverable, held_of
 
 log = structlog.get_logger("underhost.kubernetes")
 
@@ -47,8 +38,7 @@ class KubernetesSource:
 
     Attributes:
         epoch: the start of this run, in milliseconds since 1970.
-        ready: set once everything is listed and published.
-        shrunk: one line for each list that is not believed (metrics and readiness show it); empty when all is well.
+        ready: set once everything is listed, believed and published.
     """
 
     name = "kubernetes"
@@ -67,14 +57,15 @@ class KubernetesSource:
         self.ready = asyncio.Event()
         self._site, self._settings, self._publisher, self._reader = site, settings, publisher, reader
         self._pace, self._kinds = pace or Pace(), kinds
-        self._first_shrunk: list[str] = []
-        self._accepted = asyncio.Event()
+        self._doubts = Doubts(site=site)
+        self._accepted, self._doubted = asyncio.Event(), asyncio.Event()
+        self._counts: dict[str, int] = {}
         self._followers: dict[str, Follower] = {}
 
     @property
     def shrunk(self) -> list[str]:
-        """Why lists are not believed at present."""
-        return [*self._first_shrunk, *(follower.shrunk for follower in self._followers.values() if follower.shrunk)]
+        """One line for each list that nobody has accepted (metrics and readiness show it); empty when all is well."""
+        return [*self._doubts.lines, *(follower.shrunk for follower in self._followers.values() if follower.shrunk)]
 
     @property
     def counters(self) -> Mapping[str, Mapping[str, int]]:
@@ -85,21 +76,46 @@ class KubernetesSource:
         """Runs until cancelled. Raises InputError, Refused or Unreachable until it has listed once; after, never."""
         async with await connect(self._settings) as client:
             feeds = [KindFeed(client, kind, self._site, self._pace) for kind in self._kinds]
-            starts = await self._start(client, feeds)
-            while self.shrunk:
+            starts = await self._start(client, feeds, first=True)
+            while self._doubts or self._accepted.is_set():
                 await self._wait_for_better()
                 try:
                     starts = await self._start(client, feeds)
                 except BackendError as error:
                     log.warning("not listed", site=self._site, reason=str(error))
             self.ready.set()
+            self._doubted.clear()
             async with asyncio.TaskGroup() as tasks:
                 for feed, start in zip(feeds, starts, strict=True):
                     tasks.create_task(self._follower(feed, start).run(start.position), name=f"watch {feed.name}")
+                tasks.create_task(self._tell_doubts(), name="doubts")
 
-    def accept(self) -> None:
-        """A person says that the shrunken lists are right: what vanished is deleted, and the site goes on."""
-        self._accepted.set()
+    def accept(self) -> list[str]:
+        """A person says that the shrunken lists are right: what vanished is deleted, and the site goes on.
+
+        The lines that are settled by that.
+        """
+        settled = [*self._doubts.accept(), *(line for each in self._followers.values() for line in each.accept())]
+        if settled:
+            self._accepted.set()
+            self._doubted.set()
+        return settled
+
+    async def _tell_doubts(self) -> None:
+        """Markers that carry what is not believed while the watches run, and that it has been accepted."""
+        while True:
+            await self._doubted.wait()
+            self._doubted.clear()
+            for follower in self._followers.values():
+                await follower.delete_accepted()
+            doubt = "; ".join(self.shrunk)
+            markers = [Listed(self.epoch, self._counts[topic.name], doubt) for topic in KUBERNETES_TOPICS]
+            await self._publish(
+                [
+                    marker_of(self._site, self.name, topic, marker)
+                    for topic, marker in zip(KUBERNETES_TOPICS, markers, strict=True)
+                ]
+            )
 
     async def _wait_for_better(self) -> None:
         """Until the lists are worth another look: a while later, or at once when a person accepts them."""
@@ -109,10 +125,16 @@ class KubernetesSource:
         finally:
             for task in waiting:
                 task.cancel()
+        self._accepted.clear()
 
-    async def _start(self, client: KubernetesClient, feeds: Sequence[KindFeed]) -> list["_Start"]:
+    async def _start(
+        self, client: KubernetesClient, feeds: Sequence[KindFeed], *, first: bool = False
+    ) -> list["_Start"]:
         """List, publish the difference to what the topics hold, then the markers; what to follow from."""
         held = {topic.name: dict(await self._reader.state(topic, self._site)) for topic in KUBERNETES_TOPICS}
+        doubts = self._doubts
+        if first:
+            doubts.recall(doubt_of(self._site, self.name, held))
         listings = await self._first_lists(client, feeds)
         listed: dict[str, dict[str, Struct]] = {topic.name: {} for topic in KUBERNETES_TOPICS}
         records: list[Outgoing] = []
@@ -125,36 +147,27 @@ class KubernetesSource:
                 log.error("object cannot be read", key=item.key, reason=item.error)
                 records.append(dead_letter(feed.kind.topic, item))
                 held[topic].pop(item.key, None)  # it is there, only unreadable: what is held of it stays
+        accepted = doubts.accepted
         # Off the event loop: with 100,000 pods this is a second of work.
-        plan = await asyncio.to_thread(plan_listing, self._site, self.name, KUBERNETES_TOPICS, held, listed, self.epoch)
-        records += map(deliverable, self._believed(plan, held, listed))
+        plan = await asyncio.to_thread(
+            plan_listing,
+            self._site,
+            self.name,
+            KUBERNETES_TOPICS,
+            held,
+            listed,
+            self.epoch,
+            accepted=accepted,
+            doubt=str(doubts),
+        )
+        doubts.see(plan.shrunk, plan.missing)
+        records += map(deliverable, plan.records)
         for begin in range(0, len(records), AT_ONCE):
             await self._publisher.publish(*records[begin : begin + AT_ONCE])
-        log.info("listed", site=self._site, objects=sum(map(len, listed.values())), shrunk=bool(self.shrunk))
+        doubts.settle(accepted)
+        self._counts = {topic.name: len(listed[topic.name]) for topic in KUBERNETES_TOPICS}
+        log.info("listed", site=self._site, objects=sum(self._counts.values()), shrunk=bool(doubts))
         return await asyncio.to_thread(lambda: [_Start.of(listing) for listing in listings])
-
-    def _believed(
-        self,
-        plan: ListingPlan,
-        held: Mapping[str, Mapping[str, bytes]],
-        listed: Mapping[str, Mapping[str, Struct]],
-    ) -> list[Outgoing]:
-        """The plan's records; without the markers while a list is not believed, so that nothing is decided."""
-        marker = listed_key(self._site, self.name)
-        self._first_shrunk = list(plan.shrunk)
-        if not plan.shrunk:
-            return plan.records
-        if self._accepted.is_set():
-            self._first_shrunk = []
-            gone = [
-                outgoing_of(topic, key, None)
-                for topic in KUBERNETES_TOPICS
-                for key in sorted(held[topic.name].keys() - listed[topic.name].keys() - {marker})
-            ]
-            return [*gone, *(record for record in plan.records if record.value is not None)]
-        for line in plan.shrunk:
-            log.error("list not believed", site=self._site, reason=line)
-        return [record for record in plan.records if record.key != marker]
 
     async def _first_lists(self, client: KubernetesClient, feeds: Sequence[KindFeed]) -> list[Listing | None]:
         """Each kind's first list, all kinds at once; None for an optional kind that is not there."""
@@ -187,7 +200,15 @@ class KubernetesSource:
     def _follower(self, feed: KindFeed, start: "_Start") -> Follower:
         kind = feed.kind
         follower = Follower(
-            feed, kind.topic, self._publish, start.held, self._pace, protected=kind.lasting, optional=kind.optional
+            feed,
+            kind.topic,
+            self._publish,
+            start.held,
+            self._pace,
+            protected=kind.lasting,
+            guarded=kind.topic is NODES,
+            optional=kind.optional,
+            doubted=self._doubted.set,
         )
         self._followers[feed.name] = follower
         return follower

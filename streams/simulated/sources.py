@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from underhost.schemas.keys import object_key
 from underhost.schemas.topics import DRS_RULES, HOSTS, KUBERNETES_TOPICS, VMS, Topic
+from underhost.streams.pace import Pace, publish_for_ever
 from underhost.streams.ports import Publisher, TopicReader
 from underhost.streams.reconcile import outgoing_of, plan_listing
 from underhost.streams.simulated.store import Change, Store
 from underhost.streams.simulated.timeline import Timeline
-from underhost.streams.watch import Pace, publish_for_ever
 
 TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": (HOSTS, VMS, DRS_RULES)}
 

@@ -14,15 +14,17 @@ import structlog
 
 from underhost.schemas.errors import Gone, Refused, UnderhostError, Unreachable
 from underhost.schemas.keys import listed_key, parse_key
-from underhost.schemas.topics import Topic
+from underhost.schemas.records import Listed
+from underhost.schemas.topics import HOSTS, Topic
+from underhost.streams.doubts import Doubts
+from underhost.streams.pace import Backoff, Pace, publish_for_ever
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
-from underhost.streams.reconcile import SHRINK_LIMIT, differs, outgoing_of, plan_listing
+from underhost.streams.reconcile import differs, doubt_of, is_collapse, marker_of, outgoing_of, plan_listing
 from underhost.streams.settings import VSphereSettings
 from underhost.streams.vsphere.changes import Collector, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.collector import open_collector
-from underhost.streams.vsphere.picture import TOPICS_IN_ORDER, Picture, Touched
-from underhost.streams.watch import Backoff, Pace, publish_for_ever
+from underhost.streams.vsphere.picture import TOPICS_IN_ORDER, Picture, Records, Touched
 
 log = structlog.get_logger("underhost.vsphere")
 
@@ -38,9 +40,7 @@ class VSphereSource:
 
     Attributes:
         epoch: start of this run, milliseconds since 1970.
-        ready: set once everything is listed, believed and published.
-        shrunk: one line for each topic whose inventory is empty or has lost over 40 % at once, of which nothing was
-            deleted; empty when all is well.
+        ready: set once everything is listed and published.
         contact: when vCenter last answered, monotonic seconds; None before the first answer.
     """
 
@@ -60,35 +60,50 @@ class VSphereSource:
         self.site = site
         self.epoch = time.time_ns() // 1_000_000
         self.ready = asyncio.Event()
-        self.shrunk: list[str] = []
         self.contact: float | None = None
         self._settings, self._publisher, self._reader = settings, publisher, reader
         self._connect, self._pace, self._clock = connect, pace or Pace(), clock
         self._asked = asyncio.Event()
-        self._accepted = False
+        self._doubts = Doubts(site=site)
+        self._empty_is_right = False
+        self._marked: tuple[str, float] | None = None
         self._listed = False
         self._since: float | None = None
         self._held: dict[str, dict[str, bytes]] | None = None
         self._recent: dict[str, tuple[int, int]] = {}
 
     @property
+    def shrunk(self) -> list[str]:
+        """One line for each topic whose inventory is empty or has lost over 40 % at once; empty when all is well.
+
+        Nothing of such a topic is deleted until a person accepts it, even if all of it is back.
+        """
+        return self._doubts.lines
+
+    @property
     def stale(self) -> str:
-        """One line when vCenter has not answered for two poll intervals (30 s at least), "" while all is well.
+        """One line when vCenter has not answered for too long (`vsphere.staleAfter`), "" while all is well.
 
         What the topics hold is then the last that was known: no reason to write anything new.
         """
-        if self.contact is None or (silent := self._clock() - self.contact) < max(2 * self._settings.poll_interval, 30):
+        bound = self._settings.stale_bound
+        if self.contact is None or self._clock() - self.contact < bound:
             return ""
-        return f"vCenter has not answered for {silent:.0f} s"
+        return f"vCenter has not answered for over {bound:g} s"
 
     def refresh(self) -> None:
         """Read rules and flags again now: somebody has just changed them."""
         self._asked.set()
 
-    def accept(self) -> None:
-        """A person says that the shrunken inventory is right: what vanished is deleted, and the site goes on."""
-        self._accepted = True
+    def accept(self) -> list[str]:
+        """A person says that the shrunken inventory is right: what vanished is deleted, and the site goes on.
+
+        The lines that are settled by that.
+        """
+        settled = self._doubts.accept()
+        self._empty_is_right = bool(settled)
         self.refresh()
+        return settled
 
     async def run(self) -> None:
         """See `Source.run`. Raises InputError (password or CA file) or a BackendError before the first list."""
@@ -133,9 +148,12 @@ class VSphereSource:
             raise Refused(reason)
         if self._held is None:
             self._held = {topic.name: await self._reader.state(topic, self.site) for topic in TOPICS_IN_ORDER}
+            self._doubts.recall(doubt_of(self.site, self.name, self._held))
+            # No host, and no doubt about it: a person has accepted that in an earlier run.
+            self._empty_is_right = list(self._held[HOSTS.name]) == [listed_key(self.site, self.name)]
             for records in self._held.values():
                 records.pop(listed_key(self.site, self.name), None)
-        await self._reconcile(picture, with_markers=True)
+        await self._reconcile(picture, first=True)
         self._listed = True
         self._since = self._clock()
         counts = {topic.short: len(self._held[topic.name]) for topic in TOPICS_IN_ORDER}
@@ -190,40 +208,47 @@ class VSphereSource:
         picture.apply_poll(poll)
         self.contact = self._clock()
 
-    async def _reconcile(self, picture: Picture, *, with_markers: bool = False) -> None:
-        """Publish every difference between picture and topics; no markers while a list is not believed."""
-        held, protected = self._known(), picture.protected()
+    async def _reconcile(self, picture: Picture, *, first: bool = False) -> None:
+        """Publish every difference between picture and topics; markers after a list, and when their message changes."""
+        held, protected, doubts = self._known(), picture.protected(), self._doubts
         deletable = {
             topic: {key: value for key, value in records.items() if key not in protected}
             for topic, records in held.items()
         }
-        listed = picture.records()
-        plan = plan_listing(self.site, self.name, TOPICS_IN_ORDER, deletable, listed, self.epoch)
-        markers = plan.records[-len(TOPICS_IN_ORDER) :]
+        accepted, listed = doubts.accepted, picture.records()
+        plan = plan_listing(
+            self.site,
+            self.name,
+            TOPICS_IN_ORDER,
+            deletable,
+            listed,
+            self.epoch,
+            accepted=accepted,
+            doubt=str(doubts),
+        )
+        lines = plan.shrunk
+        if not listed[HOSTS.name] and not held[HOSTS.name] and not self._empty_is_right:
+            lines = [*lines, f"hosts: vCenter shows none to site {self.site}; a right may be missing"]
+        doubts.see(lines, plan.missing)
         records = plan.records[: -len(TOPICS_IN_ORDER)]
-        shrunk = list(plan.shrunk)
-        if shrunk and self._accepted:
-            deleted = {record.key for record in records if record.value is None}
-            records += [
-                tombstone(topic, key)
-                for topic in TOPICS_IN_ORDER
-                for key in sorted(deletable[topic.name].keys() - listed[topic.name].keys() - deleted)
-            ]
-            shrunk = []
-        self._say_shrunk(shrunk)
-        self._accepted = False
-        if not shrunk and (with_markers or not self.ready.is_set()):
-            records += markers
-        await self._publish(records)
+        await self._publish(records + self._markers(listed, first))
+        doubts.settle(accepted)
         self._recent = {topic.name: (len(held[topic.name]), 0) for topic in TOPICS_IN_ORDER}
-        if not shrunk:
-            self.ready.set()
+        self.ready.set()
 
-    def _say_shrunk(self, lines: list[str]) -> None:
-        for line in lines:
-            if line not in self.shrunk:
-                log.error("list not believed", site=self.site, reason=line)
-        self.shrunk = lines
+    def _markers(self, listed: Records, first: bool) -> list[Outgoing]:
+        """The markers, if they are due: after a list, when a doubt comes or goes, and as a sign of life."""
+        doubt, now, sign_of_life = str(self._doubts), self._clock(), self._settings.sign_of_life
+        before = self._marked
+        # A little early rather than a whole poll late.
+        if not first and before is not None and before[0] == doubt and now - before[1] < 0.9 * sign_of_life:
+            return []
+        self._marked = doubt, now
+        seen = time.time_ns() // 1_000_000
+        return [
+            marker_of(self.site, self.name, topic, Listed(self.epoch, len(listed[topic.name]), doubt, seen))
+            for topic in TOPICS_IN_ORDER
+        ]
 
     async def _publish_changes(self, picture: Picture, touched: Touched) -> None:
         """Publish what changed of the touched objects; equal values that vCenter sends again are dropped."""
@@ -240,21 +265,23 @@ class VSphereSource:
                 vanished.append((topic, key))
         for topic in TOPICS_IN_ORDER:
             keys = [key for at, key in vanished if at is topic]
-            if self._believed(topic.name, len(keys)):
+            if keys and self._believed(topic, keys):
                 outgoing.extend(tombstone(topic, key) for key in keys)
+        if self._marked is not None and self._marked[0] != str(self._doubts):
+            outgoing.extend(self._markers(picture.records(), first=False))
         await self._publish(outgoing)
 
-    def _believed(self, topic: str, vanished: int) -> bool:
-        """Whether that many objects may be deleted, counted since the last poll: a slow collapse is one, too."""
-        total, before = self._recent[topic]
-        total, gone = max(total, len(self._known()[topic])), before + vanished
-        self._recent[topic] = (total, gone)
-        if not vanished or (gone <= max(1.0, SHRINK_LIMIT * total) and gone < total):
+    def _believed(self, topic: Topic, vanished: list[str]) -> bool:
+        """Whether these may be deleted, counted since the last poll: a slow collapse is one, too."""
+        total, before = self._recent[topic.name]
+        total, gone = max(total, len(self._known()[topic.name])), before + len(vanished)
+        self._recent[topic.name] = (total, gone)
+        if not self._doubts and not is_collapse(gone, total) and gone < total:
             return True
-        line = (
-            f"{topic}: {gone} of {total} objects of site {self.site} vanished at once; not believed, so none is deleted"
-        )
-        self._say_shrunk([*self.shrunk, line])
+        lines = list(self._doubts.lines)
+        if not any(line.startswith(f"{topic.short}: ") for line in lines):
+            lines.append(f"{topic.short}: {gone} of {total} objects of site {self.site} vanished at once; not believed")
+        self._doubts.see(lines, self._doubts.missing.union(vanished))
         return False
 
     async def _publish(self, records: list[Outgoing]) -> None:

@@ -24,8 +24,8 @@ from underhost.schemas.records import Action
 from underhost.schemas.topics import BUDGETS, NAMESPACES, NODES, PODS, SERVICES, WORKLOADS
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.watcher import KubernetesSource
+from underhost.streams.pace import Pace
 from underhost.streams.settings import HostLabelSettings, KubernetesSettings
-from underhost.streams.watch import Pace
 
 pytestmark = pytest.mark.real
 KEY = "node.cluster.x-k8s.io/esxi-host"

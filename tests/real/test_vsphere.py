@@ -33,12 +33,12 @@ from underhost.schemas.errors import BackendError, Conflict, Gone, InputError, R
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import DrsRule, Host, Vm
+from underhost.streams.pace import Pace
 from underhost.streams.settings import VSphereSettings
 from underhost.streams.vsphere import client
 from underhost.streams.vsphere.client import connect
 from underhost.streams.vsphere.collector import open_collector
 from underhost.streams.vsphere.watcher import VSphereSource
-from underhost.streams.watch import Pace
 
 pytestmark = pytest.mark.real
 CLUSTER = "DC0_C0"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from underhost.schemas.topics import DEAD_LETTERS, PODS
 from underhost.streams.kubernetes.watcher import KubernetesSource
-from underhost.streams.watch import Pace
+from underhost.streams.pace import Pace
 
 NAMES = st.sampled_from([f"p{number}" for number in range(6)])
 CHANGES = st.one_of(

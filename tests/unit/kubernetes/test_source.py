@@ -11,11 +11,15 @@ from fake_kube import FakeKube, Fault, a_node, a_pod
 from fake_topics import FakeTopics
 
 from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.kubernetes import decode
+from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS, DEAD_LETTERS, KUBERNETES_TOPICS, NAMESPACES, NODES, PODS, WORKLOADS
 from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.kubernetes.watcher import KubernetesSource
+from underhost.streams.pace import Pace
+from underhost.streams.ports import Outgoing
+from underhost.streams.reconcile import marker_of
 from underhost.streams.settings import KubernetesSettings
-from underhost.streams.watch import Pace
 
 
 class Naps:
@@ -334,7 +338,15 @@ async def test_a_restart_publishes_only_what_changed_meanwhile_and_tombstones_wh
     assert {key for key, _ in changed[-6:]} == {"prod/listed/kubernetes"}
 
 
-async def test_a_collapsed_list_at_a_restart_deletes_nothing_and_writes_no_marker_until_it_recovers(
+def doubts_in(records: list[Outgoing]) -> list[str]:
+    """What the markers say is not believed."""
+    return [decode(record.value or b"", Listed).doubt for record in records if record.key == "prod/listed/kubernetes"]
+
+
+COLLAPSED = "nodes: 7 of 8 objects of site prod are missing in the new list; not believed, so none is deleted"
+
+
+async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_accepts_it_even_if_all_is_back(
     kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
 ) -> None:
     kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 9)))
@@ -350,18 +362,38 @@ async def test_a_collapsed_list_at_a_restart_deletes_nothing_and_writes_no_marke
     source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace(sleep=nap))
     run = asyncio.create_task(source.run())
     try:
-        await soon(lambda: source.shrunk)
-        assert source.shrunk == [
-            "nodes: 7 of 8 objects of site prod are missing in the new list; not believed, so none is deleted"
-        ]
-        assert topics.records[before:] == []
+        await topics.until(lambda seen: len(seen.records) == before + 6)
+        assert source.shrunk == [COLLAPSED]
+        assert doubts_in(topics.records[before:]) == [COLLAPSED] * 6
         assert not source.ready.is_set()
         for number in range(2, 9):
             await kube.put("nodes", a_node(f"n{number}"))
         again.set()
+        await topics.until(lambda seen: len(seen.records) == before + 12)
+        assert source.shrunk == [COLLAPSED]
+        assert source.accept() == [COLLAPSED]
         await asyncio.wait_for(source.ready.wait(), 20)
         assert source.shrunk == []
         assert {record.key for record in topics.records[before:]} == {"prod/listed/kubernetes"}
+        assert doubts_in(topics.records)[-6:] == [""] * 6
+    finally:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+
+
+async def test_a_doubt_of_an_earlier_run_is_remembered(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    marker = marker_of("prod", "kubernetes", NODES, Listed(7, 2, "nodes: 7 of 8 were missing"))
+    await topics.publish(marker)
+    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace())
+    run = asyncio.create_task(source.run())
+    try:
+        await soon(lambda: "prod/node//n1" in topics.keys(NODES))
+        assert source.shrunk == ["nodes: 7 of 8 were missing"]
+        source.accept()
+        await asyncio.wait_for(source.ready.wait(), 20)
+        assert source.shrunk == []
     finally:
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
@@ -377,13 +409,13 @@ async def test_a_person_can_accept_a_collapsed_list(
     source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace())
     run = asyncio.create_task(source.run())
     try:
-        await soon(lambda: source.shrunk)
+        await topics.until(lambda seen: len(seen.records) == before + 6)
         source.accept()
         await asyncio.wait_for(source.ready.wait(), 20)
     finally:
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
-    records = [(record.key, record.value is None) for record in topics.records[before:]]
+    records = [(record.key, record.value is None) for record in topics.records[before + 6 :]]
     assert records[:2] == [("prod/node//n1", True), ("prod/node//n2", True)]
     assert records[2:] == [("prod/listed/kubernetes", False)] * len(KUBERNETES_TOPICS)
 
@@ -403,9 +435,27 @@ async def test_an_empty_list_while_running_deletes_nothing(
         gap.set()
         await soon(lambda: source.shrunk)
         assert topics.keys(NODES) == ["prod/node//n1", "prod/node//n2"]
+        await topics.until(lambda t: doubts_in(t.records)[-1] == "; ".join(source.shrunk))
+        source.accept()
+        await topics.until(lambda t: t.keys(NODES) == [])
+        await topics.until(lambda t: doubts_in(t.records)[-1] == "")
         await kube.put("nodes", a_node("n2"))
         await topics.until(lambda t: t.keys(NODES) == ["prod/node//n2"])
-        assert source.shrunk == []
+
+
+async def test_a_cluster_whose_nodes_are_all_deleted_keeps_them_until_a_person_accepts_it(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 6)))
+    async with watching(kube.settings(tmp_path), topics, pace) as source:
+        for number in range(1, 6):
+            await kube.delete("nodes", f"n{number}")
+        stopped = "nodes: 5 of 5 were deleted at once; not believed"
+        await topics.until(lambda t: doubts_in(t.records)[-6:] == [stopped] * 6)
+        assert topics.keys(NODES) == ["prod/node//n3", "prod/node//n4", "prod/node//n5"]
+        assert source.accept() == [stopped]
+        await topics.until(lambda t: doubts_in(t.records)[-1] == "")
+        assert (topics.keys(NODES), source.shrunk) == ([], [])
 
 
 async def test_a_broker_that_is_away_for_a_while_costs_no_change(

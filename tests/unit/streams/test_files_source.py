@@ -15,7 +15,17 @@ from msgspec import Struct
 from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.kubernetes import Metadata, Node, Pod, decode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import DRS_RULES, HOSTS, KUBERNETES_TOPICS, NODES, PODS, VMS, VSPHERE_TOPICS, WORKLOADS
+from underhost.schemas.topics import (
+    DRS_RULES,
+    HOSTS,
+    KUBERNETES_TOPICS,
+    NODES,
+    PODS,
+    VMS,
+    VSPHERE_TOPICS,
+    WORKLOADS,
+    Topic,
+)
 from underhost.streams.files_source import FileSource, dump_source, inventory_source
 
 
@@ -127,6 +137,24 @@ async def test_an_emptied_dump_deletes_nothing_and_says_so(tmp_path: Path) -> No
         pass
     assert topics.keys(PODS) == ["s/pod/n/a", "s/pod/n/b", "s/pod/n/c"]
     assert [line.partition(":")[0] for line in source.shrunk] == ["nodes", "pods", "workloads"]
+
+
+async def test_an_emptied_dump_that_a_person_accepts_is_deleted(tmp_path: Path) -> None:
+    path, topics = tmp_path / "dump.json", FakeTopics()
+    path.write_text(json.dumps(a_dump("a", "b", "c")))
+    async with running(a_dump_source(path, topics)):
+        path.write_text('{"kind": "List", "items": []}')
+        await topics.until(lambda seen: doubt_in(seen, PODS))
+    source = a_dump_source(path, topics)
+    async with running(source):
+        assert len(source.shrunk) == 3  # it stays so over a restart
+        assert len(source.accept()) == 3
+        await topics.until(lambda seen: not doubt_in(seen, PODS))
+        assert (topics.keys(PODS), topics.keys(NODES), source.shrunk) == ([], [], [])
+
+
+def doubt_in(topics: FakeTopics, topic: Topic) -> str:
+    return msgspec.json.decode(topics.live[topic.name]["s/listed/kubernetes"], type=Listed).doubt
 
 
 async def test_a_broker_that_is_away_for_a_moment_does_not_lose_a_change(tmp_path: Path) -> None:

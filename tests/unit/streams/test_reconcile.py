@@ -12,7 +12,7 @@ from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS, HOSTS, NODES, PODS, Topic
 from underhost.schemas.vsphere import Host
 from underhost.streams.ports import Outgoing
-from underhost.streams.reconcile import ListingPlan, outgoing_of, plan_listing
+from underhost.streams.reconcile import ListingPlan, doubt_of, outgoing_of, plan_listing
 
 
 def a_node(name: str, version: str = "1", **labels: str) -> k8s.Node:
@@ -24,11 +24,21 @@ def key_of(name: str, kind: str = "node") -> str:
     return object_key("s", kind, name)
 
 
-def plan_of(held: Iterable[k8s.Node], listed: Iterable[k8s.Node], extra: dict[str, bytes] | None = None) -> ListingPlan:
+def plan_of(
+    held: Iterable[k8s.Node],
+    listed: Iterable[k8s.Node],
+    extra: dict[str, bytes] | None = None,
+    *,
+    accepted: Iterable[str] = (),
+    doubt: str = "",
+) -> ListingPlan:
     """The plan of one topic of nodes."""
     held_bytes = {key_of(node.metadata.name): k8s.encode(node) for node in held} | (extra or {})
     now = {key_of(node.metadata.name): node for node in listed}
-    return plan_listing("s", "kubernetes", [NODES], {NODES.name: held_bytes}, {NODES.name: now}, epoch=7)
+    held_of_topic = {NODES.name: held_bytes}
+    return plan_listing(
+        "s", "kubernetes", [NODES], held_of_topic, {NODES.name: now}, epoch=7, accepted=set(accepted), doubt=doubt
+    )
 
 
 def changes(plan: ListingPlan) -> dict[str, str]:
@@ -89,6 +99,40 @@ def test_a_list_that_shrank_too_much_deletes_nothing(held: int, listed: int, bel
             "not believed, so none is deleted"
         ]
     assert plan.records[-1].key == "s/listed/kubernetes"
+
+
+def test_the_markers_carry_the_doubt() -> None:
+    plan = plan_of(nodes(5), [])
+    assert plan.records[-1].value is not None
+    assert msgspec.json.decode(plan.records[-1].value, type=Listed).doubt == plan.shrunk[0]
+    held = {NODES.name: {plan.records[-1].key: plan.records[-1].value}}
+    assert doubt_of("s", "kubernetes", held) == plan.shrunk[0]
+    assert doubt_of("s", "vsphere", held) == ""
+    assert doubt_of("s", "kubernetes", {NODES.name: {plan.records[-1].key: b"not json"}}) == ""
+
+
+def test_while_a_doubt_lasts_nothing_at_all_is_deleted() -> None:
+    plan = plan_of(nodes(10), nodes(9), doubt="nodes: 6 of 10 are missing")
+    assert changes(plan) == {}
+    assert plan.missing == {"s/node//n9"}
+    assert plan.shrunk == [
+        "nodes: 1 of 10 objects of site s are missing in the new list; not believed, so none is deleted"
+    ]
+    whole = plan_of(nodes(10), nodes(10), doubt="nodes: 6 of 10 are missing")
+    assert (whole.shrunk, whole.missing) == ([], set())
+    assert whole.records[-1].value is not None
+    assert msgspec.json.decode(whole.records[-1].value, type=Listed).doubt == "nodes: 6 of 10 are missing"
+
+
+def test_what_a_person_has_accepted_is_deleted_and_no_more_than_that() -> None:
+    accepted = [key_of(f"n{i}") for i in range(5, 10)]
+    assert changes(plan_of(nodes(10), nodes(5), accepted=accepted)) == dict.fromkeys(accepted, "tombstone")
+    plan = plan_of(nodes(10), nodes(2), accepted=accepted)
+    assert changes(plan) == dict.fromkeys(accepted, "tombstone")
+    assert plan.missing == {"s/node//n2", "s/node//n3", "s/node//n4"}
+    assert plan.shrunk == [
+        "nodes: 3 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
+    ]
 
 
 def test_a_shrunken_list_still_publishes_what_is_new() -> None:

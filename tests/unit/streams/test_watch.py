@@ -11,21 +11,11 @@ from fake_topics import FakeTopics
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, decode
 from underhost.schemas.topics import DEAD_LETTERS, PODS
+from underhost.streams.deletions import Deletions
+from underhost.streams.doubts import Doubts
+from underhost.streams.pace import Backoff, Pace, publish_for_ever
 from underhost.streams.ports import Outgoing
-from underhost.streams.watch import (
-    LARGEST,
-    Backoff,
-    Batch,
-    Follower,
-    Held,
-    Listing,
-    Pace,
-    Seen,
-    Unreadable,
-    deliverable,
-    held_of,
-    publish_for_ever,
-)
+from underhost.streams.watch import LARGEST, Batch, Follower, Held, Listing, Seen, Unreadable, deliverable, held_of
 
 
 class HighRandom(random.Random):
@@ -195,8 +185,80 @@ async def test_a_list_that_fails_is_tried_again() -> None:
 async def test_an_empty_list_of_a_kind_that_every_cluster_has_is_not_believed() -> None:
     feed = Script(lists=[listing("50"), listing("60", pod("b"))], watches=[[Gone("old")]])
     topics, follower = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
-    assert [(record.key, record.value) for record in topics.records] == [("s/pod/shop/a", None)]
+    assert topics.records == []  # one alone would be believed, had the list not been empty just before
+    assert follower.shrunk == "pods: 1 of 2 objects are missing in the new list; none is deleted"
+
+
+async def test_when_all_objects_are_back_the_doubt_lasts_until_a_person_accepts_it() -> None:
+    feed = Script(lists=[listing("50"), listing("60", pod("a"), pod("b", node="n1"))], watches=[[Gone("old")]])
+    topics, follower = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
+    assert [(record.key, record.value is None) for record in topics.records] == [("s/pod/shop/b", False)]
+    assert follower.shrunk == "pods: 2 of 2 objects are missing in the new list; none is deleted"
+    assert follower.accept() == [follower_line(2, 2)]
     assert follower.shrunk == ""
+
+
+def follower_line(missing: int, of: int) -> str:
+    return f"pods: {missing} of {of} objects are missing in the new list; none is deleted"
+
+
+async def test_what_a_person_has_accepted_is_deleted_at_the_next_list_which_is_read_at_once() -> None:
+    lists = [listing(position, pod("a")) for position in ("50", "60", "70")]
+    naps, topics = Naps(3), FakeTopics()
+    held = {one.key: held_of(one) for one in map(pod, ("a", "b", "c", "d"))}
+
+    async def publish(records: Sequence[Outgoing]) -> None:
+        await topics.publish(*records)
+
+    doubted = asyncio.Event()
+    follower = Follower(
+        Script(lists), PODS, publish, held, Pace(sleep=naps), protected=True, guarded=True, doubted=doubted.set
+    )
+    running = asyncio.create_task(follower.run(None))
+    await naps.enough.wait()  # the third nap never ends by itself
+    assert doubted.is_set()
+    assert topics.records == []
+    follower.accept()
+    await topics.until(lambda seen: len(seen.records) == 3)
+    running.cancel()
+    assert [(record.key, record.value) for record in topics.records] == [
+        ("s/pod/shop/b", None),
+        ("s/pod/shop/c", None),
+        ("s/pod/shop/d", None),
+    ]
+
+
+async def test_too_many_deletions_within_a_minute_are_held_back_until_a_person_accepts_them() -> None:
+    names = [f"p{number}" for number in range(5)]
+    gone = [Seen(f"s/pod/shop/{name}", f"uid-{name}", None) for name in names[:4]]
+    watch = [batch("11", gone[0], gone[1]), batch("12", gone[2], gone[3]), batch("13", pod("p3", node="n2"))]
+    topics, follower = await follow(
+        Script(watches=[watch]), Naps(2), held=[pod(name) for name in names], protected=True, guarded=True
+    )
+    assert [(record.key, record.value is None) for record in topics.records] == [
+        ("s/pod/shop/p0", True),
+        ("s/pod/shop/p1", True),
+        ("s/pod/shop/p3", False),  # it is there again
+    ]
+    assert follower.shrunk == "pods: 4 of 5 were deleted at once; not believed"
+    follower.accept()
+    await follower.delete_accepted()
+    assert [(record.key, record.value) for record in topics.records[3:]] == [("s/pod/shop/p2", None)]
+    assert follower.shrunk == ""
+
+
+async def test_many_deletions_over_a_long_time_are_believed() -> None:
+    now = [0.0]
+    doubts = Doubts()
+    deletions = Deletions[Seen]("nodes", doubts, lambda: now[0])
+    held = {f"n{number}" for number in range(10)}
+    for number in range(9):
+        now[0] += 61.0
+        change = Seen(f"n{number}", "", None)
+        assert deletions.believed([change], held, lambda each: each.value is None) == [change]
+        held.remove(change.key)
+    assert not doubts
+    assert deletions.believed([Seen("n9", "", None)], held, lambda each: each.value is None) == []  # the last one
 
 
 async def test_an_optional_kind_that_is_not_served_is_asked_for_every_ten_minutes() -> None:

@@ -12,11 +12,12 @@ from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
+from underhost.streams.pace import Pace
+from underhost.streams.ports import Outgoing
 from underhost.streams.settings import VSphereSettings
 from underhost.streams.vsphere.changes import ENTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.watcher import VSphereSource
-from underhost.streams.watch import Pace
 
 SETTINGS = VSphereSettings(url="https://vc", username="u", poll_interval=3600)
 
@@ -193,6 +194,19 @@ async def test_a_restarted_watcher_tombstones_what_vanished_meanwhile() -> None:
     assert [record.key for record in log[1:]] == ["s/listed/vsphere"] * 3
 
 
+def doubts_in(log: list[Outgoing]) -> list[tuple[str, str]]:
+    """(topic, doubt) of each marker."""
+    return [
+        (record.topic.short, decode(record.value or b"", Listed).doubt)
+        for record in log
+        if record.key == "s/listed/vsphere"
+    ]
+
+
+LOST = "vms: 3 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
+TOPICS = ("hosts", "vms", "drs-rules")
+
+
 async def test_an_inventory_that_lost_more_than_40_percent_deletes_nothing_until_a_person_accepts_it() -> None:
     vcenter = FakeVCenter(vms=5)
     topics = await held_after_a_run(vcenter)
@@ -200,17 +214,62 @@ async def test_an_inventory_that_lost_more_than_40_percent_deletes_nothing_until
         del vcenter.vms[vm]
     source = a_source(vcenter, topics)
     async with running(source):
-        await vcenter.until_polled(2)
-        assert topics.log == []
-        assert not source.ready.is_set()
-        assert source.shrunk == [
-            "vms: 3 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
-        ]
-        source.accept()
-        log = await topics.until(6)
-    assert [record.key for record in log] == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3", *["s/listed/vsphere"] * 3]
+        await topics.until(3)
+        source.refresh()
+        await vcenter.until_polled(3)
+        assert doubts_in(topics.log) == [(topic, LOST) for topic in TOPICS]  # said to whoever reads the topics, once
+        assert len(topics.log) == 3
+        assert source.shrunk == [LOST]
+        assert source.accept() == [LOST]
+        log = await topics.until(9)
+        assert source.accept() == []
+    assert [record.key for record in log[3:6]] == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3"]
+    assert doubts_in(log[3:]) == [(topic, "") for topic in TOPICS]
     assert source.shrunk == []
-    assert source.ready.is_set()
+
+
+async def test_a_shrunken_inventory_stays_so_over_a_restart_even_if_all_of_it_is_back() -> None:
+    vcenter = FakeVCenter(vms=5)
+    topics = await held_after_a_run(vcenter)
+    whole = dict(vcenter.vms)
+    for vm in ("vm-1", "vm-2", "vm-3"):
+        del vcenter.vms[vm]
+    async with running(a_source(vcenter, topics)):
+        await topics.until(3)
+    vcenter.vms = {ref: vm for ref, vm in whole.items() if ref != "vm-5"}
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(6)
+        stopped = "vms: 1 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
+        assert source.shrunk == [stopped]  # one alone would be believed, were there no doubt
+        vcenter.tell(ObjectChange(ENTER, VM, "vm-5", whole["vm-5"]))
+        vcenter.vms = whole
+        source.refresh()
+        await vcenter.until_polled(4)
+        assert source.shrunk == [stopped]
+        source.accept()
+        log = await topics.until(9)
+    assert [record.key for record in log if record.value is None] == []
+    assert doubts_in(log[6:]) == [(topic, "") for topic in TOPICS]
+
+
+async def test_what_vanishes_after_a_person_has_accepted_a_loss_is_a_new_loss() -> None:
+    vcenter = FakeVCenter(vms=10)
+    topics = await held_after_a_run(vcenter)
+    for number in range(1, 6):
+        del vcenter.vms[f"vm-{number}"]
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(3)
+        for number in range(6, 10):
+            del vcenter.vms[f"vm-{number}"]  # nobody is told: the person has seen five of ten
+        source.accept()
+        vcenter.tell(SessionLost("the session has ended"))
+        log = await topics.until(3 + 5 + 3)
+        assert source.shrunk == [
+            "vms: 4 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
+        ]
+    assert [record.key for record in log if record.value is None] == [f"s/vm//vm-{number}" for number in range(1, 6)]
 
 
 async def test_an_empty_inventory_deletes_nothing() -> None:
@@ -220,8 +279,24 @@ async def test_an_empty_inventory_deletes_nothing() -> None:
     source = a_source(vcenter, topics)
     async with running(source):
         await vcenter.until_polled(2)
-    assert topics.log == []
+    assert [record.key for record in topics.log] == ["s/listed/vsphere"] * 3
     assert len(source.shrunk) == 3
+
+
+async def test_a_vcenter_that_shows_no_host_from_the_first_is_not_believed_either_until_a_person_says_so() -> None:
+    vcenter, topics = FakeVCenter(hosts=1, vms=0), FakeTopics()
+    vcenter.hosts, vcenter.clusters = {}, {}
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(3)
+        assert source.shrunk == ["hosts: vCenter shows none to site s; a right may be missing"]
+        source.accept()
+        log = await topics.until(6)
+    assert [doubt for _, doubt in doubts_in(log)][3:] == ["", "", ""]
+    again = a_source(vcenter, topics)
+    async with running(again):
+        await topics.until(9)
+        assert again.shrunk == []
 
 
 async def test_vms_that_vanish_in_several_updates_between_two_polls_count_together() -> None:
@@ -234,13 +309,11 @@ async def test_vms_that_vanish_in_several_updates_between_two_polls_count_togeth
         vcenter.remove("vm-3", "vm-4")
         await topics.until(first + 4)
         vcenter.remove("vm-5", "vm-6")
-        vcenter.move("vm-7", to="host-3")
-        log = await topics.until(first + 5)
+        log = await topics.until(first + 7)
     deleted = [record.key for record in log[first:] if record.value is None]
     assert deleted == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3", "s/vm//vm-4"]
-    assert source.shrunk == [
-        "underhost.vms: 6 of 10 objects of site s vanished at once; not believed, so none is deleted"
-    ]
+    assert source.shrunk == ["vms: 6 of 10 objects of site s vanished at once; not believed"]
+    assert doubts_in(log)[3:] == [(topic, source.shrunk[0]) for topic in TOPICS]
 
 
 async def test_the_last_vm_that_vanishes_is_an_empty_inventory_and_not_deleted() -> None:
@@ -252,9 +325,7 @@ async def test_the_last_vm_that_vanishes_is_an_empty_inventory_and_not_deleted()
         vcenter.tell(ObjectChange(MODIFY, HOST, "host-1", {"runtime.inMaintenanceMode": True}))
         await topics.until(9)
     assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1"]
-    assert source.shrunk == [
-        "underhost.vms: 1 of 1 objects of site s vanished at once; not believed, so none is deleted"
-    ]
+    assert source.shrunk == ["vms: 1 of 1 objects of site s vanished at once; not believed"]
 
 
 async def test_rules_and_flags_that_vcenter_does_not_announce_are_read_on_refresh() -> None:
@@ -421,7 +492,40 @@ async def test_a_vcenter_that_has_not_answered_for_two_polls_is_stale_until_it_a
         now[0] = 1059.0
         assert source.stale == ""
         now[0] = 1060.0
-        assert source.stale == "vCenter has not answered for 60 s"
+        assert source.stale == "vCenter has not answered for over 60 s"
         vcenter.move("vm-1", to="host-3")
         await topics.until(first + 1)
         assert source.stale == ""
+
+
+async def test_a_marker_now_and_then_says_that_vcenter_is_still_heard() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    now = [1000.0]
+    settings = SETTINGS.model_copy(update={"poll_interval": 30.0})
+    source = VSphereSource("s", settings, topics, topics, connect=vcenter.connect, clock=lambda: now[0])
+    async with running(source):
+        await topics.until(10)
+        now[0] += 20
+        source.refresh()
+        await vcenter.until_polled(2)
+        assert len(topics.log) == 10
+        now[0] += 9.9  # a poll never comes to the second
+        source.refresh()
+        log = await topics.until(13)
+    assert [record.key for record in log[10:]] == ["s/listed/vsphere"] * 3
+    first, second = (decode(log[place].value or b"", Listed) for place in (9, 12))
+    assert (first.epoch, first.count) == (second.epoch, second.count)
+    assert 0 < first.seen <= second.seen
+    assert log[9].event_id != log[12].event_id or first.seen == second.seen
+
+
+@pytest.mark.parametrize(
+    ("given", "bound"),
+    [
+        pytest.param({}, 60.0, id="two polls of thirty seconds"),
+        pytest.param({"poll_interval": 5.0}, 30.0, id="thirty seconds at least"),
+        pytest.param({"poll_interval": 5.0, "stale_after": 10.0}, 10.0, id="as a person sets it"),
+    ],
+)
+def test_how_long_vcenter_may_be_silent(given: dict[str, float], bound: float) -> None:
+    assert VSphereSettings(**given).stale_bound == bound

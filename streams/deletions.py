@@ -1,0 +1,74 @@
+"""Deletions that a server tells of, one by one or many at once: too many in a minute are not believed.
+
+In: the changes of a watch, in order, and how many objects are held. Out: the changes without the deletions that are
+held back, until the object is there again or a person accepts it. Used by a `Follower` of nodes: a controller that
+takes a broken vCenter at its word deletes them all. Objects that are missing in a list are the follower's own.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from typing import Generic, Protocol, TypeVar
+
+from underhost.streams.doubts import Doubts
+from underhost.streams.reconcile import is_collapse
+
+WITHIN = 60.0
+"""Seconds in which deletions count as one collapse."""
+
+
+class Change(Protocol):
+    """What a watch tells of one object."""
+
+    @property
+    def key(self) -> str:
+        """The record's key."""
+
+
+C = TypeVar("C", bound=Change)
+
+
+class Deletions(Generic[C]):
+    """Those of one kind of objects (`name`, for people); what is doubted goes into `doubts`."""
+
+    def __init__(self, name: str, doubts: Doubts, clock: Callable[[], float]) -> None:
+        self._name, self._doubts, self._clock = name, doubts, clock
+        self._believed: deque[float] = deque()
+        self._kept: dict[str, C] = {}
+
+    def believed(self, changes: Iterable[C], held: Collection[str], is_deletion: Callable[[C], bool]) -> list[C]:
+        """The changes to publish; `held` are the keys of all objects that are there so far."""
+        found, gone = [], 0
+        for change in changes:
+            if not is_deletion(change):
+                if self._kept.pop(change.key, None) is not None:
+                    self._doubts.see([], self._kept)
+            elif change.key in held and not self._believes(len(held) - gone):
+                self._kept[change.key] = change
+                total = len(held) - gone + len(self._believed)
+                lost = len(self._believed) + len(self._kept)
+                self._doubts.see([f"{self._name}: {lost} of {total} were deleted at once; not believed"], self._kept)
+                continue
+            else:
+                gone += 1
+            found.append(change)
+        return found
+
+    def _believes(self, held: int) -> bool:
+        now = self._clock()
+        while self._believed and self._believed[0] <= now - WITHIN:
+            self._believed.popleft()
+        gone, total = len(self._believed) + 1, held + len(self._believed)
+        if self._doubts or is_collapse(gone, total) or gone >= total:
+            return False
+        self._believed.append(now)
+        return True
+
+    def take_accepted(self) -> list[C]:
+        """What was held back, and a person has accepted since."""
+        keys = sorted(self._kept.keys() & self._doubts.accepted)
+        self._doubts.settle(keys)
+        return [self._kept.pop(key) for key in keys]
+
+    def forget(self) -> None:
+        """A new list says what is there."""
+        self._kept.clear()

@@ -1,0 +1,72 @@
+"""How long the watchers wait, and why: pauses, back-off, and publishing until the broker takes it.
+
+Times only; what is done between two pauses is the watcher's, the follower's and the source's business.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from underhost.schemas.errors import BackendError
+from underhost.streams.ports import Outgoing
+
+log = structlog.get_logger("underhost.watch")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Times in seconds, with the reasons for them.
+
+    Attributes:
+        inactivity: a stream that is silent for longer is dead (the API server sends a bookmark every minute).
+        watch_timeout: range of the time after which the server is asked to end a watch: spreads the load of many
+            clients, as client-go does.
+        first_delay, longest_delay: of the back-off after a second failure in a row; the first is retried at once.
+        steady: a stream that lasted so long was a good one, even if nothing happened.
+        absent: until a kind that the API did not serve is asked for again.
+    """
+
+    inactivity: float = 70.0
+    watch_timeout: tuple[float, float] = (300.0, 600.0)
+    first_delay: float = 0.8
+    longest_delay: float = 30.0
+    steady: float = 1.0
+    absent: float = 600.0
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    rng: random.Random = field(default_factory=random.Random)
+
+
+class Backoff:
+    """Delays after failures: none, then `first_delay` doubling up to `longest_delay`, each with up to 100 % jitter."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._failures = 0
+
+    def reset(self) -> None:
+        """Things went well."""
+        self._failures = 0
+
+    def next(self) -> float:
+        """Seconds to wait after one more failure."""
+        self._failures += 1
+        if self._failures == 1:
+            return 0.0
+        base = min(self._pace.first_delay * 2.0 ** min(self._failures - 2, 32), self._pace.longest_delay)
+        return base * (1.0 + self._pace.rng.random())
+
+
+async def publish_for_ever(publish: Callable[..., Awaitable[None]], records: Sequence[Outgoing], pace: Pace) -> None:
+    """Publish, however long the broker is away: a change that is dropped here would be lost until the next list."""
+    backoff = Backoff(pace)
+    while True:
+        try:
+            await publish(*records)
+            return
+        except BackendError as error:
+            delay = backoff.next()
+            log.error("cannot publish", records=len(records), reason=str(error), delay=round(delay, 1))
+        await pace.sleep(delay)
