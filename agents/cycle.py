@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from underhost.agents.decisions import Decisions, Evaluation
+from underhost.agents.guards import Standstill
 from underhost.agents.records import rfc3339
 from underhost.agents.sites import Sites
 from underhost.schemas.errors import BackendError, UnderhostError
@@ -33,7 +34,7 @@ class SiteCycle:
 
     Attributes:
         failure: why the last evaluation came to nothing, None when all went well.
-        distrust: why it ordered nothing, None when it could.
+        still: what it did not order, and why.
     """
 
     def __init__(
@@ -46,10 +47,10 @@ class SiteCycle:
         *,
         has_vsphere: Callable[[str], bool],
         published: Callable[[str, Decisions, float], None],
-        distrusted: Callable[[str], str | None] = lambda site: None,
+        standstill: Callable[[str], Standstill] = lambda site: Standstill(),
     ) -> None:
         self._site, self._sites, self._begin, self._publisher, self._pool = site, sites, begin, publisher, pool
-        self._has_vsphere, self._published, self._distrusted = has_vsphere, published, distrusted
+        self._has_vsphere, self._published, self._standstill = has_vsphere, published, standstill
         self._changed = asyncio.Event()
         self._first = self._last = 0.0
         self._outcomes: list[Outcome] = []
@@ -58,7 +59,7 @@ class SiteCycle:
         self._reason: str | None = None
         self._failures: list[str] = []
         self.failure: str | None = None
-        self.distrust: str | None = None
+        self.still = Standstill()
 
     def poke(self) -> None:
         """Something changed."""
@@ -111,19 +112,20 @@ class SiteCycle:
         outcomes, self._outcomes = self._outcomes, []
         snapshot = self._sites.snapshot(self._site, vsphere=self._has_vsphere(self._site))
         at = rfc3339(self._sites.state(self._site).as_of or time.time())
-        changed = self._trust() or changed
+        changed = self._look() or changed
+        still = self.still
         evaluation.observe(outcomes)
         started = time.perf_counter()
         if changed or self._decided is None:
             self._failures = []
             decided = await self._attempt(lambda: evaluation.locate(snapshot, at), Decisions(snapshot))
-            located, orders = decided, self.distrust is None
-            decided = await self._attempt(lambda: evaluation.judge(located, at, orders=orders), located)
+            located, orders, also = decided, not still.forbids("bind"), still.findings(self._site)
+            decided = await self._attempt(lambda: evaluation.judge(located, at, orders=orders, also=also), located)
         else:
             decided = Decisions(self._decided.snapshot)
-        if self.distrust is None:
+        if not still.everything:
             judged = decided
-            decided = await self._attempt(lambda: evaluation.order(judged), judged)
+            decided = await self._attempt(lambda: evaluation.order(judged, forbids=still.forbids), judged)
         self.failure = next(iter(self._failures), None)
         took = time.perf_counter() - started
         if decided.records:
@@ -132,12 +134,17 @@ class SiteCycle:
         self._decided = decided
         self._published(self._site, decided, took)
 
-    def _trust(self) -> bool:
-        """Look whether orders may be given; True where they may again: what was not ordered is decided anew."""
-        before, self.distrust = self.distrust, self._distrusted(self._site)
-        if self.distrust is not None and self.distrust != before:
-            log.error("site %s: nothing is ordered: %s", self._site, self.distrust)
-        return before is not None and self.distrust is None
+    def _look(self) -> bool:
+        """Look what may be ordered now; True where that has changed: what was held back is decided anew."""
+        before, self.still = self.still, self._standstill(self._site)
+        if self.still == before:
+            return False
+        for name, why in self.still.why().items():
+            if before.why().get(name) != why:
+                log.error("site %s: writes stop (%s): %s", self._site, name, why)
+        for name in before.why().keys() - self.still.why().keys():
+            log.warning("site %s: writes go on (%s is over)", self._site, name)
+        return True
 
     async def _attempt(self, work: Callable[[], Decisions], otherwise: Decisions) -> Decisions:
         """Do a part of the evaluation off the event loop.

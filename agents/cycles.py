@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 
 from underhost.agents.cycle import SiteCycle
 from underhost.agents.decisions import Decisions, Evaluation
+from underhost.agents.guards import Standstill
 from underhost.agents.sites import Sites
 from underhost.schemas.records import Outcome
 from underhost.streams.ports import Publisher
@@ -30,12 +31,12 @@ class Cycles:
         *,
         has_vsphere: Callable[[str], bool],
         published: Callable[[str, Decisions, float], None],
-        distrusted: Callable[[str], str | None],
+        standstill: Callable[[str], Standstill],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._sites, self._begin, self._publisher, self._pool = sites, begin, publisher, pool
         self._has_vsphere, self._published, self._failed = has_vsphere, published, failed
-        self._distrusted = distrusted
+        self._standstill = standstill
         self._running: dict[str, tuple[SiteCycle, asyncio.Task[None]]] = {}
         sites.on_change = self.poke
 
@@ -52,11 +53,8 @@ class Cycles:
             self._running[site][0].observe(outcome)
 
     def failure(self, site: str) -> str | None:
-        """Why the site's last evaluation came to nothing, or ordered nothing."""
-        if site not in self._running:
-            return None
-        cycle = self._running[site][0]
-        return cycle.failure or (f"nothing is ordered: {cycle.distrust}" if cycle.distrust else None)
+        """Why the site's last evaluation came to nothing."""
+        return self._running[site][0].failure if site in self._running else None
 
     def resume(self) -> None:
         """The tables are recovered: begin where nothing new may come for a long time."""
@@ -80,7 +78,7 @@ class Cycles:
             self._pool,
             has_vsphere=self._has_vsphere,
             published=self._published,
-            distrusted=self._distrusted,
+            standstill=self._standstill,
         )
         task = asyncio.get_running_loop().create_task(cycle.run(), name=f"cycle {site}")
         task.add_done_callback(self._ended)

@@ -17,7 +17,7 @@ from underhost.agents.placements import PlacementChange, Placements
 from underhost.agents.ports import Decider
 from underhost.agents.topology import Topology, TopologyChange
 from underhost.schemas.documents import Report
-from underhost.schemas.records import Action, Outcome, Placement
+from underhost.schemas.records import Action, Finding, Outcome, Placement
 from underhost.streams.ports import Outgoing
 
 
@@ -95,13 +95,16 @@ class Evaluation:
         """Whether findings and placements are decided here."""
         return self._memory.findings is not None
 
-    def judge(self, located: Decisions, at: str, *, orders: bool = True) -> Decisions:
-        """Then the evaluator: what is wrong, and where the pending pods go (nowhere, without `orders`)."""
+    def judge(self, located: Decisions, at: str, *, orders: bool = True, also: Sequence[Finding] = ()) -> Decisions:
+        """Then the evaluator: what is wrong, and where the pending pods go (nowhere, without `orders`).
+
+        `also` are findings that no evaluation can know of.
+        """
         memory, snapshot, now = self._memory, located.snapshot, self._monotonic()
         if memory.findings is None or memory.placements is None:
             return located
         report = self._report(snapshot)
-        found = [*report.findings, *memory.stale.findings(snapshot, now)]
+        found = [*report.findings, *memory.stale.findings(snapshot, now), *also]
         assumed = memory.placements.assumed(snapshot)
         placed = self._engine.decide(snapshot, self._options, assumed) if orders else []
         return replace(
@@ -119,10 +122,14 @@ class Evaluation:
         self._checked = (snapshot, report)
         return report
 
-    def order(self, judged: Decisions) -> Decisions:
-        """Last, the deciders. They are also asked of the same picture again: time alone can make a command due."""
+    def order(self, judged: Decisions, *, forbids: Callable[[str], str] = lambda kind: "") -> Decisions:
+        """Last, the deciders. They are also asked of the same picture again: time alone can make a command due.
+
+        `forbids` tells why no command of a kind may be given now, "" where one may.
+        """
         memory, now = self._memory, self._monotonic()
-        missing = [action for decider in memory.deciders for action in decider.decide(judged.snapshot, now)]
+        asked = [decider for decider in memory.deciders if not forbids(decider.kind)]
+        missing = [action for decider in asked for action in decider.decide(judged.snapshot, now)]
         actions = memory.orders.fresh(missing, now)
         records = memory.orders.records(actions)
         placed = judged.placements.confirmed.values() if judged.placements is not None else ()

@@ -48,6 +48,12 @@ class Metrics:
             ["source", "why"],
             registry=self.registry,
         )
+        self.stopped = Gauge(
+            "underhost_writes_stopped",
+            "1 while nothing is written (shrunk), or nothing that rests on hosts (stale).",
+            ["site", "why"],
+            registry=self.registry,
+        )
         self.restarts = Counter(
             "underhost_source_restarts", "Watchers started again after a fault.", ["source"], registry=self.registry
         )
@@ -55,8 +61,8 @@ class Metrics:
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
         """One evaluation is published."""
         self.evaluations.labels(site).observe(seconds)
-        if decisions.report is not None:
-            now = Count(finding.severity for finding in decisions.report.findings)
+        if decisions.findings is not None:
+            now = Count(finding.severity for finding in decisions.findings.open.values())
             for severity in SEVERITIES:
                 self.findings.labels(site, severity).set(now.get(severity, 0))
 

@@ -20,6 +20,7 @@ from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.board import Board
 from underhost.agents.cycles import Cycles
 from underhost.agents.decisions import Decisions, Engine
+from underhost.agents.guards import SHRUNK, STALE, Guards
 from underhost.agents.memory import Memories
 from underhost.agents.metrics import Metrics
 from underhost.agents.outside import Outside, sinks_of
@@ -82,6 +83,7 @@ class Pipeline:
         self._alerting = Alerting(settings.alerting, self._metrics.alerted, self._fail)
         if role.ALERTS in self._roles:
             self.tables.watchers[VIOLATIONS.short] = [self._alerting.observe]
+        self.guards = Guards(settings, self.sites, self.watchers)
         self._sinks = self._attach_sinks(outside)
         evaluates = role.EVALUATOR in self._roles
         memories = Memories(settings, self.tables, engine, evaluates=evaluates, kinds=self._sinks.sinks)
@@ -92,7 +94,7 @@ class Pipeline:
             self._pool,
             has_vsphere=self._has_vsphere,
             published=self._decided,
-            distrusted=self._distrusted,
+            standstill=self.guards.standstill,
             failed=self._fail,
         )
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
@@ -130,7 +132,7 @@ class Pipeline:
             self._publisher.dead_letter,
             answered=self._is_answered,
             failed=self._fail,
-            stopped=self.watchers.distrusted,
+            forbids=lambda kind: self.guards.standstill(site).forbids(kind),
             decided_here={"label", "drs-rule", *({"bind"} if role.EVALUATOR in self._roles else ())},
         )
         binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None
@@ -205,9 +207,6 @@ class Pipeline:
             return self._settings.vsphere.configured
         return site in self.sites.states and self.sites.states[site].has_marker("vsphere")
 
-    def _distrusted(self, site: str) -> str | None:
-        return self.watchers.distrusted() if site == self._settings.site else None
-
     def _answered(self, site: str, record: msgspec.Struct) -> None:
         if isinstance(record, Outcome):
             self._metrics.answered(record)
@@ -241,12 +240,21 @@ class Pipeline:
                 reasons[f"site {site}"] = reason
         return reasons
 
+    def stopped(self) -> dict[str, str]:
+        """Why not everything is written that should be, by site; empty when all is."""
+        standstills = {site: self.guards.standstill(site) for site in self.sites.held()}
+        reasons = {site: "; ".join(still.why().values()) for site, still in standstills.items()}
+        return {f"site {site}": f"writes stop: {reason}" for site, reason in reasons.items() if reason}
+
     def measure(self) -> None:
         """Bring the gauges up to date."""
         for source in self.watchers.sources:
             for why in ("stale", "shrunk"):
                 self._metrics.doubts.labels(source.name, why).set(bool(getattr(source, why, None)))
         for site in self.sites.held():
+            stopped = self.guards.standstill(site).why()
+            for why in (SHRUNK, STALE):
+                self._metrics.stopped.labels(site, why).set(why in stopped)
             self._metrics.ready.labels(site).set(self.sites.unready(site) is None)
             if site in self.sites.states:
                 for short, count in self.sites.states[site].counts().items():

@@ -20,6 +20,7 @@ _STATE: dict[str, tuple[Topic, ...]] = {
     EVALUATOR: SOURCE_TOPICS,
     LABELLER: (topics.NODES, topics.VMS, topics.HOSTS),
     DRS: SOURCE_TOPICS,
+    BINDER: (topics.NODES, topics.HOSTS),  # what their markers say: whether anything may be written
 }
 _DERIVED: dict[str, tuple[Topic, ...]] = {
     EVALUATOR: (topics.NODE_HOSTS, topics.VIOLATIONS, topics.PLACEMENTS, topics.OUTCOMES),

@@ -51,8 +51,8 @@ class _Waiting:
 class SinkRunner:
     """Carries out commands for one site. `answered` tells whether a command's outcome is known already.
 
-    `decided_here` are the kinds of commands that this worker's own cycles order; `stopped` tells why nothing may be
-    written at all.
+    `decided_here` are the kinds of commands that this worker's own cycles order; `forbids` tells why no command of a
+    kind may be carried out now, "" where one may.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SinkRunner:
         answered: Callable[[str, Action], bool],
         failed: Callable[[BaseException], None],
         decided_here: Collection[str] = (),
-        stopped: Callable[[], str | None] = lambda: None,
+        forbids: Callable[[str], str] = lambda kind: "",
     ) -> None:
         self.site = site
         self.sinks = {sink.kind: sink for sink in sinks}
@@ -74,7 +74,7 @@ class SinkRunner:
         self._waiting: dict[tuple[str, str], _Waiting] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._decided_here, self._began = frozenset(decided_here), 0.0
-        self._stopped = stopped
+        self._forbids = forbids
         self._confirmed: frozenset[str] = frozenset()
         self._decided = asyncio.Event()
 
@@ -121,11 +121,12 @@ class SinkRunner:
         key = target_key(self.site, action.target)
         if self._answered(key, action):
             pass
+        elif why := self._forbids(action.kind):
+            await self._publish(key, _held_back(action, why))
         elif not await self._stands(action, events[-1]):
             await self._publish(key, Outcome(action.id, action.kind, action.target, "refused", SUPERSEDED))
-        elif (why := self._stopped()) is not None:
-            # Failed and not refused: it is tried again soon after the site is trusted again.
-            await self._publish(key, Outcome(action.id, action.kind, action.target, "failed", f"writes stop: {why}"))
+        elif why := self._forbids(action.kind):  # that may have taken a while
+            await self._publish(key, _held_back(action, why))
         else:
             answer = asyncio.wait_for(self.sinks[action.kind].apply(action), PATIENCE)
             # A sink answers with an outcome; whatever it raises is a bug of it, and must not stop the others' commands.
@@ -158,6 +159,11 @@ class SinkRunner:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._failed(error)
+
+
+def _held_back(action: Action, why: str) -> Outcome:
+    # Failed and not refused: it is ordered again soon after writes go on.
+    return Outcome(action.id, action.kind, action.target, "failed", f"writes stop: {why}")
 
 
 def attach(

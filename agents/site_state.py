@@ -102,9 +102,11 @@ class SiteState:
 
     def _mark(self, short: str, source: str, value: Struct | None) -> bool:
         before = self._markers[short].pop(source, None)
-        if isinstance(value, Listed):
-            self._markers[short][source] = value
-        return before != value
+        if not isinstance(value, Listed):
+            return before is not None
+        self._markers[short][source] = value
+        # A mere sign of life is no change: nothing follows from it.
+        return before is None or msgspec.structs.replace(before, seen=value.seen) != value
 
     def replace(self, topic: Topic, rows: Iterable[tuple[Key, Struct]]) -> None:
         """Start the topic anew from these rows: after a recovery the tables are the truth, whatever was here."""
@@ -121,6 +123,19 @@ class SiteState:
     def has_marker(self, source: str) -> bool:
         """Whether the source has ever listed any topic of this site."""
         return any(source in markers for markers in self._markers.values())
+
+    def doubts(self) -> dict[str, str]:
+        """What each source says it does not believe, of any of its topics."""
+        return {
+            source: marker.doubt
+            for _, markers in sorted(self._markers.items())
+            for source, marker in markers.items()
+            if marker.doubt
+        }
+
+    def seen(self, source: str) -> int:
+        """When the source last heard from its server, milliseconds since 1970; 0 where it does not say."""
+        return max((markers[source].seen for markers in self._markers.values() if source in markers), default=0)
 
     def counts(self) -> dict[str, int]:
         """Objects by topic."""

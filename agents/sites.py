@@ -117,6 +117,14 @@ class Sites:
         else:
             self._epochs[site, source] = epoch
 
+    def doubts(self, site: str) -> dict[str, str]:
+        """What the site's sources say that they do not believe."""
+        return self.states[site].doubts() if site in self.states else {}
+
+    def seen(self, site: str, source: str) -> int:
+        """When the source last heard from its server, milliseconds since 1970; 0 where nothing says so."""
+        return self.states[site].seen(source) if site in self.states else 0
+
     # ------------------------------------------------------------------------------------------------------- ready?
     def unready(self, site: str) -> str | None:
         """Why nothing is decided for the site now, as one line; None when its picture is complete."""

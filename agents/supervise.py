@@ -66,13 +66,25 @@ class Watchers:
         waiting = [source for source in self.sources if source.name not in self._succeeded]
         return {source.name: "; ".join(getattr(source, "shrunk", [])) or "has not listed yet" for source in waiting}
 
-    def distrusted(self) -> str | None:
-        """Why nothing may be written now: a source sees an inventory that is empty or has shrunk; None when none does.
+    def doubts(self) -> dict[str, str]:
+        """What each source does not believe: an inventory that is empty or has shrunk. Nothing may be written then.
 
         What such a source does not believe it has not published: what the topics hold may be wrong, or the source.
         """
-        lines = [line for source in self.sources for line in getattr(source, "shrunk", ())]
-        return "; ".join(lines) or None
+        lines = {source.name: "; ".join(getattr(source, "shrunk", ())) for source in self.sources}
+        return {name: line for name, line in lines.items() if line}
+
+    def stale(self) -> str:
+        """Why what a source has published is too old to act on, "" where it is not."""
+        return "; ".join(filter(None, (getattr(source, "stale", "") for source in self.sources)))
+
+    def accept(self) -> list[str]:
+        """A person says that what the sources do not believe is true: the lines that are settled by that."""
+        settled: list[str] = []
+        for source in self.sources:
+            accept = getattr(source, "accept", None)
+            settled += accept() if accept is not None else []
+        return settled
 
     async def start(self) -> None:
         """Start them, unless they run."""

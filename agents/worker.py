@@ -105,7 +105,11 @@ async def _listen(settings: Settings, metrics: Metrics, board: Board, current: C
         if (pipeline := current()) is not None:
             pipeline.measure()
 
-    rooms = furnish(settings, board, unready)
+    def stopped() -> dict[str, str]:
+        pipeline = current()
+        return pipeline.stopped() if pipeline is not None else {}
+
+    rooms = furnish(settings, board, lambda: {**stopped(), **unready()})
     return await start_web(
         settings.web.listen,
         unready=unready,
@@ -113,6 +117,7 @@ async def _listen(settings: Settings, metrics: Metrics, board: Board, current: C
         refresh=measure,
         hosts=settings.web.hosts,
         rooms=rooms,
+        stopped=stopped,
     )
 
 

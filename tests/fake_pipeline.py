@@ -26,7 +26,8 @@ class FakeCluster:
     """A Kubernetes cluster and a vCenter in one: state, the changes of it, and every write that was made to it.
 
     `bound` and `labelled` are the writes, in order. `refuses` maps a pod to the errors that binding it raises, one
-    after another. `listed` is set once a source has listed; `shrunk` is what a source does not believe.
+    after another. `listed` is set once a source has listed; `shrunk` is what a source does not believe until somebody
+    accepts it, `stale` why what it says is too old.
     """
 
     objects: dict[str, dict[str, tuple[Topic, msgspec.Struct]]] = field(
@@ -43,6 +44,7 @@ class FakeCluster:
         default_factory=lambda: {"kubernetes": asyncio.Event(), "vsphere": asyncio.Event()}
     )
     shrunk: dict[str, list[str]] = field(default_factory=lambda: {"kubernetes": [], "vsphere": []})
+    stale: dict[str, str] = field(default_factory=dict)
     site: str = "default"
     version: int = 0
 
@@ -178,6 +180,16 @@ class FakeSource:
         self.epoch = time.time_ns() // 1_000_000
         self.shrunk = cluster.shrunk[name]
         self._cluster, self._publisher, self._reader, self._gate, self._fails = cluster, publisher, reader, gate, fails
+
+    @property
+    def stale(self) -> str:
+        """As a live watcher's."""
+        return self._cluster.stale.get(self.name, "")
+
+    def accept(self) -> list[str]:
+        """As a live watcher's."""
+        settled, self.shrunk[:] = list(self.shrunk), []
+        return settled
 
     async def run(self) -> None:
         """See `ports.Source`."""

@@ -46,8 +46,10 @@ async def start_web(
     refresh: Callable[[], None],
     hosts: Collection[str] = (),
     rooms: Rooms | None = None,
+    stopped: Callable[[], dict[str, str]] = dict,
 ) -> Web:
-    """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read.
+    """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read;
+    `stopped` gives a reason by what is ready and writes nothing all the same.
 
     `hosts` are further names that the listener answers to, `rooms` what there is beside the probes.
     Raises InputError where the address is none or cannot be had.
@@ -55,7 +57,7 @@ async def start_web(
     host, port = split_listen(listen)
     app = web.Application(client_max_size=BODY_LIMIT, middlewares=[guard(hosts)])
     app.on_response_prepare.append(harden)
-    app.add_routes(probes.routes(unready, registry, refresh))
+    app.add_routes(probes.routes(unready, registry, refresh, stopped))
     if rooms is not None:
         app.add_routes(rooms.routes)
         app.cleanup_ctx.extend(rooms.running)

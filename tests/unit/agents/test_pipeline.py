@@ -169,15 +169,64 @@ async def test_while_a_source_does_not_believe_its_inventory_nothing_is_ordered_
     cluster.node("n4")
     async with running(settings_in(tmp_path), cluster) as worker:
         await worker.until(lambda: len(cluster.bound) == 4 and len(worker.records(OUTCOMES)) == 7)
-        cluster.shrunk["vsphere"].append("vms: 1 of 40 are left")
+        cluster.shrunk["vsphere"].append("vms: 39 of 40 are missing")
         cluster.pod("web-0", app="web")
         cluster.move("n2", "h1")
-        await worker.until(lambda: len(worker.records(VIOLATIONS)) == 1)
-        assert len(cluster.bound) == 4
+        await worker.until(lambda: len(worker.records(VIOLATIONS)) == 2)
+        found = {value["rule"]: value for _, value in worker.records(VIOLATIONS)}
+        assert (len(cluster.bound), len(cluster.labelled)) == (4, 3)
         cluster.shrunk["vsphere"].clear()
         cluster.move("n2", "h2")
         await worker.until(lambda: len(cluster.bound) == 5)
+        await worker.until(lambda: len(worker.records(VIOLATIONS)) == 6)
     assert cluster.bound[4][0] == "web-0"
+    assert sorted(found) == ["Inventory", "PhysicalHost"]
+    stopped = found["Inventory"]
+    assert (stopped["state"], stopped["severity"], stopped["domain"]) == (
+        "opened",
+        "unknown-host",
+        {"key": "source", "value": "vsphere"},
+    )
+    assert stopped["message"] == (
+        "vms: 39 of 40 are missing. Site default gets no write at all until somebody looks and says: "
+        "underhost resume default"
+    )
+
+
+async def test_stale_vsphere_data_stops_what_rests_on_hosts_and_recovers_unaided(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    async with running(settings_in(tmp_path), cluster) as worker:
+        await worker.until(lambda: len(cluster.bound) == 3 and len(worker.records(OUTCOMES)) == 6)
+        cluster.stale["vsphere"] = "vCenter has not answered for over 60 s"
+        cluster.pod("web-0", app="web")
+        cluster.move("n2", "h4")
+        await worker.until(lambda: len(cluster.bound) == 4)  # a preference for other hosts is no reason to wait
+        await worker.until(lambda: len(worker.records(VIOLATIONS)) == 1)
+        assert len(cluster.labelled) == 3
+        cluster.stale.clear()
+        cluster.pod("web-1", app="web")
+        await worker.until(lambda: len(cluster.labelled) == 4)
+        await worker.until(lambda: len(worker.records(VIOLATIONS)) == 3)
+    assert cluster.labelled[3] == ("n2", {KEY: "h4"})
+    [opened, resolved, deleted] = worker.records(VIOLATIONS)
+    assert (opened[1]["severity"], opened[1]["rule"]) == ("unknown-host", "Inventory")
+    assert opened[1]["message"] == (
+        "vCenter has not answered for over 60 s: until it does, site default gets no write that rests on where VMs "
+        "run (drs-rule, evict, label)."
+    )
+    assert (resolved[1]["state"], deleted[1]) == ("resolved", None)
+
+
+async def test_where_hosts_are_required_stale_data_stops_bindings_too(cluster: FakeCluster, tmp_path: Path) -> None:
+    settings = settings_in(tmp_path).model_copy(update={"physical_host": "required"})
+    cluster.stale["vsphere"] = "vCenter has not answered for over 60 s"
+    async with running(settings, cluster) as worker:
+        await worker.until(lambda: len(worker.records(VIOLATIONS)) == 1)
+        assert worker.records(PLACEMENTS) == []
+        cluster.stale.clear()
+        cluster.pod("web-0", app="web")
+        await worker.until(lambda: len(cluster.bound) == 4)
 
 
 async def test_without_a_sink_enabled_nothing_is_written_and_nothing_is_said_twice(

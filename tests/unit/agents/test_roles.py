@@ -63,8 +63,8 @@ def test_a_labeller_reads_what_the_join_needs_and_no_pods() -> None:
     assert names(derived_topics({"labeller"})) == ["actions", "outcomes"]
 
 
-def test_a_binder_reads_no_state() -> None:
-    assert state_topics({"binder"}) == ()
+def test_a_binder_reads_what_tells_it_whether_anything_may_be_written_and_no_pods() -> None:
+    assert names(state_topics({"binder"})) == ["nodes", "hosts"]
     assert names(derived_topics({"binder"})) == ["outcomes"]
 
 
@@ -86,8 +86,9 @@ def test_who_reads_topics_and_who_belongs_to_a_site(roles: set[str], reads: bool
 def test_the_changelogs_are_those_that_faust_would_make() -> None:
     made = changelog_topics({"binder"}, "prod")
     assert [(topic.name, topic.config) for topic in made] == [
-        ("underhost-binder_prod-outcomes-changelog", {"cleanup.policy": "compact"})
+        (f"underhost-binder_prod-{name}-changelog", {"cleanup.policy": "compact"})
+        for name in ("nodes", "hosts", "outcomes")
     ]
     settings = Settings(kafka=KafkaSettings(embedded=Path("never-opened.db")))
     app = build_app(settings, app_id=app_id({"binder"}, "prod"))
-    assert app.Table("outcomes").changelog_topic_name == made[0].name
+    assert app.Table("outcomes").changelog_topic_name == made[2].name

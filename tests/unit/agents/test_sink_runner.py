@@ -46,6 +46,8 @@ class Bench:
         self.results: list[str] = []
         self.letters: list[tuple[str, BaseException]] = []
         self.failures: list[BaseException] = []
+        self.reasons: list[str] = []
+        self.stopped = ""
         self.runner = SinkRunner(
             "prod",
             [self.sink],
@@ -54,6 +56,7 @@ class Bench:
             answered=lambda key, action: action.id in answered,
             failed=self.failures.append,
             decided_here=decided_here,
+            forbids=lambda kind: self.stopped,
         )
 
     async def publish(self, *records: Outgoing) -> None:
@@ -61,6 +64,7 @@ class Bench:
         read = [msgspec.json.decode(record.value or b"", type=Outcome) for record in records]
         self.outcomes += [outcome.id for outcome in read]
         self.results += [outcome.result for outcome in read]
+        self.reasons += [outcome.reason for outcome in read]
 
     async def _dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
         self.letters.append((stage, error))
@@ -158,3 +162,24 @@ async def test_a_binder_of_its_own_carries_out_what_was_ordered_while_it_was_dow
     bench.runner.resume()
     bench.order("ordered")
     assert await bench.begun() == "ordered"
+
+
+async def test_while_writes_stop_a_command_fails_with_the_reason_and_the_sink_is_not_asked() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.stopped = "hosts: 4 of 7 are missing"
+    event = bench.order("first")  # of an earlier run: it need not wait for the first decisions of this one
+    await event.acked.wait()
+    assert (bench.results, bench.reasons) == (["failed"], ["writes stop: hosts: 4 of 7 are missing"])
+    assert bench.sink.begun.empty()
+
+
+async def test_a_command_that_waited_for_the_first_decisions_is_not_carried_out_if_writes_stop_meanwhile() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.runner.resume()
+    event = bench.order("first")
+    await asyncio.sleep(0)
+    bench.stopped = "hosts: 4 of 7 are missing"
+    bench.runner.confirm(frozenset({"first"}))
+    await event.acked.wait()
+    assert bench.reasons == ["writes stop: hosts: 4 of 7 are missing"]
+    assert bench.sink.begun.empty()
