@@ -25,6 +25,7 @@ from underhost.agents.memory import Memories
 from underhost.agents.metrics import Metrics
 from underhost.agents.outside import Outside, sinks_of
 from underhost.agents.publishing import AgentPublisher
+from underhost.agents.resume import Resumes
 from underhost.agents.sinks.bindings import action_of
 from underhost.agents.site_state import SiteState
 from underhost.agents.sites import Sites
@@ -84,6 +85,9 @@ class Pipeline:
         if role.ALERTS in self._roles:
             self.tables.watchers[VIOLATIONS.short] = [self._alerting.observe]
         self.guards = Guards(settings, self.sites, self.watchers)
+        log_file = None if settings.kafka.bootstrap_servers else settings.kafka.embedded
+        self._resumes = Resumes(settings.site, self.watchers.accept, self._reader, self._publisher, log_file)
+        self._listening: asyncio.Task[None] | None = None
         self._sinks = self._attach_sinks(outside)
         evaluates = role.EVALUATOR in self._roles
         memories = Memories(settings, self.tables, engine, evaluates=evaluates, kinds=self._sinks.sinks)
@@ -179,6 +183,9 @@ class Pipeline:
     async def _suspend(self) -> None:
         self._recovered = False
         self.sites.suspend()
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
         await self.watchers.stop()
         await self._cycles.suspend()
         self._board.clear()
@@ -192,7 +199,15 @@ class Pipeline:
             self._alerting.start(self.tables.records(VIOLATIONS, FindingEvent))
         if self.app.producer_only or self.sites.holds(self._settings.site):
             await self.watchers.start()
+            if role.WATCHERS & self._roles:
+                self._listening = asyncio.get_running_loop().create_task(self._resumes.run(), name="resumes")
+                self._listening.add_done_callback(self._stopped_listening)
         self._cycles.resume()
+
+    def _stopped_listening(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
         if not self._failure.done():

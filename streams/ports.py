@@ -1,6 +1,7 @@
 """What the streams offer to the rest, as protocols: two transports and the tests' fakes implement them."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from underhost.schemas.topics import Topic
@@ -44,8 +45,13 @@ class TopicReader(Protocol):
     async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
         """The live records of a site in a compacted topic, by key, as of now."""
 
-    def follow(self, topics: Iterable[Topic], *, from_beginning: bool = False) -> AsyncIterator[Record]:
-        """Records of all partitions as they arrive, for ever; first all that are there, if asked."""
+    def follow(
+        self, topics: Iterable[Topic], *, from_beginning: bool = False, begun: asyncio.Event | None = None
+    ) -> AsyncGenerator[Record, None]:
+        """Records of all partitions as they arrive, for ever; first all that are there, if asked.
+
+        `begun` is set as soon as nothing that comes from now on can be missed.
+        """
 
     def history(self, topics: Iterable[Topic]) -> AsyncIterator[Record]:
         """Every record that is there now, in order per partition; then it ends."""

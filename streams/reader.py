@@ -71,13 +71,17 @@ class EmbeddedReader:
             async for record in records:
                 yield record
 
-    async def follow(self, topics: Iterable[Topic], *, from_beginning: bool = False) -> AsyncGenerator[Record, None]:
+    async def follow(
+        self, topics: Iterable[Topic], *, from_beginning: bool = False, begun: asyncio.Event | None = None
+    ) -> AsyncGenerator[Record, None]:
         """Records of all partitions as they arrive, for ever; first all that are there, if asked."""
         wanted = list(topics)
         async with open_view(self._path) as view:
             positions = {
                 tp: view.first(tp) if from_beginning else view.end(tp) for tp in self._partitions(view, wanted)
             }
+            if begun is not None:
+                begun.set()
             while True:
                 for tp in self._partitions(view, wanted):
                     start = positions.get(tp, 0)  # a topic made meanwhile is read from its beginning
@@ -134,7 +138,9 @@ class KafkaReader:
             async for record in records:
                 yield record
 
-    async def follow(self, topics: Iterable[Topic], *, from_beginning: bool = False) -> AsyncGenerator[Record, None]:
+    async def follow(
+        self, topics: Iterable[Topic], *, from_beginning: bool = False, begun: asyncio.Event | None = None
+    ) -> AsyncGenerator[Record, None]:
         """Records of all partitions as they arrive, for ever; first all that are there, if asked.
 
         Topics must be there. A broker that goes away is waited for.
@@ -146,6 +152,8 @@ class KafkaReader:
                 bounds = consumer.beginning_offsets if from_beginning else consumer.end_offsets
                 for tp, offset in (await bounds(partitions)).items():
                     consumer.seek(tp, offset)
+            if begun is not None:
+                begun.set()
             while True:
                 for record in await self._poll(consumer):
                     yield record

@@ -20,6 +20,7 @@ COMMANDS = (
     "violations",
     "topics",
     "dead-letters",
+    "resume",
     "config",
 )
 

@@ -111,7 +111,7 @@ class Feeds:
         await self._begun.wait()  # by then the pipeline holds the topics: an embedded log is opened once
         while True:
             try:
-                async with aclosing(self._reader.follow(TOPICS, from_beginning=True)) as records:  # type: ignore[type-var]
+                async with aclosing(self._reader.follow(TOPICS, from_beginning=True)) as records:
                     async for record in records:
                         self._chronicles.apply(record)
             except BackendError as error:
