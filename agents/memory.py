@@ -81,9 +81,11 @@ class Memories:
 
             deciders.append(LabelDecider(self._settings.host_label))
         if site == self._settings.site and "drs-rule" in self._kinds:
-            from underhost.agents.sinks.drs import DrsDecider
+            from underhost.agents.sinks.drs import DrsDecider, Pacing
 
-            deciders.append(DrsDecider(site, self._options))
+            drs = self._settings.drs_rules
+            pacing = Pacing(edits=drs.edits_per_minute)
+            deciders.append(DrsDecider(site, self._options, pacing=pacing, mandatory=drs.mandatory))
         return deciders
 
 

@@ -108,6 +108,15 @@ class HostLabelSettings(_Group):
     derived: tuple[DerivedLabel, ...] = ()
 
 
+class DrsRuleSettings(_Group):
+    """How DRS rules are written."""
+
+    mandatory: bool = False
+    """Must instead of should: vCenter then refuses to start a VM, after a host failure too, where it breaks a rule."""
+    edits_per_minute: int = Field(default=2, ge=1)
+    """Rules changed in a vSphere cluster in one minute: each may move VMs."""
+
+
 class SinkSettings(_Group):
     """Which sinks may write; every other one is a dry run."""
 
@@ -176,6 +185,7 @@ class Settings(_Group):
     host_label: HostLabelSettings = HostLabelSettings()
     physical_host: Literal["preferred", "required"] = "preferred"
     sinks: SinkSettings = SinkSettings()
+    drs_rules: DrsRuleSettings = DrsRuleSettings()
     web: WebSettings = WebSettings()
     alerting: AlertingSettings = AlertingSettings()
 

@@ -87,10 +87,11 @@ class DrsDecider:
         options: Options | None = None,
         *,
         pacing: Pacing | None = None,
+        mandatory: bool = False,
         desired: Callable[[Snapshot, Options], tuple[list[DrsRule], list[Finding]]] | None = None,
     ) -> None:
         self._site, self._options, self._pacing = site, options or Options(), pacing or Pacing()
-        self._desired = desired or NeededRules()
+        self._desired, self._mandatory = desired or NeededRules(), mandatory
         self._ordered: dict[str, _Ordered] = {}
         self._edits: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
         self._last: tuple[Snapshot, list[Action]] | None = None
@@ -155,7 +156,7 @@ class DrsDecider:
         """What differs: removals, then changes, then new rules, each by cluster and name."""
         needed, _ = self._desired(snapshot, self._options)
         wanted = {
-            (rule.cluster, rule.name): rule
+            (rule.cluster, rule.name): msgspec.structs.replace(rule, mandatory=self._mandatory)
             for rule in needed
             if owns(self._site, rule.name) and rule.type in VM_RULES and len(set(rule.vms)) > 1
         }

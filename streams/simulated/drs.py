@@ -1,9 +1,11 @@
-"""The simulated DRS: at each run it mends what breaks a VM-VM rule, and it empties hosts for maintenance.
+"""The simulated DRS: at each run it mends what breaks a VM-VM rule, else it balances; it empties hosts for maintenance.
 
 In: the simulated vCenter's hosts, VMs and enabled rules. Out: vMotions. A violated rule is mended only at the next run,
-and a VM that is moving already is left alone. Load balancing is left out: what moves, moves for a rule.
+and a VM that is moving already is left alone. Balance is by the number of VMs, one move a run, and as tolerant as the
+default of the real one; which VM goes is decided by the seed, for DRS knows nothing of what runs in it.
 """
 
+import random
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
@@ -13,16 +15,23 @@ from underhost.streams.simulated.store import Change
 from underhost.streams.simulated.timeline import Timeline
 from underhost.streams.simulated.vsphere import AFFINITY, ANTI_AFFINITY, SimulatedVSphere
 
+TOLERATED = 2
+"""VMs by which the fullest host may exceed the emptiest: real DRS moves nothing for a small gain either."""
+
 
 class Drs:
     """DRS of the one cluster.
 
     Args:
+        source: decides which VM is moved for balance.
         interval: seconds between two runs.
     """
 
-    def __init__(self, timeline: Timeline, vsphere: SimulatedVSphere, *, interval: float = 5.0) -> None:
+    def __init__(
+        self, timeline: Timeline, vsphere: SimulatedVSphere, source: random.Random, *, interval: float = 5.0
+    ) -> None:
         self._timeline, self._vsphere, self._interval = timeline, vsphere, interval
+        self._random = random.Random(source.getrandbits(32))
         self._leaving: set[str] = set()
         vsphere.store.listen(self._on_change)
 
@@ -61,6 +70,8 @@ class Drs:
                 self._separate(rule)
             elif rule.enabled and rule.type == AFFINITY:
                 self._gather(rule)
+        if not self._vsphere.in_motion:
+            self._balance()
 
     def _separate(self, rule: DrsRule) -> None:
         for first, second in combinations(sorted(rule.vms), 2):
@@ -72,6 +83,22 @@ class Drs:
                 for vm in (vms[second], vms[first]):
                     if self._move_without_conflict(vm, self._vsphere.hosts().values()):
                         break
+
+    def _balance(self) -> None:
+        """Move one VM from the fullest host to the emptiest where they differ by more than is tolerated."""
+        load = {host: count for host, count in self._vsphere.load().items() if host in self._vsphere.usable()}
+        load = {host: count for host, count in load.items() if host not in self._leaving}
+        if not load or max(load.values()) - min(load.values()) <= TOLERATED:
+            return
+        fullest, emptiest = (pick(sorted(load), key=load.__getitem__) for pick in (max, min))
+        here = [vm for vm in self._vsphere.vms().values() if self._vsphere.whereabouts(vm) == fullest]
+        for vm in self._random.sample(here, len(here)):
+            if not self._is_gathered(vm) and self._move_without_conflict(vm, [self._vsphere.host(emptiest)]):
+                break
+
+    def _is_gathered(self, vm: Vm) -> bool:
+        """Whether a rule keeps the VM with others."""
+        return any(rule.enabled and rule.type == AFFINITY and vm.id in rule.vms for rule in self._vsphere.all_rules())
 
     def _gather(self, rule: DrsRule) -> None:
         vms = [vm for ref, vm in self._vsphere.vms().items() if ref in rule.vms]

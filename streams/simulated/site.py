@@ -59,7 +59,7 @@ class SimulatedSite:
         self.kubernetes = SimulatedKubernetes(self.timeline, source)
         self.controllers = Controllers(self.kubernetes, self.timeline, source)
         self.vsphere = SimulatedVSphere(self.timeline, self.scenario.vsphere_cluster, vmotion=vmotion)
-        self.drs = Drs(self.timeline, self.vsphere, interval=drs_interval)
+        self.drs = Drs(self.timeline, self.vsphere, source, interval=drs_interval)
         self.failures = Failures(self.timeline, self.kubernetes, self.vsphere)
         with self.timeline.at(self.timeline.now() - AGE_OF_THE_CLUSTER):
             self.scenario.system(self.kubernetes, self.controllers, self.vsphere, source)

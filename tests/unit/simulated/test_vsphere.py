@@ -1,10 +1,18 @@
 """The simulated vCenter: vMotion, the rules and the DRS that keeps them."""
 
+import random
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from simulation import a_site
 
+from underhost.agents.engine.drs_cover import desired_rules
+from underhost.agents.engine.join import join
+from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.vsphere import DrsRule
+from underhost.streams.simulated.site import SimulatedSite
 
 DATABASE_NODES = ["vm-103", "vm-105", "vm-107"]  # kni-worker2, kni-worker4, kni-worker6
 
@@ -132,3 +140,80 @@ async def test_refusals_of_a_move() -> None:
     site.move_vm("kni-worker6", "esx-1")
     with pytest.raises(Refused, match="already in progress"):
         site.move_vm("kni-worker6", "esx-2")
+
+
+async def test_drs_balances_what_differs_by_more_than_two_machines() -> None:
+    site = a_site(vmotion=1.0)
+    site.enter_maintenance("esx-1")
+    site.advance(10)
+    assert sorted(site.vsphere.load().values()) == [0, 2, 2, 3]
+    site.exit_maintenance("esx-1")
+    site.advance(60)
+    assert sorted(site.vsphere.load().values()) == [1, 2, 2, 2]
+    assert [who for _, _, _, who in site.vsphere.moves[-1:]] == ["DRS"]
+
+
+async def test_drs_keeps_what_a_rule_gathers_when_it_balances() -> None:
+    site = a_site(vmotion=1.0)
+    site.enter_maintenance("esx-2")
+    site.advance(10)
+    everyone = sorted(site.vsphere.vms())
+    await site.vsphere.add_rule("iberia", DrsRule("together", "affinity", everyone))
+    site.exit_maintenance("esx-2")
+    site.advance(200)
+    assert {held.host for held in site.vsphere.vms().values()} == {site.vsphere.vms()[everyone[0]].host}
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=15, deadline=None)
+async def test_drs_never_brings_databases_together_once_it_has_the_rules_that_we_make(seed: int) -> None:
+    site = await with_databases(seed)
+    rules, findings = desired_rules(snapshot_of(site), Options())
+    assert (findings, [rule.vms for rule in rules]) == ([], [DATABASE_NODES])
+    for rule in rules:
+        await site.vsphere.add_rule("iberia", rule)
+    assert not met(site, random.Random(seed))
+
+
+async def test_without_the_rules_drs_brings_databases_together() -> None:
+    for seed in range(10):
+        assert met(await with_databases(seed), random.Random(seed))
+
+
+async def with_databases(seed: int) -> SimulatedSite:
+    """The site with its three databases bound, which keep apart by host name."""
+    site = a_site(seed=seed, vmotion=1.0)
+    databases = [pod for name, pod in sorted(site.kubernetes.pods().items()) if "mssql" in name]
+    for pod, node in zip(databases, ("kni-worker2", "kni-worker4", "kni-worker6"), strict=True):
+        await site.kubernetes.bind_pod("customapp", pod.metadata.name, pod.metadata.uid, node)
+    return site
+
+
+def snapshot_of(site: SimulatedSite) -> Snapshot:
+    """What the topics would hold of it."""
+    nodes, vms, hosts = site.kubernetes.nodes(), site.vsphere.vms(), site.vsphere.hosts()
+    return Snapshot(
+        site="demo",
+        nodes=nodes,
+        pods=site.kubernetes.pods(),
+        vms=vms,
+        hosts=hosts,
+        clusters={site.vsphere.cluster.name: site.vsphere.cluster},
+        node_hosts=join(nodes.values(), vms.values(), hosts.values()),
+        vsphere=True,
+    )
+
+
+def met(site: SimulatedSite, dice: random.Random) -> bool:
+    """Whether DRS alone, as hosts go into maintenance and come back, ever brought two databases to one host."""
+    together = False
+    for _ in range(12):
+        host = dice.choice(("esx-1", "esx-2", "esx-3", "esx-4"))
+        site.enter_maintenance(host)
+        for _ in range(30):
+            site.advance(1)
+            hosts = [site.vsphere.vms()[vm].host for vm in DATABASE_NODES]
+            together = together or len(set(hosts)) < len(hosts)
+        site.exit_maintenance(host)
+        site.advance(30)
+    return together

@@ -114,6 +114,14 @@ def test_others_rules_are_never_ordered_away(foreign: DrsRule) -> None:
     assert decider.decide(a_snapshot(foreign), now=0.0) == []
 
 
+def test_rules_are_mandatory_only_where_somebody_asks_for_it() -> None:
+    wanted = [DrsRule(rule_name("s", "shop.db"), "anti-affinity", ["vm-1", "vm-2"], cluster="C0")]
+    for asked in (False, True):
+        decider = DrsDecider("s", pacing=Pacing(steady=0.0), mandatory=asked, desired=Wanted(wanted))
+        (action,) = decider.decide(a_snapshot(), 0.0)
+        assert action.desired["mandatory"] is asked
+
+
 def test_nothing_is_ordered_for_a_site_without_vsphere() -> None:
     decider, _ = a_decider(a_rule(DB, "vm-1", "vm-2"))
     assert decider.decide(a_snapshot(vsphere=False), now=0.0) == []
