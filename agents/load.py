@@ -7,6 +7,7 @@ become their pods; reading the files is the streams' business (`streams/files.py
 from underhost.agents.engine.join import join
 from underhost.agents.engine.manifests import Expansion, expand
 from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.engine.whatif_steps import Added
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files import Objects
 
@@ -43,6 +44,20 @@ def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = Tr
         vsphere=objects.inventory is not None,
     )
     return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]
+
+
+def added_of(objects: Objects) -> Added:
+    """What a file adds to a site in a plan."""
+    return Added(
+        nodes=objects.nodes,
+        pods=objects.pods,
+        namespaces=objects.namespaces,
+        services=objects.services,
+        workloads=objects.workloads,
+        budgets=objects.budgets,
+        others=objects.others,
+        inventory=objects.inventory,
+    )
 
 
 def _claims(snapshot: Snapshot) -> list[str]:

@@ -70,6 +70,75 @@ class Report(_Document):
     kind: str = "Report"
 
 
+class Move(_Document):
+    """A pod that ends on another node, or comes back. `from_` is null for a pod that had none when the plan began."""
+
+    step: int
+    pod: str
+    from_: str | None = msgspec.field(name="from")
+    to: str
+    reason: str
+
+
+class VmMove(_Document):
+    """A VM that HA restarts or DRS moves, by names. `to` is null where no host can take it and its host must wait."""
+
+    step: int
+    vm: str
+    from_: str = msgspec.field(name="from")
+    to: str | None
+
+
+class Blocked(_Document):
+    """A pod that a drain cannot evict, and the disruption budgets in its way."""
+
+    pod: str
+    budgets: list[str]
+
+
+class BudgetUse(_Document):
+    """A budget that evictions ask: what it allowed before the plan, and how many evictions it was charged for."""
+
+    allowed_before: int
+    used: int
+
+
+class WhatIf(_Document):
+    """`underhost drain`, `fail`, `maintain` and `whatif`. `pending` counts nodes by reason, 0 where no node is asked.
+
+    A pod keeps its name, though the one that its owner makes in its place would have another.
+    """
+
+    moves: list[Move]
+    vm_moves: list[VmMove]
+    pending: dict[str, dict[str, int]]
+    blocked: list[Blocked]
+    new_findings: list[Finding]
+    resolved_findings: list[Finding]
+    budgets: dict[str, BudgetUse]
+    api_version: str = API_VERSION
+    kind: str = "WhatIf"
+
+
+class Target(WhatIf):
+    """One line of `underhost fail --each`: what the failure of `target` (`host/NAME`, `node/NAME`) means.
+
+    `nodes` are on it, and so are `pods`, DaemonSets' and mirror pods not counted.
+    """
+
+    target: str = ""
+    nodes: list[str] = []
+    pods: int = 0
+
+
+class WhatIfList(_Document):
+    """`underhost fail --each host|node`: every target alone, worst first."""
+
+    items: list[Target]
+    api_version: str = API_VERSION
+    kind: str = "WhatIfList"
+
+
 _encoder = msgspec.json.Encoder(order="sorted")
 
 

@@ -68,6 +68,12 @@ class Objects:
     csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
     attachments: Mapping[str, VolumeAttachment] = field(default_factory=dict)
 
+    def holds(self, label: str) -> bool:
+        """Whether the object (`Kind/namespace/name`) is among these."""
+        kind, _, key = label.partition("/")
+        tables = {"Node": self.nodes, "Pod": self.pods, "Namespace": self.namespaces, "Service": self.services}
+        return label in self.others or key in {**tables, "PodDisruptionBudget": self.budgets}.get(kind, ())
+
     def within(self, error: BadObjectError) -> BadObjectError:
         """A fault that the engine found in an object (`Kind namespace/name`), as the reader words it: with its file."""
         label = error.object.replace(" ", "/", 1)

@@ -90,14 +90,16 @@ def read_site(
 
 
 @contextmanager
-def faults_named(objects: "Objects") -> Iterator[None]:
-    """A fault that the engine finds in an object is raised with the name of its file."""
+def faults_named(*read: "Objects") -> Iterator[None]:
+    """A fault that the engine finds in an object is raised with the name of its file; the last that holds it counts."""
     from underhost.schemas.errors import BadObjectError
 
     try:
         yield
     except BadObjectError as fault:
-        raise objects.within(fault) from None
+        label = fault.object.replace(" ", "/", 1)
+        holding = [objects for objects in read if objects.holds(label)]
+        raise (holding or read)[-1 if holding else 0].within(fault) from None
 
 
 class Scope:
@@ -127,14 +129,19 @@ class Scope:
 
     def pod(self, name: str) -> str:
         """The full name of a POD argument. Raises InputError for a bare name without `-n`."""
-        from underhost.schemas.errors import InputError
+        return full_name(name, self.namespace)
 
-        namespace, slash, rest = name.removeprefix("pod/").rpartition("/")
-        if slash:
-            return f"{namespace}/{rest}"
-        if self.namespace is None:
-            raise InputError(f"pod {name}: give its namespace, as NAMESPACE/{name} or with -n")
-        return f"{self.namespace}/{rest}"
+
+def full_name(name: str, namespace: str | None) -> str:
+    """`namespace/name` of a POD argument. Raises InputError for a bare name without a namespace."""
+    from underhost.schemas.errors import InputError
+
+    given, slash, rest = name.removeprefix("pod/").rpartition("/")
+    if slash:
+        return f"{given}/{rest}"
+    if namespace is None:
+        raise InputError(f"pod {name}: give its namespace, as NAMESPACE/{name} or with -n")
+    return f"{namespace}/{rest}"
 
 
 def parse_selector(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:

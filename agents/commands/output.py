@@ -7,7 +7,7 @@ colour. Names come from clusters whose tenants choose them: control characters n
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -50,13 +50,21 @@ def document(value: "msgspec.Struct", output: str) -> str:
     from underhost.schemas.documents import to_builtins
 
     tree = to_builtins(value)
-    for finding in tree.get("findings", ()):
-        _complete(finding)
+    _complete_all(tree)
     if output == YAML:
         import yaml
 
         return "---\n" + yaml.safe_dump(tree, sort_keys=True, allow_unicode=True, width=120)
     return msgspec.json.format(msgspec.json.encode(tree, order="sorted"), indent=2).decode() + "\n"
+
+
+def _complete_all(tree: "dict[str, Any]") -> None:
+    """The findings of a document, and of the documents in a list."""
+    for part in ("findings", "newFindings", "resolvedFindings"):
+        for finding in tree.get(part, ()):
+            _complete(finding)
+    for item in tree.get("items", ()):
+        _complete_all(item)
 
 
 def _complete(finding: "dict[str, object]") -> None:

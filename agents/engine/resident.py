@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.check import check
 from underhost.agents.engine.defaults import DefaultSelectors
+from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.reader import FINISHED
 from underhost.agents.engine.resident_classes import Outdated
 from underhost.agents.engine.resident_differences import (
@@ -71,10 +72,18 @@ class Resident:
         names = self._options.scheduler_names
         if not any(pod.scheduler in names and not pod.terminating for pod in self._live.pending.values()):
             return []
+        return decide(snapshot, self._options, assumed, self.model(snapshot))
+
+    def model(self, snapshot: Snapshot) -> Model:
+        """The site compiled, good until the next call, for whoever places pods himself. Raises BadObjectError."""
+        if self._is_whole(snapshot):
+            return compile(snapshot, self._options)
+        if self._before is not snapshot:
+            self.update(snapshot)
         if self._stale:
             self._begin(snapshot)
         self._live.show_waiting(snapshot)
-        return decide(snapshot, self._options, assumed, self._live.model)
+        return self._live.model
 
     def _is_whole(self, snapshot: Snapshot) -> bool:
         """Whether nothing is kept: preferences are scored over all nodes, and claims are only in dumps."""

@@ -1,0 +1,114 @@
+"""`underhost whatif`: any steps, tried one after another in the order in which they are given.
+
+In: dumps, an inventory, steps as options. Out: a WhatIf. The parser hands over the values of each option by itself;
+`InOrder` keeps the order between options, which is the order of the plan.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from underhost.agents.commands.offline import (
+    FilesOption,
+    HostKeyOption,
+    InventoryOption,
+    PhysicalHostOption,
+    SchedulerOption,
+    read_site,
+)
+from underhost.agents.commands.plans import (
+    PHYSICAL,
+    FailOnOption,
+    NoHaOption,
+    OutputOption,
+    answer,
+    check_options,
+)
+
+if TYPE_CHECKING:
+    from underhost.agents.engine.whatif_steps import Step
+    from underhost.streams.files import Objects
+
+_GIVEN = "underhost.given"
+
+
+class InOrder(TyperCommand):
+    """A command that remembers in which order its repeatable options were given, as (name, value)."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as ever; beside it, in `ctx.meta`, what came one after another."""
+        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        left = {name: list(given) for name, given in values.items() if isinstance(given, list)}
+        ctx.meta[_GIVEN] = [(one.name, left[one.name].pop(0)) for one in order if left.get(one.name)]
+        return super().parse_args(ctx, args)
+
+
+def _step(metavar: str, text: str) -> Any:
+    return typer.Option(metavar=metavar, help=text)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command(cls=InOrder)
+    def whatif(
+        ctx: typer.Context,
+        delete: Annotated[list[str] | None, _step("POD", "Delete a pod (NAMESPACE/NAME, or NAME with -n).")] = None,
+        drain: Annotated[list[str] | None, _step("NODE", "Cordon a node and evict its pods.")] = None,
+        fail: Annotated[list[str] | None, _step("node/N|host/H", "A node or an ESXi host fails.")] = None,
+        maintain: Annotated[list[str] | None, _step("host/H", "An ESXi host enters maintenance mode.")] = None,
+        cordon: Annotated[list[str] | None, _step("NODE", "Close a node for new pods.")] = None,
+        uncordon: Annotated[list[str] | None, _step("NODE", "Open it again.")] = None,
+        taint: Annotated[list[str] | None, _step("NODE=K=V:EFFECT", "Taint a node; NODE=K:EFFECT- removes.")] = None,
+        label: Annotated[list[str] | None, _step("NODE=K=V", "Label a node; NODE=K- removes.")] = None,
+        add: Annotated[list[str] | None, _step("FILE", "Add objects: nodes, manifests, hosts and VMs.")] = None,
+        no_ha: NoHaOption = False,
+        files: FilesOption = None,
+        inventory: InventoryOption = None,
+        namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Of pods named without one.")] = None,
+        output: OutputOption = "table",
+        fail_on: FailOnOption = PHYSICAL,
+        host_key: HostKeyOption = None,
+        physical_host: PhysicalHostOption = "preferred",
+        scheduler_name: SchedulerOption = None,
+    ) -> None:
+        """Try steps one after another, in the order given: what moves, what stays pending, what is violated after."""
+        check_options(output, fail_on)
+        steps, added = _steps(ctx.meta[_GIVEN], namespace, not no_ha)
+        site = read_site(
+            files,
+            inventory,
+            manifests=True,
+            host_keys=host_key,
+            physical_host=physical_host,
+            scheduler_names=scheduler_name,
+        )
+        answer(site, steps, output, fail_on, added)
+
+
+def _steps(given: list[tuple[str, str]], namespace: str | None, ha: bool) -> "tuple[list[Step], list[Objects]]":
+    """The steps in their order, and what the files of `--add` hold. Raises InputError."""
+    from underhost.agents.commands.offline import full_name
+    from underhost.agents.engine.whatif_steps import STEPS, Add, parse
+    from underhost.agents.load import added_of
+    from underhost.schemas.errors import InputError
+    from underhost.streams.files import load_files
+
+    steps: list[Step] = []
+    added: list[Objects] = []
+    faults: list[str] = []
+    for name, text in given:
+        if name not in STEPS:
+            continue
+        try:
+            if name == "add":
+                added.append(load_files([text]))
+                steps.append(Add(added_of(added[-1])))
+            else:
+                steps.append(parse(name, full_name(text, namespace) if name == "delete" else text, ha=ha))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*faults)
+    return steps, added
