@@ -58,7 +58,6 @@ def _add(world: World, step: s.Add) -> None:
     before = world.snapshot.nodes
     add(world, step.objects)
     _leave_tainted(world, [name for name in step.objects.nodes if name in before], before, "add")
-    world.settle("add")
 
 
 # --------------------------------------------------------------------------------------------------------------- nodes
@@ -69,7 +68,6 @@ def _drain(world: World, step: s.Drain) -> None:
     for name in names:
         world.step += 1
         _evict(world, name)
-        world.settle("drain")
 
 
 def _evict(world: World, node: str) -> None:
@@ -117,7 +115,6 @@ def _taint(world: World, step: s.Taint) -> None:
     else:
         _mark(world, name, lambda node: marks.tainted(node, step.key, step.value, step.effect))
     _leave_tainted(world, [name], before, "taint")
-    world.settle("taint")
 
 
 def _label(world: World, step: s.Label) -> None:
@@ -149,8 +146,8 @@ def _leave_tainted(world: World, names: Collection[str], before: Any, reason: st
 
 
 def _leave(world: World, after: dict[int, list[str]], without: Collection[str], reason: str) -> None:
-    """Pods leave after some seconds each; who leaves first is placed first."""
-    for _, keys in sorted(after.items()):
+    """Pods leave after some seconds each; who leaves first is placed first, and what waited is tried again."""
+    for _, keys in sorted(after.items()) or [(0, [])]:
         world.displace([key for key in keys if key not in without])
         world.settle(reason)
 
@@ -198,7 +195,6 @@ def lose_nodes(world: World, names: Collection[str]) -> None:
             after[seconds].append(key)
     world.drop(gone)
     _leave(world, after, (), "fail")
-    world.settle("fail")
 
 
 def _maintain(world: World, step: s.Maintain) -> None:

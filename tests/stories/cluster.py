@@ -14,10 +14,12 @@ from underhost.agents.engine.check import check
 from underhost.agents.engine.explain import explain
 from underhost.agents.engine.schedule import schedule
 from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.whatif import what_if
+from underhost.agents.engine.whatif_steps import Step, parse
 from underhost.agents.load import snapshot_of
 from underhost.schemas import kubernetes as k8s
-from underhost.schemas.documents import NodeVerdict, Placements, Report
-from underhost.streams.files import load_files
+from underhost.schemas.documents import NodeVerdict, Placements, Report, WhatIf
+from underhost.streams.files import Objects, load_files
 
 Json = dict[str, Any]
 
@@ -52,10 +54,17 @@ class Cluster:
 
     def snapshot(self) -> Snapshot:
         """What the offline commands would judge."""
+        return snapshot_of(self._objects())[0]
+
+    def _objects(self) -> Objects:
         items = [*self.nodes.values(), *self.pods.values(), *self.replica_sets.values(), *self.manifests]
-        return snapshot_of(load_files(["-"], stdin=io.BytesIO(json.dumps({"kind": "List", "items": items}).encode())))[
-            0
-        ]
+        return load_files(["-"], stdin=io.BytesIO(json.dumps({"kind": "List", "items": items}).encode()))
+
+    def tried(self, *lines: str | Step) -> WhatIf:
+        """What steps lead to, as the command line writes them; nothing of it happens."""
+        steps = [parse(*line.split(" ", 1)) if isinstance(line, str) else line for line in lines]
+        objects = self._objects()
+        return what_if(snapshot_of(objects)[0], Options(), steps, objects.others).document
 
     def settle(self) -> Placements:
         """Every pending pod is placed and runs there from now on."""
