@@ -20,6 +20,7 @@ from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.board import Board
 from underhost.agents.cycles import Cycles
 from underhost.agents.decisions import Decisions, Engine
+from underhost.agents.engine.snapshot import Snapshot
 from underhost.agents.guards import SHRUNK, STALE, Guards
 from underhost.agents.memory import Memories
 from underhost.agents.metrics import Metrics
@@ -43,6 +44,7 @@ from underhost.streams.settings import Settings
 log = logging.getLogger(__name__)
 
 DONE = frozenset({"applied", "noop"})
+WAITING = "it waits for its partitions and their tables"
 
 
 class Pipeline:
@@ -244,10 +246,35 @@ class Pipeline:
         """What was decided last for the site, with its snapshot; None where this worker does not decide for it now."""
         return self._board.latest(site)
 
+    def unsure(self, site: str) -> str | None:
+        """Why nothing may be said of the site now; None when its picture is complete and trusted."""
+        if not self._recovered:
+            return WAITING
+        if role.EVALUATOR not in self._roles:
+            return "this worker does not evaluate"
+        why = self.sites.unready(site) or self._cycles.failure(site)
+        if why is None and self._board.latest(site) is None:
+            why = "nothing has been decided yet"
+        return why or self.guards.standstill(site).forbids("bind") or None
+
+    def state(self, site: str) -> SiteState:
+        """The rows of a site."""
+        return self.sites.state(site)
+
+    def located(self, site: str) -> Snapshot:
+        """The newest snapshot of a site that was decided for, with the hosts of its nodes."""
+        latest = self._board.latest(site)
+        assert latest is not None
+        return latest.snapshot
+
+    async def perform(self, action: Action, refused: str | None = None) -> Outcome | None:
+        """Carry out a command, or refuse it, for somebody who waits for its outcome; None without a sink for it."""
+        return await self._sinks.perform(action, refused)
+
     def unready(self) -> dict[str, str]:
         """Why it is not ready, by what is not; empty when everything is decided for."""
         if not self._recovered:
-            return {"worker": "it waits for its partitions and their tables"}
+            return {"worker": WAITING}
         reasons = {f"source {name}": reason for name, reason in self.watchers.unlisted().items()}
         for site in self.sites.held():
             reason = self.sites.unready(site) or self._cycles.failure(site)

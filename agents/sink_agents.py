@@ -73,6 +73,7 @@ class SinkRunner:
         self._slots = {kind: asyncio.Semaphore(AT_ONCE.get(kind, 1)) for kind in self.sinks}
         self._waiting: dict[tuple[str, str], _Waiting] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._publishing: set[asyncio.Task[None]] = set()
         self._decided_here, self._began = frozenset(decided_here), 0.0
         self._forbids = forbids
         self._confirmed: frozenset[str] = frozenset()
@@ -99,11 +100,32 @@ class SinkRunner:
             self._tasks[place] = task
             task.add_done_callback(self._ended)
 
+    async def perform(self, action: Action, refused: str | None = None) -> Outcome | None:
+        """Carry out, or refuse, a command whose outcome somebody waits for; None where there is no sink for it.
+
+        Its outcome is published like any other's, but not waited for: what is done is done.
+        """
+        if action.kind not in self.sinks:
+            return None
+        if refused is not None:
+            result = Outcome(action.id, action.kind, action.target, "refused", refused)
+        elif why := self._forbids(action.kind):
+            result = _held_back(action, why)
+        else:
+            async with self._slots[action.kind]:
+                result = await self._answer(action, None)
+        publishing = asyncio.get_running_loop().create_task(
+            self._publish(target_key(self.site, action.target), result), name=f"outcome {action.kind} {action.target}"
+        )
+        self._publishing.add(publishing)
+        publishing.add_done_callback(self._publishing.discard)
+        return result
+
     async def suspend(self) -> None:
         """The partition may move: what is not done is left to its next owner."""
         self._decided.clear()
         self._waiting.clear()
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *self._publishing]
         self._tasks.clear()
         for task in tasks:
             task.cancel()
@@ -128,17 +150,20 @@ class SinkRunner:
         elif why := self._forbids(action.kind):  # that may have taken a while
             await self._publish(key, _held_back(action, why))
         else:
-            answer = asyncio.wait_for(self.sinks[action.kind].apply(action), PATIENCE)
-            # A sink answers with an outcome; whatever it raises is a bug of it, and must not stop the others' commands.
-            [result] = await asyncio.gather(answer, return_exceptions=True)
-            if isinstance(result, BaseException):
-                log.error("sink %s raised for %s", action.kind, action.target, exc_info=result)
-                await self._dead_letter(events[-1].message, STAGE, result)
-                reason = f"{type(result).__name__}: {result}"
-                result = Outcome(action.id, action.kind, action.target, "failed", reason)
-            await self._publish(key, result)
+            await self._publish(key, await self._answer(action, events[-1].message))
         for event in events:
             event.ack()
+
+    async def _answer(self, action: Action, message: Any) -> Outcome:
+        """A sink answers with an outcome; whatever it raises is a bug of it, and must not stop the others' commands."""
+        answer = asyncio.wait_for(self.sinks[action.kind].apply(action), PATIENCE)
+        [result] = await asyncio.gather(answer, return_exceptions=True)
+        if not isinstance(result, BaseException):
+            return result
+        log.error("sink %s raised for %s", action.kind, action.target, exc_info=result)
+        if message is not None:
+            await self._dead_letter(message, STAGE, result)
+        return Outcome(action.id, action.kind, action.target, "failed", f"{type(result).__name__}: {result}")
 
     async def _stands(self, action: Action, event: Any) -> bool:
         """Whether to carry it out: a command from before our time waits for the first decisions of this run."""

@@ -71,6 +71,48 @@ def _decode(value: bytes | None, record: type[Struct]) -> Struct | None:
     return decoded
 
 
+class Changes:
+    """What has changed in a site since somebody looked: names by topic, until they take them.
+
+    `topics` are those that are followed; `wake` is called at each change. `whole` is set where more than single rows
+    changed: then only a new look at everything helps. `listed` are the topics whose source has listed anew.
+    """
+
+    def __init__(self, topics: Iterable[Topic], wake: Callable[[], None] = lambda: None) -> None:
+        self._names: dict[str, dict[Any, None]] = {topic.short: {} for topic in topics}
+        self._wake = wake
+        self.whole = False
+        self.listed: set[str] = set()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._names.values()))
+
+    def note(self, short: str, name: Any) -> None:
+        """One row came, changed or went."""
+        if short in self._names:
+            self._names[short][name] = None
+            self._wake()
+
+    def note_all(self, short: str) -> None:
+        """A topic was replaced by what its table holds."""
+        self.whole = self.whole or short in self._names
+        self._wake()
+
+    def note_listed(self, short: str) -> None:
+        """A source has listed the topic."""
+        if short in self._names:
+            self.listed.add(short)
+            self._wake()
+
+    def take(self, topic: Topic, most: int | None = None) -> list[Any]:
+        """The names that changed, in that order, no more than `most` of them; they count as seen."""
+        names = self._names[topic.short]
+        taken = list(names)[:most]
+        for name in taken:
+            del names[name]
+        return taken
+
+
 class SiteState:
     """One site's objects by topic, and the markers of the sources that have listed it.
 
@@ -85,6 +127,19 @@ class SiteState:
         self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
         self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
         self._views: dict[str, dict[Any, Any]] = {}
+        self._followers: list[Changes] = []
+
+    def follow(self, changes: Changes) -> None:
+        """Note every change from now on there."""
+        self._followers.append(changes)
+
+    def unfollow(self, changes: Changes) -> None:
+        """Note nothing more there."""
+        self._followers.remove(changes)
+
+    def rows(self, topic: Topic) -> Mapping[Any, Any]:
+        """The rows of a topic as they are now and will be: not a copy."""
+        return self._rows[topic.short]
 
     def put(self, topic: Topic, key: Key, value: Struct | None) -> bool:
         """Set or remove (None) one row; whether that changed anything."""
@@ -98,6 +153,8 @@ class SiteState:
             rows[name] = value
         if changed:
             self._views.pop(topic.short, None)
+            for follower in self._followers:
+                follower.note(topic.short, name)
         return changed
 
     def _mark(self, short: str, source: str, value: Struct | None) -> bool:
@@ -106,7 +163,11 @@ class SiteState:
             return before is not None
         self._markers[short][source] = value
         # A mere sign of life is no change: nothing follows from it.
-        return before is None or msgspec.structs.replace(before, seen=value.seen) != value
+        if before is not None and msgspec.structs.replace(before, seen=value.seen) == value:
+            return False
+        for follower in self._followers:
+            follower.note_listed(short)
+        return True
 
     def replace(self, topic: Topic, rows: Iterable[tuple[Key, Struct]]) -> None:
         """Start the topic anew from these rows: after a recovery the tables are the truth, whatever was here."""
@@ -114,6 +175,8 @@ class SiteState:
         self._views.pop(topic.short, None)
         for key, value in rows:
             self.put(topic, key, value)
+        for follower in self._followers:
+            follower.note_all(topic.short)
 
     def epoch(self, topic: Topic, source: str) -> int | None:
         """The epoch of the source's marker in the topic, None where it has not listed."""

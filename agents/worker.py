@@ -109,7 +109,7 @@ async def _listen(settings: Settings, metrics: Metrics, board: Board, current: C
         pipeline = current()
         return pipeline.stopped() if pipeline is not None else {}
 
-    rooms = furnish(settings, board, lambda: {**stopped(), **unready()})
+    rooms = furnish(settings, board, lambda: {**stopped(), **unready()}, current, metrics.registry)
     return await start_web(
         settings.web.listen,
         unready=unready,

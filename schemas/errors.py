@@ -44,6 +44,10 @@ class Refused(BackendError):
     """The backend said no (password, certificate, permission, validation): retrying as is will not help."""
 
 
+class Unready(UnderhostError):
+    """No answer can be given now (starting, not ours, not listed yet, not trusted): asking later, or elsewhere, helps."""
+
+
 class Gone(UnderhostError):
     """The object, or the watch position, no longer exists."""
 

@@ -76,6 +76,14 @@ class Counter:
             for code in [code for code, count in self.sparse.items() if not count]:
                 del self.sparse[code]
 
+    def copy(self) -> "Counter":
+        """The same counts, to go its own way."""
+        found = Counter.__new__(Counter)
+        found.domains, found.weight, found.mask = self.domains, self.weight, self.mask
+        found.sparse = None if self.sparse is None else dict(self.sparse)
+        found.dense = None if self.dense is None else self.dense.copy()
+        return found
+
     def values(self) -> IntArray:
         """int64[D], the count of every domain; not to be changed by the caller."""
         if self.dense is not None:

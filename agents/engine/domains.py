@@ -28,7 +28,7 @@ class Domains:
         code_list: `codes` as a list, for one node at a time.
     """
 
-    __slots__ = ("code_list", "code_of", "codes", "key", "missing", "present", "size", "unique", "values")
+    __slots__ = ("_grouped", "code_list", "code_of", "codes", "key", "missing", "present", "size", "unique", "values")
 
     def __init__(self, key: str, node_values: Sequence[str | None], names: Mapping[str, str] | None = None) -> None:
         known: dict[str, int] = {}
@@ -47,11 +47,25 @@ class Domains:
         self.present: BoolArray = self.codes >= 0
         self.missing = not bool(self.present.all())
         self.values = values if names is None else [names.get(value, value) for value in values]
+        self._grouped: tuple[IndexArray, IndexArray] | None = None
 
     def nodes_in(self, code: int) -> IndexArray:
         """The nodes of one domain, ascending."""
         found: IndexArray = np.flatnonzero(self.codes == code)
         return found
+
+    def neighbours(self, nodes: IndexArray) -> tuple[IndexArray, IndexArray]:
+        """Every pair (position in `nodes`, node of the same domain); nodes without the key are in no pair."""
+        if self._grouped is None:
+            order: IndexArray = np.argsort(self.codes, kind="stable")
+            self._grouped = order, np.searchsorted(self.codes[order], np.arange(self.size + 1))
+        order, starts = self._grouped
+        given: IndexArray = np.flatnonzero(self.codes[nodes] >= 0)
+        codes = self.codes[nodes[given]]
+        sizes = starts[codes + 1] - starts[codes]
+        ends = np.cumsum(sizes)
+        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+        return np.repeat(given, sizes), order[np.repeat(starts[codes], sizes) + within]
 
 
 class Topology:

@@ -1,17 +1,20 @@
 """The table of the server's rooms beside the probes: every route that there is, and what runs while it listens.
 
-In: settings, the board, why the worker is not ready. Out: `Rooms` for `server.py`. Called by `worker.py`.
+In: settings, the board, why the worker is not ready, its pipeline. Out: `Rooms` for `server.py`. Called by `worker.py`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
 from underhost.agents.board import Board
 from underhost.agents.http import api, events, page
+from underhost.agents.http.extender import ExtenderRoom
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.memory import options_of
+from underhost.agents.pipeline import Pipeline
 from underhost.streams.reader import open_reader
 from underhost.streams.settings import Settings
 
@@ -28,7 +31,13 @@ class Rooms:
     ending: list[Callable[[web.Application], Awaitable[None]]]
 
 
-def furnish(settings: Settings, board: Board, unready: Callable[[], dict[str, str]]) -> Rooms:
+def furnish(
+    settings: Settings,
+    board: Board,
+    unready: Callable[[], dict[str, str]],
+    pipeline: Callable[[], Pipeline | None],
+    registry: CollectorRegistry,
+) -> Rooms:
     """The rooms of a worker with these settings."""
     feeds = Feeds(board, settings.site, unready, open_reader(settings.kafka))
     options = options_of(settings)
@@ -36,4 +45,6 @@ def furnish(settings: Settings, board: Board, unready: Callable[[], dict[str, st
     routes += page.routes()
     routes += events.routes(feeds)
     routes += api.routes(feeds, options, lambda: [FEATURES[route.path] for route in routes if route.path in FEATURES])
-    return Rooms(routes, [feeds.running], [feeds.end])
+    extender = ExtenderRoom(settings.site, options, pipeline, board, registry)
+    routes += extender.routes()
+    return Rooms(routes, [feeds.running, extender.running], [feeds.end])

@@ -7,12 +7,13 @@ before any score; with `physical_host="required"` a conflict refuses. Without ho
 """
 
 from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import Domains, Where
+from underhost.agents.engine.domains import Domains, IndexArray, Where
 from underhost.agents.engine.nodes import IntArray
 from underhost.agents.engine.requests import Request
 from underhost.agents.engine.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
@@ -25,6 +26,10 @@ REQUIRED = "required"
 _ANTI_AFFINITY, _SPREAD = "InterPodAffinity", "PodTopologySpread"
 
 
+Separations = Mapping[tuple[str, str], Collection[int]]
+"""The classes kept apart from one, in either direction, by (rule, topologyKey)."""
+
+
 class _Group(NamedTuple):
     """Classes kept apart from this one by the same keys."""
 
@@ -35,7 +40,7 @@ class _Group(NamedTuple):
 class _PhysicalHost(Prepared):
     refusals = (Refusal(UNSCHEDULABLE, (REASON_SHARED_HOST,)),)
 
-    def __init__(self, state: State, hosts: Domains, separations: dict[tuple[str, str], set[int]]) -> None:
+    def __init__(self, state: State, hosts: Domains, separations: Separations) -> None:
         self._state, self._hosts, self._separations = state, hosts, separations
         keys_of: defaultdict[int, set[str]] = defaultdict(set)
         for (_, key), classes in separations.items():
@@ -66,16 +71,17 @@ class _PhysicalHost(Prepared):
         """Each pod once, though several keys keep it apart."""
         topology = self._state.model.topology
         counter = self._state.counter(topology.each_node, self._state.weights(dict.fromkeys(group.classes, 1)))
-        there = np.flatnonzero(counter.values())
-        hosts = self._hosts.codes[nodes][:, None]
-        shared = (hosts == self._hosts.codes[there]) & (hosts >= 0)
-        apart = np.zeros_like(shared)
+        counts = counter.values()
+        there: IndexArray = np.flatnonzero(counts)
+        of, here = self._hosts.neighbours(there)
+        apart = np.zeros(len(of), bool)
         for key in group.keys:
             codes = topology.of(key).codes
-            here = codes[nodes][:, None]
-            apart |= (here != codes[there]) & (here >= 0) & (codes[there] >= 0)
-        conflicts: IntArray = (shared & apart) @ counter.values()[there]
-        return conflicts
+            one, other = codes[here], codes[there[of]]
+            apart |= (one != other) & (one >= 0) & (other >= 0)
+        conflicts: IntArray = np.zeros(len(counts), np.int64)
+        np.add.at(conflicts, here[apart], counts[there[of[apart]]])
+        return conflicts[nodes]
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         if self._state.model.options.physical_host != REQUIRED:
@@ -103,7 +109,11 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
     hosts = state.model.topology.hosts
     if hosts is None:
         return None
-    separations = _separations(state, cls)
+    return prepare_apart(state, hosts, _separations(state, cls))
+
+
+def prepare_apart(state: State, hosts: Domains, separations: Separations) -> Prepared | None:
+    """The rule for pods that these separations keep apart from the classes named; for who knows them already."""
     return _PhysicalHost(state, hosts, separations) if separations else None
 
 

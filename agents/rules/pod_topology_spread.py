@@ -5,6 +5,7 @@ inclusion policies leave out, count for nothing. Pods without constraints get th
 owners.
 """
 
+from collections.abc import Container
 from typing import NamedTuple
 
 import numpy as np
@@ -53,13 +54,18 @@ class _Soft(NamedTuple):
 class _PodTopologySpread(Prepared):
     refusals = (Refusal(UNRESOLVABLE, (REASON_MISSING_LABEL,)), Refusal(UNSCHEDULABLE, (REASON_NOT_SPREAD,)))
 
-    def __init__(self, state: State, cls: PodClass) -> None:
+    def __init__(self, state: State, cls: PodClass, only: Container[str] | None = None) -> None:
         self._state, self._cls = state, cls
-        self._hard = [_hard(state, cls, one) for one in cls.hard]
-        self._soft = [_soft(state, cls, one) for one in cls.soft]
+        self._hard = [_hard(state, cls, one) for one in cls.hard if only is None or one.key in only]
+        self._soft = [_soft(state, cls, one) for one in cls.soft] if only is None else []
         required = [] if cls.system_default else [one.present for one in self._soft]
         everywhere = np.logical_and.reduce(required) if required else None
         self._ignored: BoolArray | None = None if everywhere is None or everywhere.all() else ~everywhere
+
+    @property
+    def strict(self) -> bool:
+        """Whether anything refuses."""
+        return bool(self._hard)
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         """matching pods in the domain + 1 if the pod matches itself − the least of all domains ≤ maxSkew"""
@@ -206,3 +212,9 @@ def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
 def prepare(state: State, cls: PodClass) -> Prepared | None:
     """None for pods without constraints, own or the scheduler's."""
     return _PodTopologySpread(state, cls) if cls.hard or cls.soft else None
+
+
+def prepare_only(state: State, cls: PodClass, keys: Container[str]) -> Prepared | None:
+    """The strict constraints of these keys alone; which nodes count is what all of the pod's constraints say."""
+    found = _PodTopologySpread(state, cls, keys)
+    return found if found.strict else None

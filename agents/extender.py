@@ -1,0 +1,315 @@
+"""The scheduler extender's answers: where kube-scheduler may put a pod so that replicas stay apart on hosts.
+
+In: the questions of `schemas/extender.py`. Out: the answers; Unready where none can be given, InputError for a question
+that makes no sense. Called by the room `http/extender.py`. kube-scheduler has applied every rule of its own: here only
+PhysicalHost (it refuses where it is `required`) and terms on the host key, by the live host, are applied.
+
+Answers come from a compiled picture (`host_follower.py`) and count the pods that are still being placed
+(`engine/assumed.py`). Where these leave no node that is surely free, though one of them may be, the answer waits for the
+picture to show where they went, `WAIT` at most and once for each of them; it is the one answer that takes long.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from itertools import compress
+from typing import NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+
+from underhost.agents.engine.assumed import Assumed
+from underhost.agents.engine.domains import BoolArray, IndexArray
+from underhost.agents.engine.host_judge import REFUSALS, Verdict, judge
+from underhost.agents.engine.host_picture import Apart, HostPicture, Outdated
+from underhost.agents.engine.overlay import Moved
+from underhost.agents.engine.requests import Request
+from underhost.agents.engine.rule import CodeArray
+from underhost.agents.engine.snapshot import Options
+from underhost.agents.host_follower import Ground, HostFollower
+from underhost.agents.sinks.bindings import KIND
+from underhost.agents.sinks.orders import APPLIED, NOOP, order
+from underhost.schemas import extender as wire
+from underhost.schemas import topics
+from underhost.schemas.errors import BadObjectError, InputError, Unready
+from underhost.schemas.kubernetes import Pod, decode, encode
+from underhost.schemas.records import Action, Outcome
+
+WAIT = 0.5
+"""Seconds that an answer waits at most for pods that are being placed; kube-scheduler gives up after 5."""
+
+
+class Answering(Ground, Protocol):
+    """The pipeline as the extender needs it."""
+
+    async def perform(self, action: Action, refused: str | None) -> Outcome | None:
+        """Carry out a command now, or refuse it; None where this worker has no sink of its kind."""
+
+
+class _Question(NamedTuple):
+    """A pod, what the rules know of it, and the nodes it may go to by position, -1 for one that the picture lacks."""
+
+    key: str
+    pod: Pod
+    picture: HostPicture
+    apart: Apart
+    request: Request
+    offered: IndexArray
+
+    def mask(self) -> BoolArray:
+        """bool[N], the nodes of the picture that are offered."""
+        found = np.zeros(len(self.picture.names) + 1, bool)
+        found[self.offered] = True
+        return found[:-1]
+
+
+class Extender:
+    """Answers for one site. `monotonic` is the clock."""
+
+    def __init__(
+        self,
+        site: str,
+        options: Options,
+        ground: Callable[[], Answering | None],
+        pool: Executor,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._site, self._options, self._monotonic = site, options, monotonic
+        self.follower = HostFollower(site, options, ground, pool)
+        self._assumed = self.follower.assumed
+        self._answering = ground
+
+    @property
+    def assumed(self) -> int:
+        """How many pods are being placed."""
+        return len(self._assumed)
+
+    def check(self) -> None:
+        """Raises Unready where no answer can be given now."""
+        self.follower.ground()
+
+    def close(self) -> None:
+        """Follow the site no more."""
+        self.follower.close()
+
+    # ----------------------------------------------------------------------------------------------------- the verbs
+    async def filter(self, args: wire.ExtenderArgs) -> wire.ExtenderFilterResult:
+        """The nodes that the host rules leave. Raises Unready, InputError."""
+        names = names_of(args)
+        question, verdict = await self._settle(await self._question(args.pod, names), names)
+        codes = _of_offered(verdict.settled(), question.offered)
+        self._remember(question, question.offered[codes == 0])
+        return _result(args, names, codes)
+
+    async def prioritize(self, args: wire.ExtenderArgs) -> list[wire.HostPriority]:
+        """10 where fewest pods would be brought together by a host, 0 where most. Raises Unready, InputError."""
+        names = names_of(args)
+        question = await self._question(args.pod, names)
+        verdict = self._judge(question)
+        # A pod that may be in the way is worse than none, and better than one that is.
+        weighed = _of_offered(2 * verdict.conflicts + verdict.possible, question.offered)
+        scores = _scores(weighed)
+        known = question.offered >= 0
+        if question.apart.matters and known.any():
+            if question.key not in self._assumed:
+                self._remember(question, question.offered[known])
+            best = int(question.offered[known][scores[known].argmax()])
+            self._assumed.prefer(question.key, question.offered[known], best)
+        return [wire.HostPriority(name, score) for name, score in zip(names, scores.tolist(), strict=True)]
+
+    async def preempt(self, args: wire.ExtenderPreemptionArgs) -> wire.ExtenderPreemptionResult:
+        """The nodes where the host rules let the pod in once the victims are gone. Raises Unready, InputError."""
+        victims = victims_of(args)
+        question = await self._question(args.pod, list(victims))
+        codes = _of_offered(self._judge(question).settled(), question.offered)
+        left = {}
+        for (name, one), code, node in zip(victims.items(), codes.tolist(), question.offered.tolist(), strict=True):
+            if code == 0 or (REFUSALS[code].resolvable and self._fits_without(question, node, one)):
+                left[name] = one
+        return wire.ExtenderPreemptionResult(left)
+
+    async def bind(self, args: wire.ExtenderBindingArgs) -> wire.ExtenderBindingResult:
+        """Bind the pod, as the binder does: the result's error says why not. Raises Unready."""
+        key, ground = f"{args.pod_namespace}/{args.pod_name}", self._answering()
+        self.follower.ground()
+        refused = await self._refused(key, args)
+        desired = {"uid": args.pod_uid, "node": args.node}
+        because = f"kube-scheduler chose {args.node} for {key} of site {self._site}"
+        assert ground is not None
+        action = order(KIND, f"pod/{key}", desired, because, ground.located(self._site).offsets)
+        outcome = await ground.perform(action, refused)
+        if outcome is None:
+            raise Unready("this worker has no binder")
+        bound = outcome.result in (APPLIED, NOOP)
+        if not bound:
+            self._assumed.end(key)
+        self.follower.tell()
+        return wire.ExtenderBindingResult("" if bound else f"{outcome.result}: {outcome.reason}")
+
+    # -------------------------------------------------------------------------------------------------- questions
+    async def _question(self, pod: Pod, names: Sequence[str]) -> _Question:
+        key = key_of(pod)
+        picture = await self.follower.picture()
+        try:
+            cls, request = self._class_of(picture, key, pod)
+        except Outdated:
+            picture = await self.follower.picture({key: _own(pod)})
+            cls, request = self._class_of(picture, key, pod)
+        at = picture.positions.get
+        offered: IndexArray = np.array([at(name, -1) for name in names], np.intp)
+        return _Question(key, pod, picture, picture.apart(cls), request, offered)
+
+    @staticmethod
+    def _class_of(picture: HostPicture, key: str, pod: Pod) -> tuple[int, Request]:
+        try:
+            return picture.class_of(key, pod)
+        except BadObjectError as error:
+            raise InputError(str(error)) from error
+
+    def _judge(self, question: _Question, gone: Sequence[Moved] = ()) -> Verdict:
+        picture, key = question.picture, question.key
+        # A pod of this very name that runs in our picture is gone: two of one name there never are.
+        node = picture.node_of(key)
+        if node >= 0:
+            gone = (*gone, Moved(picture.class_at(key), node, -1))
+        coming = [one.coming for one in self._coming(question)]
+        return judge(picture, self._options, question.apart, question.request, coming, gone)
+
+    def _coming(self, question: _Question) -> list[Assumed]:
+        """The pods that are being placed; one that the picture has counts there."""
+        every = self._assumed.coming(question.apart, question.key)
+        return [one for one in every if question.picture.node_of(one.key) < 0]
+
+    async def _settle(self, question: _Question, names: Sequence[str]) -> tuple[_Question, Verdict]:
+        """The verdict, once waiting cannot make it any surer."""
+        until = self._monotonic() + WAIT
+        while True:
+            self._witness(question)
+            verdict = self._judge(question)
+            unsure = [one for one in self._coming(question) if len(one.places) > 1 and one.patient]
+            if not unsure or not _is_torn(verdict, question.offered):
+                return question, verdict
+            left = until - self._monotonic()
+            if left <= 0 or not await self.follower.moved(left):
+                for one in unsure:
+                    one.patient = False
+            question = await self._question(question.pod, names)
+
+    def _witness(self, question: _Question) -> None:
+        if question.apart.keys:
+            self._assumed.witness(
+                question.picture, question.key, question.pod, question.apart, question.mask(), self._monotonic()
+            )
+
+    def _remember(self, question: _Question, places: IndexArray) -> None:
+        if question.apart.matters:
+            known = self.follower.rows(topics.PODS).get(question.key)
+            seen = known is not None and known.metadata.uid == question.pod.metadata.uid
+            self._assumed.answer(
+                question.key, _own(question.pod), question.apart.cls.id, places[places >= 0], seen
+            )
+
+    def _fits_without(self, question: _Question, node: int, victims: wire.MetaVictims) -> bool:
+        uids, pods, picture = {one.uid for one in victims.pods or ()}, self.follower.rows(topics.PODS), question.picture
+        keys = [key for key in picture.running_on(node) if key in pods and pods[key].metadata.uid in uids]
+        gone = [Moved(picture.class_at(key), node, -1) for key in keys]
+        return not self._judge(question, gone).settled()[node]
+
+    # --------------------------------------------------------------------------------------------------- binding
+    async def _refused(self, key: str, args: wire.ExtenderBindingArgs) -> str | None:
+        """Why the pod must not be bound there; the host rules are asked once more, as a VM may have moved meanwhile.
+
+        A pod that no host rule concerns may be bound before the picture shows it; its uid is looked at by the binder.
+        """
+        if args.node not in self.follower.rows(topics.NODES):
+            return f"node {args.node} is not known here"
+        pod = self._assumed[key].pod if key in self._assumed else self.follower.rows(topics.PODS).get(key)
+        if pod is None or pod.metadata.uid != args.pod_uid:
+            return None
+        question = await self._question(pod, [args.node])
+        [node] = question.offered.tolist()
+        code = int(self._judge(question).codes[node])
+        if code:
+            return REFUSALS[code].reason
+        if question.apart.matters:
+            if key not in self._assumed:
+                self._remember(question, question.offered)
+            self._assumed.bind(key, node)
+        return None
+
+
+def key_of(pod: Pod) -> str:
+    """`namespace/name`. Raises InputError."""
+    if not pod.metadata.name or not pod.metadata.namespace:
+        raise InputError("Pod: metadata.name and metadata.namespace are expected")
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def names_of(args: wire.ExtenderArgs) -> list[str]:
+    """The nodes that a question is about. Raises InputError."""
+    if args.node_names is not None:
+        return args.node_names
+    if args.nodes is None:
+        raise InputError("NodeNames (nodeCacheCapable) or Nodes is expected")
+    try:
+        return [msgspec.json.decode(item, type=wire.Named).metadata.name for item in args.nodes.items or ()]
+    except msgspec.MsgspecError as error:
+        raise InputError(f"Nodes: {error}") from error
+
+
+def victims_of(args: wire.ExtenderPreemptionArgs) -> dict[str, wire.MetaVictims]:
+    """The victims by node, each by its uid. Raises InputError."""
+    if args.node_name_to_meta_victims is not None:
+        return args.node_name_to_meta_victims
+    if args.node_name_to_victims is None:
+        raise InputError("NodeNameToMetaVictims (nodeCacheCapable) or NodeNameToVictims is expected")
+    return {
+        node: wire.MetaVictims([wire.MetaPod(pod.metadata.uid) for pod in one.pods or ()], one.num_pdb_violations)
+        for node, one in args.node_name_to_victims.items()
+    }
+
+
+def _own(pod: Pod) -> Pod:
+    """A copy that does not keep the whole request alive."""
+    return decode(encode(pod), Pod)
+
+
+def _of_offered(each: "CodeArray | np.ndarray[tuple[int], np.dtype[np.int64]]", offered: IndexArray) -> IndexArray:
+    """What an array over the picture's nodes has for the nodes that are offered; 0 for those that it lacks."""
+    found: IndexArray = np.append(each, 0).astype(np.intp)[offered]
+    return found
+
+
+def _is_torn(verdict: Verdict, offered: IndexArray) -> bool:
+    """Whether every node that may be free may also not be."""
+    known = offered[offered >= 0]
+    surely = len(known) < len(offered) or bool(verdict.free[known].any())
+    return not surely and bool(verdict.torn[known].any())
+
+
+def _scores(weighed: IndexArray) -> IndexArray:
+    """10 for the least, 0 for the most, in proportion between them; what has more than the least never gets 10."""
+    if not len(weighed):
+        return weighed
+    most, least = int(weighed.max()), int(weighed.min())
+    if most == least:
+        return np.full(len(weighed), wire.MOST, np.intp)
+    found: IndexArray = wire.MOST * (most - weighed) // (most - least)
+    return found
+
+
+def _result(args: wire.ExtenderArgs, names: list[str], codes: IndexArray) -> wire.ExtenderFilterResult:
+    """In the form of the question. Upstream takes what is in both maps for unresolvable."""
+    good = (codes == 0).tolist()
+    refused = {names[at]: int(codes[at]) for at in np.flatnonzero(codes).tolist()}
+    failed = {name: REFUSALS[code].reason for name, code in refused.items()}
+    unresolvable = {name: reason for name, reason in failed.items() if not REFUSALS[refused[name]].resolvable}
+    if args.node_names is not None:
+        left = names if not refused else list(compress(names, good))
+        return wire.ExtenderFilterResult(
+            node_names=left, failed_nodes=failed, failed_and_unresolvable_nodes=unresolvable
+        )
+    items = list(compress(args.nodes.items or (), good)) if args.nodes is not None else []
+    return wire.ExtenderFilterResult(
+        nodes=wire.NodeList(items), failed_nodes=failed, failed_and_unresolvable_nodes=unresolvable
+    )
