@@ -5,7 +5,7 @@ that makes no sense. Called by the room `http/extender.py`. kube-scheduler has a
 PhysicalHost (it refuses where it is `required`) and terms on the host key, by the live host, are applied.
 
 Answers come from a compiled picture (`host_follower.py`) and count the pods that are still being placed
-(`engine/assumed.py`). Where these leave no node that is surely free, though one of them may be, the answer waits for the
+(`engine/assumed.py`). Where these leave no node that is surely free, though some may be, the answer waits for the
 picture to show where they went, `WAIT` at most and once for each of them; it is the one answer that takes long.
 """
 
@@ -28,7 +28,7 @@ from underhost.agents.engine.rule import CodeArray
 from underhost.agents.engine.snapshot import Options
 from underhost.agents.host_follower import Ground, HostFollower
 from underhost.agents.sinks.bindings import KIND
-from underhost.agents.sinks.orders import APPLIED, NOOP, order
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, order
 from underhost.schemas import extender as wire
 from underhost.schemas import topics
 from underhost.schemas.errors import BadObjectError, InputError, Unready
@@ -64,7 +64,7 @@ class _Question(NamedTuple):
 
 
 class Extender:
-    """Answers for one site. `monotonic` is the clock."""
+    """Answers for one site. `monotonic` is the clock, `wait` how long an answer may wait for what is being placed."""
 
     def __init__(
         self,
@@ -73,8 +73,9 @@ class Extender:
         ground: Callable[[], Answering | None],
         pool: Executor,
         monotonic: Callable[[], float] = time.monotonic,
+        wait: float = WAIT,
     ) -> None:
-        self._site, self._options, self._monotonic = site, options, monotonic
+        self._site, self._options, self._monotonic, self._wait = site, options, monotonic, wait
         self.follower = HostFollower(site, options, ground, pool)
         self._assumed = self.follower.assumed
         self._answering = ground
@@ -144,7 +145,7 @@ class Extender:
         if not bound:
             self._assumed.end(key)
         self.follower.tell()
-        return wire.ExtenderBindingResult("" if bound else f"{outcome.result}: {outcome.reason}")
+        return wire.ExtenderBindingResult("" if bound else _error_of(outcome))
 
     # -------------------------------------------------------------------------------------------------- questions
     async def _question(self, pod: Pod, names: Sequence[str]) -> _Question:
@@ -182,7 +183,7 @@ class Extender:
 
     async def _settle(self, question: _Question, names: Sequence[str]) -> tuple[_Question, Verdict]:
         """The verdict, once waiting cannot make it any surer."""
-        until = self._monotonic() + WAIT
+        until = self._monotonic() + self._wait
         while True:
             self._witness(question)
             verdict = self._judge(question)
@@ -205,9 +206,7 @@ class Extender:
         if question.apart.matters:
             known = self.follower.rows(topics.PODS).get(question.key)
             seen = known is not None and known.metadata.uid == question.pod.metadata.uid
-            self._assumed.answer(
-                question.key, _own(question.pod), question.apart.cls.id, places[places >= 0], seen
-            )
+            self._assumed.answer(question.key, _own(question.pod), question.apart.cls.id, places[places >= 0], seen)
 
     def _fits_without(self, question: _Question, node: int, victims: wire.MetaVictims) -> bool:
         uids, pods, picture = {one.uid for one in victims.pods or ()}, self.follower.rows(topics.PODS), question.picture
@@ -267,6 +266,11 @@ def victims_of(args: wire.ExtenderPreemptionArgs) -> dict[str, wire.MetaVictims]
         node: wire.MetaVictims([wire.MetaPod(pod.metadata.uid) for pod in one.pods or ()], one.num_pdb_violations)
         for node, one in args.node_name_to_victims.items()
     }
+
+
+def _error_of(outcome: Outcome) -> str:
+    dry = "; sinks.bindings is not enabled" if outcome.result == DRY_RUN else ""
+    return f"{outcome.result}: {outcome.reason}{dry}"
 
 
 def _own(pod: Pod) -> Pod:

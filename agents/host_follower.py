@@ -1,4 +1,4 @@
-"""Keeps a compiled picture of one site in step with the tables, for whoever must answer at once: the scheduler extender.
+"""Keeps a compiled picture of one site in step with the tables, for the scheduler extender, who must answer at once.
 
 In: the site's state, which notes what changes, and the hosts of its nodes as last decided. Out: `HostPicture`, and what
 is being placed (`Assumptions`). Called by `extender.py`, on the event loop. The first question compiles the site, in a
@@ -8,7 +8,7 @@ change that the picture cannot follow compiles it again.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
@@ -133,9 +133,11 @@ class HostFollower:
             state, located = ground.state(self._site), ground.located(self._site)
             self._follow_from_now(state)
             snapshot = state.snapshot(vsphere=located.vsphere, offsets={})
-            coming = {key: pod for key, pod in {**self.assumed.pods(), **more}.items() if key not in snapshot.pods}
-            snapshot = replace(snapshot, node_hosts=located.node_hosts, pods={**snapshot.pods, **coming})
-            working = asyncio.get_running_loop().run_in_executor(self._pool, HostPicture, snapshot, self._options)
+            snapshot = replace(snapshot, node_hosts=located.node_hosts)
+            asked = {**self.assumed.pods(), **more}
+            working = asyncio.get_running_loop().run_in_executor(
+                self._pool, HostPicture, snapshot, self._options, asked
+            )
             try:
                 picture = await working
                 self.compiled += 1
@@ -160,8 +162,7 @@ class HostFollower:
         """A picture of everything: what is being placed is looked up in it."""
         self.assumed.align(picture)
         for key in self.assumed.pods():
-            if key in pods:
-                self.assumed.see(key, pods[key], picture.positions)
+            self.assumed.see(key, pods.get(key), picture.positions)
 
     # ------------------------------------------------------------------------------------------------------ following
     def _in_background(self) -> None:
@@ -181,7 +182,7 @@ class HostFollower:
             await self.picture()
 
     def _take_in(self) -> None:
-        """Take in what has changed, of many pods only the first. Where that cannot be done there is no picture after."""
+        """Take in what has changed, of many pods only the first; where that is impossible the picture is gone."""
         ground, picture, changes = self.ground(), self._picture, self._changes
         state = ground.state(self._site)
         if picture is None or state is not self._state or changes.whole:
@@ -208,15 +209,8 @@ class HostFollower:
         self.assumed.align(picture)
         changed = {key: pods.get(key) for key in changes.take(topics.PODS, SLICE)}
         picture.follow_pods(changed)
-        self._look(picture, changed)
+        for key, pod in changed.items():
+            self.assumed.see(key, pod, picture.positions)
         if topics.PODS.short in changes.listed and not len(changes):
             changes.listed.clear()
             self.assumed.keep(pods)
-
-    def _look(self, picture: HostPicture, changed: Mapping[str, Pod | None]) -> None:
-        for key in _common(self.assumed.pods(), changed):
-            self.assumed.see(key, changed[key], picture.positions)
-
-
-def _common(some: Iterable[str], others: Mapping[str, object]) -> list[str]:
-    return [key for key in some if key in others]

@@ -30,9 +30,10 @@ class Topology:
 
     def __init__(self, site: str, published: Iterable[NodeHost]) -> None:
         self._site = site
-        self._published = {row.node: row for row in published}
+        self._published: Mapping[str, NodeHost] = {row.node: row for row in published}
         self._inputs: tuple[object, ...] = ()
         self._joined: Mapping[str, NodeHost] = {}
+        self._dated_now: Mapping[str, NodeHost] | None = None
 
     def update(self, snapshot: Snapshot, now: str) -> TopologyChange:
         """What the snapshot says; nothing is remembered before `commit`. `now` is RFC 3339."""
@@ -40,6 +41,8 @@ class Topology:
         if len(self._inputs) != len(inputs) or any(a is not b for a, b in zip(inputs, self._inputs, strict=True)):
             self._joined = join(snapshot.nodes.values(), snapshot.vms.values(), snapshot.hosts.values())
             self._inputs = inputs
+        elif self._dated_now is self._published:  # the very same mapping says at once that nothing is different
+            return TopologyChange(self._published, [])
         node_hosts = {node: self._dated(row, now) for node, row in self._joined.items()}
         records = [
             outgoing(NODE_HOSTS, node_key(self._site, node), row)
@@ -47,15 +50,18 @@ class Topology:
             if self._published.get(node) != row
         ]
         gone = sorted(set(self._published) - set(node_hosts))
+        self._dated_now = node_hosts
         return TopologyChange(
             node_hosts, records + [tombstone(NODE_HOSTS, node_key(self._site, node)) for node in gone]
         )
 
     def commit(self, change: TopologyChange) -> None:
         """The records of this change are published."""
-        self._published = dict(change.node_hosts)
+        self._published = change.node_hosts
 
     def _dated(self, row: NodeHost, now: str) -> NodeHost:
         before = self._published.get(row.node)
-        same = before is not None and (before.vm, before.host) == (row.vm, row.host)
-        return msgspec.structs.replace(row, since=before.since if same and before is not None else now)
+        if before is None or (before.vm, before.host) != (row.vm, row.host):
+            return msgspec.structs.replace(row, since=now)
+        dated = msgspec.structs.replace(row, since=before.since)
+        return before if before == dated else dated

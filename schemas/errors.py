@@ -45,7 +45,7 @@ class Refused(BackendError):
 
 
 class Unready(UnderhostError):
-    """No answer can be given now (starting, not ours, not listed yet, not trusted): asking later, or elsewhere, helps."""
+    """No answer can be given now (starting, not ours, not listed, not trusted): asking later, or elsewhere, helps."""
 
 
 class Gone(UnderhostError):

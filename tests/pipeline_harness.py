@@ -82,8 +82,12 @@ async def running(
     engine: FakeEngine | None = None,
     roles: tuple[str, ...] | None = None,
     board: Board | None = None,
+    on_listening: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Running]:
-    """A worker over this outside world; it is stopped cleanly at the end."""
+    """A worker over this outside world; it is stopped cleanly at the end.
+
+    `on_listening` is told the address of its HTTP; without it there is none.
+    """
     worker = Running(engine or FakeEngine())
     made = outside.outside() if isinstance(outside, FakeCluster) else outside
     worker.task = asyncio.create_task(
@@ -94,8 +98,9 @@ async def running(
             engine=worker.engine,
             on_event=worker.saw,
             stop=worker.stop,
-            web=False,
+            web=on_listening is not None,
             board=board,
+            on_listening=on_listening,
         )
     )
     try:

@@ -13,9 +13,9 @@ came of it, so what is remembered of a pod is the set of nodes where it may be, 
 Nothing ends by a clock: a forgotten pod is a host taken twice, a pod remembered beside its own binding counts twice. A
 pod is remembered until the picture shows it bound (then it counts there, under the same name), deleted, finished or
 failed (PodScheduled is False in a newer version), or until it is asked about again, which begins anew. One more end:
-where a scheduler offers every node on which the pod could be, it is on none of them. The pod is then counted on the node
-that was answered best, in case the caller is no scheduler, and forgotten when the same pod is offered them in another
-attempt. At most `_MOST` are remembered, the youngest.
+where a scheduler offers every node on which the pod could be, it is on none of them. The pod is then counted on the
+node that was answered best, in case the caller is no scheduler, and forgotten when the same pod is offered them in
+another attempt. At most `_MOST` are remembered, the youngest.
 """
 
 from collections.abc import Iterable, Mapping

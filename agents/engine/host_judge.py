@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from underhost.agents.engine.classes import PodClass
 from underhost.agents.engine.domains import BoolArray, Domains, IndexArray
 from underhost.agents.engine.host_picture import Apart, HostPicture
 from underhost.agents.engine.nodes import IntArray
@@ -58,7 +59,7 @@ class Verdict(NamedTuple):
     """N nodes.
 
     Attributes:
-        codes: int8[N], 0 where the node is good, else a key of REFUSALS: the first rule that refuses, in upstream's order.
+        codes: int8[N], 0 where the node is good, else a key of REFUSALS: the first rule that refuses, as upstream.
         conflicts: int64[N], the pods that a shared host would bring together with this one.
         possible: bool[N], pods on their way, of whom more than one place is known, may be brought together with it.
         refusing: bool[N], of those, where the pod must not be if they are.
@@ -72,12 +73,14 @@ class Verdict(NamedTuple):
     @property
     def free(self) -> BoolArray:
         """bool[N], the nodes that nothing speaks against."""
-        return (self.codes == 0) & (self.conflicts == 0) & ~self.possible
+        found: BoolArray = (self.codes == 0) & (self.conflicts == 0) & ~self.possible
+        return found
 
     @property
     def torn(self) -> BoolArray:
         """bool[N], the nodes that nothing but a pod on its way may speak against."""
-        return (self.codes == 0) & (self.conflicts == 0) & self.possible
+        found: BoolArray = (self.codes == 0) & (self.conflicts == 0) & self.possible
+        return found
 
     def settled(self) -> CodeArray:
         """int8[N], as `codes`, and what may be in the way refuses as if it were."""
@@ -122,11 +125,11 @@ def judge(
     return Verdict(codes, conflicts, possible, refusing)
 
 
-def _on_hosts(state: State, hosts: Domains, classes: "frozenset[int] | set[int]") -> IntArray:
+def _on_hosts(state: State, hosts: Domains, classes: frozenset[int]) -> IntArray:
     return state.counter(hosts, state.weights(dict.fromkeys(classes, 1))).at(ALL)
 
 
-def _near(state: State, hosts: Domains, cls: "pods.PodClass", unsure: Sequence[Coming]) -> BoolArray:
+def _near(state: State, hosts: Domains, cls: PodClass, unsure: Sequence[Coming]) -> BoolArray:
     """bool[N]: a pod that matches all terms of the class's required affinity is on the host, or no such pod is at all.
 
     A pod on its way may be wherever it may be: kube-scheduler, which knows where, has asked the same by label.
@@ -147,7 +150,10 @@ def _refuse_spread(state: State, options: Options, apart: Apart, request: Reques
     prepared = spread.prepare_only(state, apart.cls, options.host_keys)
     refused = prepared.refuse(request, ALL) if prepared is not None else None
     if refused is not None and prepared is not None:
-        meaning = [0, *(_MISSING if one.reasons[0] == spread.REASON_MISSING_LABEL else _SPREAD for one in prepared.refusals)]
+        meaning = [
+            0,
+            *(_MISSING if one.reasons[0] == spread.REASON_MISSING_LABEL else _SPREAD for one in prepared.refusals),
+        ]
         found = np.array(meaning, np.int8)[refused]
         codes[found > 0] = found[found > 0]
 

@@ -7,6 +7,7 @@ of its own over its own compiled site: so no answer waits for it. What cannot fo
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from underhost.agents.engine.classes import PodClass
@@ -14,10 +15,10 @@ from underhost.agents.engine.domains import Topology
 from underhost.agents.engine.reader import FINISHED
 from underhost.agents.engine.requests import Request
 from underhost.agents.engine.resident_classes import Outdated
-from underhost.agents.engine.resident_differences import host_of, reads_alike
+from underhost.agents.engine.resident_differences import changed_keys, host_of, reads_alike
 from underhost.agents.engine.resident_live import Live
 from underhost.agents.engine.resident_model import LiveState
-from underhost.agents.engine.resident_relations import At, Relations
+from underhost.agents.engine.resident_relations import Relations
 from underhost.agents.engine.separations import INTER_POD_AFFINITY
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Namespace, Node, Pod
@@ -57,9 +58,12 @@ class Apart(NamedTuple):
 class HostPicture:
     """One site. `generation` changes whenever positions of nodes or classes may mean something else than before."""
 
-    def __init__(self, snapshot: Snapshot, options: Options) -> None:
-        """Raises BadObjectError."""
-        self._options, self._live, self._relations = options, Live(snapshot, options), Relations()
+    def __init__(self, snapshot: Snapshot, options: Options, asked: Mapping[str, Pod] | None = None) -> None:
+        """`asked` are pods that it must have a class for, besides those of the snapshot. Raises BadObjectError."""
+        more = {f"{key} (asked)": pod for key, pod in (asked or {}).items()}
+        self._live, self._relations = Live(replace(snapshot, pods={**snapshot.pods, **more}), options), Relations()
+        for key in more.keys() & self._live.places.keys():
+            self._live.remove(key)
         for cls in self._live.model.classes:
             self._relations.add(cls)
         self._aparts: dict[int, Apart] = {}
@@ -155,7 +159,7 @@ class HostPicture:
         self._aparts.clear()
         self._grown += 1
         if self._grown < _MOST_GROWN:
-            self._live.state.know_class(found)
+            self._live.state.know_classes([found])
         else:
             self._grown = 0
             self._live.state.forget_counters()
@@ -193,7 +197,8 @@ class HostPicture:
         touched = {name for name in changed if self._differs(name, snapshot.nodes.get(name))}
         moved, before, now = set[str](), self._hosts, snapshot.node_hosts
         if now is not before:
-            moved = {name for name in before.keys() | now.keys() if host_of(before.get(name)) != host_of(now.get(name))}
+            other = changed_keys(before, now, None)
+            moved = {name for name in other if host_of(before.get(name)) != host_of(now.get(name))}
         self._hosts = now
         if touched or moved:
             self._change_nodes(snapshot, touched, moved)
@@ -215,10 +220,7 @@ class HostPicture:
                 self._nodes[name] = nodes[name]
             else:
                 del self._nodes[name]
-        if exchanged:
-            live.other_nodes(snapshot)
-        else:
-            live.change_nodes(snapshot, [nodes[name] for name in touched], bool(moved))
+        live.change_nodes(snapshot, touched, moved)
         self._aparts.clear()
         self.generation += 1
         self.follow_pods({key: snapshot.pods.get(key) for key in rebound})
@@ -228,4 +230,4 @@ class HostPicture:
         at = self.positions.get(name)
         if at is not None:
             return self.running_on(at)
-        return [key for key in self._live.unbound if self._live.places[key].absent == name]
+        return list(self._live.unbound.get(name, ()))

@@ -48,9 +48,7 @@ class ExtenderMetrics:
         self.unbound = Counter(
             "underhost_extender_refused_bindings", "Bindings that were not made.", ["result"], registry=registry
         )
-        self.assumed = Gauge(
-            "underhost_extender_assumed_pods", "Pods being placed by our answers.", registry=registry
-        )
+        self.assumed = Gauge("underhost_extender_assumed_pods", "Pods being placed by our answers.", registry=registry)
 
 
 class ExtenderRoom:
@@ -84,12 +82,13 @@ class ExtenderRoom:
 
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """While the server listens, the extender follows what is decided."""
-        with ThreadPoolExecutor(1, thread_name_prefix="extender") as self._pool:
-            end = self._board.listen(lambda site, decisions: self._wake())
-            yield
-            end()
-            if self._extender is not None:
-                self._extender.close()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="extender")
+        end = self._board.listen(lambda site, decisions: self._wake())
+        yield
+        end()
+        if self._extender is not None:
+            self._extender.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _wake(self) -> None:
         if self._extender is not None:

@@ -183,3 +183,28 @@ async def test_a_command_that_waited_for_the_first_decisions_is_not_carried_out_
     await event.acked.wait()
     assert bench.reasons == ["writes stop: hosts: 4 of 7 are missing"]
     assert bench.sink.begun.empty()
+
+
+async def test_a_command_that_somebody_waits_for_is_answered_at_once_and_its_outcome_published() -> None:
+    bench = Bench(kind="bind")
+    answer = asyncio.create_task(bench.runner.perform(Action("now", "bind", "pod/shop/a", {}, "", {})))
+    assert await bench.begun() == "now"
+    bench.sink.gate.release()
+    assert await answer == Outcome("now", "bind", "pod/shop/a", "applied", "")
+    await asyncio.sleep(0)
+    assert (bench.outcomes, bench.results) == (["now"], ["applied"])
+
+
+async def test_what_is_refused_or_stopped_reaches_no_sink_but_is_an_outcome() -> None:
+    bench, action = Bench(kind="bind"), Action("now", "bind", "pod/shop/a", {}, "", {})
+    assert await bench.runner.perform(action, "a shared host") == Outcome(
+        "now", "bind", "pod/shop/a", "refused", "a shared host"
+    )
+    bench.stopped = "half the nodes are gone"
+    assert await bench.runner.perform(action) == Outcome(
+        "now", "bind", "pod/shop/a", "failed", "writes stop: half the nodes are gone"
+    )
+    await asyncio.sleep(0)
+    assert bench.results == ["refused", "failed"]
+    assert bench.sink.begun.empty()
+    assert await bench.runner.perform(Action("now", "label", "node/n1", {}, "", {})) is None

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from underhost.agents.site_state import SiteState, decode_record, read_key, read_record
+from underhost.agents.site_state import Changes, SiteState, decode_record, read_key, read_record
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import parse_key
 from underhost.schemas.kubernetes import Metadata, Node, Pod, Workload, encode
@@ -101,3 +101,25 @@ def test_after_a_recovery_only_what_the_table_holds_is_left() -> None:
     state.replace(PODS, [(parse_key("s/pod/shop/a"), Pod(Metadata(name="a")))])
     assert list(state.snapshot(vsphere=False, offsets={}).pods) == ["shop/a"]
     assert state.epoch(PODS, "kubernetes") is None
+
+
+def test_who_follows_takes_the_names_that_changed_each_once_and_in_order() -> None:
+    state, woken = SiteState("s", SOURCE_TOPICS), list[int]()
+    changes = Changes([PODS], lambda: woken.append(len(changes)))
+    state.put(PODS, parse_key("s/pod/shop/before"), Pod(Metadata(name="before")))
+    state.follow(changes)
+    for name, version in (("a", "1"), ("b", "1"), ("c", "1"), ("a", "2"), ("c", "1")):
+        state.put(PODS, parse_key(f"s/pod/shop/{name}"), Pod(Metadata(name=name, resource_version=version)))
+    state.put(PODS, parse_key("s/pod/shop/b"), None)
+    state.put(NODES, parse_key("s/node//n1"), Node(Metadata(name="n1")))
+    assert (changes.take(PODS, 2), changes.take(PODS), changes.take(PODS)) == (["shop/a", "shop/b"], ["shop/c"], [])
+    assert woken == [1, 2, 3, 3, 3]
+    assert (changes.listed, changes.whole) == (set(), False)
+    state.put(PODS, parse_key("s/listed/kubernetes"), Listed(1, 1))
+    state.replace(NODES, [])
+    assert (changes.listed, changes.whole) == ({"pods"}, False)
+    state.replace(PODS, [])
+    assert changes.whole
+    state.unfollow(changes)
+    state.put(PODS, parse_key("s/pod/shop/after"), Pod(Metadata(name="after")))
+    assert changes.take(PODS) == []

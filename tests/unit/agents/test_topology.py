@@ -42,6 +42,20 @@ def test_a_mapping_is_published_once_and_again_when_the_vm_moves() -> None:
     assert update(topology, snapshot(n1="h2"), TUESDAY) == [("prod/node//n1", "h2.example", TUESDAY)]
 
 
+def test_where_nothing_has_changed_the_very_same_mapping_says_so() -> None:
+    topology, picture = Topology("prod", []), snapshot(n1="h1", n2="h2")
+    assert len(update(topology, picture, MONDAY)) == 2
+    held = topology.update(picture, TUESDAY).node_hosts
+    assert topology.update(picture, TUESDAY).node_hosts is held
+    moved = topology.update(snapshot(n1="h1", n2="h1"), TUESDAY)
+    assert moved.node_hosts["n1"] is held["n1"]
+    assert [told(record) for record in moved.records] == [("prod/node//n2", "h1.example", TUESDAY)]
+    # not published, so it is told once more
+    assert [told(record) for record in topology.update(snapshot(n1="h1", n2="h1"), TUESDAY).records] == [
+        ("prod/node//n2", "h1.example", TUESDAY)
+    ]
+
+
 def test_a_host_that_only_changes_its_name_keeps_the_date() -> None:
     topology = Topology("prod", [])
     update(topology, snapshot(n1="h1"), MONDAY)

@@ -1,0 +1,218 @@
+"""The extender's room: what kube-scheduler sends and reads on the wire, and what it is told otherwise."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from extender_site import SITE, FakeSite, built
+from fake_pipeline import FakeCluster
+from pipeline_harness import Running, running, settings_in
+from prometheus_client import CollectorRegistry
+from rule_builders import HOST, a_pod, app, term
+
+from underhost.agents.board import Board
+from underhost.agents.engine.snapshot import Options
+from underhost.agents.http import extender as room
+from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.server import start_web
+from underhost.agents.rules.physical_host import REASON_SHARED_HOST
+from underhost.schemas.kubernetes import encode
+from underhost.schemas.topics import OUTCOMES
+from underhost.streams.settings import WebSettings
+
+HOSTS = {"n1": "h1", "n2": "h1", "n3": "h2"}
+NEW = a_pod("db-9").labels(app="db").apart(term(HOST, app("db")))
+POD = json.loads(encode(built(NEW)))
+NAMES = {"Pod": POD, "Nodes": None, "NodeNames": ["n1", "n2", "n3"]}
+
+
+@dataclass
+class Scheduler:
+    """kube-scheduler's side of the wire."""
+
+    site: FakeSite
+    registry: CollectorRegistry
+    address: str
+    client: aiohttp.ClientSession
+
+    async def post(self, verb: str, body: Any) -> tuple[int, Any]:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        async with self.client.post(f"{self.address}extender/{verb}", data=data, headers=headers) as answer:
+            return answer.status, await answer.json()
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+
+@pytest.fixture
+async def scheduler() -> AsyncIterator[Scheduler]:
+    site, registry = FakeSite(HOSTS), CollectorRegistry()
+    site.put(a_pod("db-0").labels(app="db").on("n1"))
+    made = room.ExtenderRoom(SITE, Options(physical_host="required"), lambda: site, Board(), registry)
+    rooms = Rooms(made.routes(), [made.running], [])
+    server = await start_web("127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, rooms=rooms)
+    async with aiohttp.ClientSession() as client:
+        yield Scheduler(site, registry, server.address, client)
+    await server.close()
+
+
+async def test_the_verbs_speak_go_names(scheduler: Scheduler) -> None:
+    assert await scheduler.post("filter", NAMES) == (
+        200,
+        {
+            "Nodes": None,
+            "NodeNames": ["n1", "n3"],
+            "FailedNodes": {"n2": REASON_SHARED_HOST},
+            "FailedAndUnresolvableNodes": {"n2": REASON_SHARED_HOST},
+            "Error": "",
+        },
+    )
+    assert await scheduler.post("prioritize", {**NAMES, "NodeNames": ["n2", "n3"]}) == (
+        200,
+        [{"Host": "n2", "Score": 0}, {"Host": "n3", "Score": 10}],
+    )
+    victims = {"Pods": [{"UID": "u1"}], "NumPDBViolations": 1}
+    preemption = {"Pod": POD, "NodeNameToVictims": None, "NodeNameToMetaVictims": {"n2": victims, "n3": victims}}
+    assert await scheduler.post("preempt", preemption) == (200, {"NodeNameToMetaVictims": {"n3": victims}})
+    binding = {"PodName": "db-9", "PodNamespace": "shop", "PodUID": "uid-shop-db-9", "Node": "n3"}
+    assert await scheduler.post("bind", binding) == (200, {"Error": ""})
+    assert await scheduler.post("bind", {**binding, "Node": "n2"}) == (200, {"Error": f"refused: {REASON_SHARED_HOST}"})
+
+
+async def test_whole_nodes_are_answered_with_whole_nodes(scheduler: Scheduler) -> None:
+    nodes = {"metadata": {}, "items": [{"metadata": {"name": name, "x": [1]}, "spec": {}} for name in HOSTS]}
+    status, answer = await scheduler.post("filter", {"Pod": POD, "Nodes": nodes, "NodeNames": None})
+    assert (status, answer["NodeNames"]) == (200, None)
+    assert answer["Nodes"] == {"items": [nodes["items"][0], nodes["items"][2]]}
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "why"),
+    [
+        pytest.param("filter", b"{", "not ExtenderArgs: Input data was truncated", id="half a body"),
+        pytest.param("filter", b"", "not ExtenderArgs: Input data was truncated", id="no body"),
+        pytest.param("filter", b'{"Pod": "\xff"}', "not ExtenderArgs: ", id="no text"),
+        pytest.param("filter", {"Nodes": None}, "not ExtenderArgs: Object missing required field `Pod`", id="no pod"),
+        pytest.param(
+            "prioritize",
+            {**NAMES, "NodeNames": [1]},
+            "not ExtenderArgs: Expected `str`, got `int` - at `$.NodeNames[0]`",
+            id="a number for a name",
+        ),
+        pytest.param(
+            "prioritize", {"Pod": POD}, "NodeNames (nodeCacheCapable) or Nodes is expected", id="no nodes at all"
+        ),
+        pytest.param(
+            "bind",
+            {"PodName": "db-9"},
+            "not ExtenderBindingArgs: Object missing required field `PodNamespace`",
+            id="half a binding",
+        ),
+        pytest.param(
+            "preempt",
+            {"Pod": POD},
+            "NodeNameToMetaVictims (nodeCacheCapable) or NodeNameToVictims is expected",
+            id="no victims",
+        ),
+    ],
+)
+async def test_a_body_that_makes_no_sense_is_400_with_one_line(
+    scheduler: Scheduler, verb: str, body: Any, why: str
+) -> None:
+    status, answer = await scheduler.post(verb, body)
+    assert status == 400
+    assert answer["error"].startswith(why) and "\n" not in answer["error"]
+    assert scheduler.count("underhost_extender_requests_total", verb=verb, code="400") == 1
+
+
+async def test_what_cannot_be_answered_now_is_503_and_the_connection_ends(scheduler: Scheduler) -> None:
+    scheduler.site.unsure_of = "the site's partition is not held"
+    for verb, body in (
+        ("filter", NAMES),
+        ("prioritize", NAMES),
+        ("bind", {"PodName": "a", "PodNamespace": "b", "Node": "c"}),
+    ):
+        assert await scheduler.post(verb, body) == (503, {"error": "the site's partition is not held"})
+    async with scheduler.client.get(f"{scheduler.address}extender/readyz") as answer:
+        assert (answer.status, answer.headers["Connection"]) == (503, "close")
+    scheduler.site.unsure_of = None
+    async with scheduler.client.get(f"{scheduler.address}extender/readyz") as answer:
+        assert (answer.status, await answer.json()) == (200, {"status": "ok"})
+    assert (await scheduler.post("filter", NAMES))[0] == 200
+
+
+async def test_a_question_may_be_larger_than_other_rooms_allow_but_not_endless(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    padding = " " * (3 << 20)
+    assert (await scheduler.post("filter", (json.dumps(NAMES) + padding).encode()))[0] == 200
+    monkeypatch.setattr(room, "LIMIT", 2 << 20)
+    assert await scheduler.post("filter", (json.dumps(NAMES) + padding).encode()) == (
+        413,
+        {"error": "a question may have 2 MiB; set nodeCacheCapable: true"},
+    )
+
+
+async def test_answers_refusals_and_pods_on_their_way_are_counted(scheduler: Scheduler) -> None:
+    await scheduler.post("filter", NAMES)
+    await scheduler.post("filter", {**NAMES, "NodeNames": ["n2"]})
+    await scheduler.post("filter", NAMES)
+    scheduler.site.result = ("dry-run", "would bind to n3")
+    binding = {"PodName": "db-7", "PodNamespace": "shop", "PodUID": "u", "Node": "n3"}
+    assert await scheduler.post("bind", binding) == (
+        200,
+        {"Error": "dry-run: would bind to n3; sinks.bindings is not enabled"},
+    )
+    assert scheduler.count("underhost_extender_requests_total", verb="filter", code="200") == 3
+    assert scheduler.count("underhost_extender_seconds_count", verb="filter") == 3
+    assert scheduler.count("underhost_extender_refused_nodes_total", reason=REASON_SHARED_HOST) == 3
+    assert scheduler.count("underhost_extender_refused_bindings_total", result="dry-run") == 1
+    assert scheduler.count("underhost_extender_assumed_pods") == 1
+
+
+# --------------------------------------------------------------------------------------------------- in a whole worker
+def a_cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    for node, host in HOSTS.items():
+        cluster.node(node, host)
+    cluster.pod("db-0", "n1", app="db")
+    cluster.pod("db-9", app="db", scheduler="default-scheduler", uid="uid-shop-db-9")
+    return cluster
+
+
+@pytest.mark.parametrize("enabled", [True, False], ids=["bindings enabled", "a dry run"])
+async def test_a_worker_answers_for_its_site_and_binds_where_bindings_are_enabled(
+    tmp_path: Path, enabled: bool
+) -> None:
+    cluster, listening = a_cluster(), asyncio.Queue[str]()
+    settings = settings_in(tmp_path, sinks=enabled).model_copy(update={"web": WebSettings(listen="127.0.0.1:0")})
+    board = Board()
+    async with (
+        running(settings, cluster, board=board, on_listening=listening.put_nowait) as worker,
+        aiohttp.ClientSession() as client,
+    ):
+        scheduler = Scheduler(FakeSite({}), CollectorRegistry(), await listening.get(), client)
+        assert (await scheduler.post("filter", NAMES))[0] == 503
+        await worker.until(lambda: board.latest("default") is not None)
+        apart = json.loads(encode(built(NEW.apart(term("alpha.cna.vmware.com/host", app("db"))))))
+        status, answer = await scheduler.post("filter", {**NAMES, "Pod": apart})
+        assert (status, answer["NodeNames"], sorted(answer["FailedNodes"])) == (200, ["n3"], ["n1", "n2"])
+        binding = {"PodName": "db-9", "PodNamespace": "shop", "PodUID": "uid-shop-db-9", "Node": "n3"}
+        error = "" if enabled else "dry-run: would bind to n3; sinks.bindings is not enabled"
+        for _ in range(5):
+            assert await scheduler.post("bind", binding) == (200, {"Error": error})
+        assert cluster.bound == ([("db-9", "n3")] if enabled else [])
+        results = ["applied", "noop", "noop", "noop", "noop"] if enabled else ["dry-run"] * 5
+        await worker.until(lambda: len(bindings(worker)) == 5)
+        assert bindings(worker) == results
+
+
+def bindings(worker: Running) -> list[str]:
+    """What became of the binding of db-9, each time."""
+    return [value["result"] for key, value in worker.records(OUTCOMES) if key == "default/pod/shop/db-9"]
