@@ -10,16 +10,18 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import TypeVar
 
 from underhost.agents.decisions import Decisions, Evaluation
 from underhost.agents.guards import Standstill
 from underhost.agents.records import rfc3339
 from underhost.agents.sites import Sites
 from underhost.schemas.errors import BackendError, UnderhostError
-from underhost.schemas.records import Outcome
+from underhost.schemas.records import Action, Outcome
 from underhost.streams.ports import Publisher
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 QUIET, LIMIT = 0.020, 0.200
 """Seconds without a change before an evaluation starts, and the longest that it waits after the first change."""
@@ -124,8 +126,10 @@ class SiteCycle:
         else:
             decided = Decisions(self._decided.snapshot)
         if not still.everything:
-            judged = decided
-            decided = await self._attempt(lambda: evaluation.order(judged, forbids=still.forbids), judged)
+            judged, missing = decided, list[Action]()
+            for ask in evaluation.asks(judged, forbids=still.forbids):
+                missing += await self._attempt(ask, [])
+            decided = await self._attempt(lambda: evaluation.order(judged, missing), judged)
         self.failure = next(iter(self._failures), None)
         took = time.perf_counter() - started
         if decided.records:
@@ -146,7 +150,7 @@ class SiteCycle:
             log.warning("site %s: writes go on (%s is over)", self._site, name)
         return True
 
-    async def _attempt(self, work: Callable[[], Decisions], otherwise: Decisions) -> Decisions:
+    async def _attempt(self, work: Callable[[], T], otherwise: T) -> T:
         """Do a part of the evaluation off the event loop.
 
         Whatever it raises is a bug, or an object that breaks the API's rules. It must not end the worker, nor what does

@@ -5,8 +5,9 @@ In: a snapshot and the outcomes since the last one. Out: everything that has to 
 remembered only once it is published (`commit`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from underhost.agents.engine.snapshot import Options, Snapshot
@@ -15,6 +16,7 @@ from underhost.agents.label_stale import StaleLabels
 from underhost.agents.orders import Orders
 from underhost.agents.placements import PlacementChange, Placements
 from underhost.agents.ports import Decider
+from underhost.agents.reports import Reports
 from underhost.agents.topology import Topology, TopologyChange
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Action, Finding, Outcome, Placement
@@ -70,9 +72,17 @@ class Decisions:
 class Evaluation:
     """Evaluates one site with one memory."""
 
-    def __init__(self, engine: Engine, options: Options, memory: Memory, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        options: Options,
+        memory: Memory,
+        monotonic: Callable[[], float],
+        reports: Reports | None = None,
+    ) -> None:
+        """`reports` are the engine's, where a decider reads them, too."""
         self._engine, self._options, self._memory, self._monotonic = engine, options, memory, monotonic
-        self._checked: tuple[Snapshot, Report] | None = None
+        self._reports = reports or Reports(engine, options)
 
     def observe(self, outcomes: Iterable[Outcome]) -> None:
         """What became of commands since the last evaluation."""
@@ -103,7 +113,7 @@ class Evaluation:
         memory, snapshot, now = self._memory, located.snapshot, self._monotonic()
         if memory.findings is None or memory.placements is None:
             return located
-        report = self._report(snapshot)
+        report = self._reports.of(snapshot)
         found = [*report.findings, *memory.stale.findings(snapshot, now), *also]
         assumed = memory.placements.assumed(snapshot)
         placed = self._engine.decide(snapshot, self._options, assumed) if orders else []
@@ -114,22 +124,23 @@ class Evaluation:
             placements=memory.placements.diff(placed, now),
         )
 
-    def _report(self, snapshot: Snapshot) -> Report:
-        """The report; the last one again where nothing of the picture has changed but markers or outcomes came."""
-        if self._checked is not None and _same_picture(self._checked[0], snapshot):
-            return self._checked[1]
-        report = self._engine.check(snapshot, self._options)
-        self._checked = (snapshot, report)
-        return report
+    def asks(
+        self, judged: Decisions, *, forbids: Callable[[str], str] = lambda kind: ""
+    ) -> list[Callable[[], list[Action]]]:
+        """Last, the deciders, each to be asked by itself: what one cannot do is no reason for the others.
 
-    def order(self, judged: Decisions, *, forbids: Callable[[str], str] = lambda kind: "") -> Decisions:
-        """Last, the deciders. They are also asked of the same picture again: time alone can make a command due.
-
-        `forbids` tells why no command of a kind may be given now, "" where one may.
+        They are also asked of the same picture again: time alone can make a command due. `forbids` tells why no command
+        of a kind may be given now, "" where one may.
         """
+        asked = [decider for decider in self._memory.deciders if not forbids(decider.kind)]
+        return [partial(self._ask, decider, judged.snapshot) for decider in asked]
+
+    def _ask(self, decider: Decider, snapshot: Snapshot) -> list[Action]:
+        return decider.decide(snapshot, self._monotonic())
+
+    def order(self, judged: Decisions, missing: Collection[Action]) -> Decisions:
+        """What the deciders found missing, as far as it is not under way."""
         memory, now = self._memory, self._monotonic()
-        asked = [decider for decider in memory.deciders if not forbids(decider.kind)]
-        missing = [action for decider in asked for action in decider.decide(judged.snapshot, now)]
         actions = memory.orders.fresh(missing, now)
         records = memory.orders.records(actions)
         placed = judged.placements.confirmed.values() if judged.placements is not None else ()
@@ -158,13 +169,3 @@ class Evaluation:
         waits = [placements.retry_at(), self._memory.stale.due] if placements is not None else []
         again = min((at for at in waits if at is not None), default=None)
         return again, min((at for at in asked if at is not None), default=None)
-
-
-def _same_picture(one: Snapshot, other: Snapshot) -> bool:
-    """Whether two snapshots hold the same objects. What did not change is the very same mapping in both."""
-    mappings = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "vms", "hosts")
-    return (
-        all(getattr(one, name) is getattr(other, name) for name in mappings)
-        and (one.clusters, one.rules, one.vsphere) == (other.clusters, other.rules, other.vsphere)
-        and one.node_hosts == other.node_hosts
-    )

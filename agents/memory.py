@@ -16,6 +16,7 @@ from underhost.agents.label_stale import StaleLabels
 from underhost.agents.orders import Orders
 from underhost.agents.placements import Placements
 from underhost.agents.ports import Decider
+from underhost.agents.reports import Reports
 from underhost.agents.sinks.bindings import action_of
 from underhost.agents.tables import Tables
 from underhost.agents.topology import Topology
@@ -63,17 +64,19 @@ class Memories:
             placements.observe(outcome, now)
         open_findings = list(self._tables.records(topics.VIOLATIONS, FindingEvent, site))
         stale = [row.id for row in open_findings if row.severity == LABEL_STALE and row.state != "resolved"]
+        engine = self._engine or PolarsEngine()
+        reports = Reports(engine, self._options)
         memory = Memory(
             topology=Topology(site, self._tables.records(topics.NODE_HOSTS, NodeHost, site)),
             orders=Orders(site, self._tables.records(topics.ACTIONS, Action, site), outcomes, now),
             findings=Findings(site, open_findings) if self._evaluates else None,
             placements=placements if self._evaluates else None,
             stale=StaleLabels(self._options, known=stale),
-            deciders=self._deciders(site),
+            deciders=self._deciders(site, reports, now),
         )
-        return Evaluation(self._engine or PolarsEngine(), self._options, memory, time.monotonic)
+        return Evaluation(engine, self._options, memory, time.monotonic, reports)
 
-    def _deciders(self, site: str) -> list[Decider]:
+    def _deciders(self, site: str, reports: Reports, now: float) -> list[Decider]:
         # Nothing is ordered that nobody here can carry out; another site's commands are its own workers'.
         deciders: list[Decider] = []
         if site == self._settings.site and "label" in self._kinds:
@@ -86,6 +89,14 @@ class Memories:
             drs = self._settings.drs_rules
             pacing = Pacing(edits=drs.edits_per_minute)
             deciders.append(DrsDecider(site, self._options, pacing=pacing, mandatory=drs.mandatory))
+        if site == self._settings.site and "evict" in self._kinds:
+            from underhost.agents.sinks.eviction_decider import EvictionDecider, terms_of
+
+            earlier = self._tables.records(topics.ACTIONS, Action, site)
+            terms = terms_of(self._settings.evictions, binds=self._settings.sinks.bindings)
+            deciders.append(
+                EvictionDecider(self._settings.evictions, terms, self._options, reports, earlier=earlier, now=now)
+            )
         return deciders
 
 

@@ -45,7 +45,7 @@ async def connect(settings: Settings, roles: Collection[str]) -> Outside:
         outside.kubernetes = simulated.kubernetes if settings.kubernetes.simulated else None
         outside.drs = simulated.vsphere if settings.vsphere.simulated else None
     live = not (settings.kubernetes.files or settings.kubernetes.simulated)
-    if live and {role.LABELLER, role.BINDER} & set(roles):
+    if live and {role.LABELLER, role.BINDER, role.EVICTOR} & set(roles):
         from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
         from underhost.streams.kubernetes.client import connect as connect_kubernetes
 
@@ -115,6 +115,10 @@ def sinks_of(settings: Settings, roles: Collection[str], outside: Outside, refre
         from underhost.agents.sinks.bindings import BindSink
 
         sinks.append(BindSink(outside.kubernetes, enabled=settings.sinks.bindings))
+    if role.EVICTOR in roles and outside.kubernetes is not None:
+        from underhost.agents.sinks.evictions import EvictionSink
+
+        sinks.append(EvictionSink(outside.kubernetes, enabled=settings.sinks.evictions))
     if role.DRS in roles and outside.drs is not None:
         from underhost.agents.sinks.drs import DrsSink
 

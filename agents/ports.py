@@ -23,6 +23,15 @@ class KubernetesWriter(Protocol):
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod, with its uid as a precondition. Conflict: bound already, or another uid."""
 
+    async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
+        """The live pod: (uid, whether it is being deleted)."""
+
+    async def request_eviction(self, namespace: str, name: str, uid: str) -> None:
+        """Ask the Eviction API to end the pod, with its uid as a precondition.
+
+        Conflict: another uid. Retry: a disruption budget allows none now. Refused: several budgets cover the pod.
+        """
+
 
 class DrsWriter(Protocol):
     """Edits the VM-VM rules of vSphere clusters. Methods raise Refused, Conflict, Gone or Unreachable."""

@@ -12,14 +12,16 @@ from underhost.schemas.errors import InputError
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
 
 KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", "evaluator"
-LABELLER, BINDER, DRS, ALERTS, WEB = "labeller", "binder", "drs", "alerts", "web"
-ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, ALERTS, WEB)
+LABELLER, BINDER, DRS, EVICTOR = "labeller", "binder", "drs", "evictor"
+ALERTS, WEB = "alerts", "web"
+ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, EVICTOR, ALERTS, WEB)
 WATCHERS = frozenset({KUBERNETES, VSPHERE})
 
 _STATE: dict[str, tuple[Topic, ...]] = {
     EVALUATOR: SOURCE_TOPICS,
     LABELLER: (topics.NODES, topics.VMS, topics.HOSTS),
     DRS: SOURCE_TOPICS,
+    EVICTOR: SOURCE_TOPICS,
     BINDER: (topics.NODES, topics.HOSTS),  # what their markers say: whether anything may be written
 }
 _DERIVED: dict[str, tuple[Topic, ...]] = {
@@ -28,6 +30,7 @@ _DERIVED: dict[str, tuple[Topic, ...]] = {
     BINDER: (topics.OUTCOMES,),
     DRS: (topics.ACTIONS, topics.OUTCOMES),
     ALERTS: (topics.VIOLATIONS,),
+    EVICTOR: (topics.ACTIONS, topics.OUTCOMES),
 }
 
 

@@ -12,11 +12,14 @@ from typing import Any, TypeVar
 import faust
 from msgspec import Struct
 
+from underhost.agents.sinks.evictions import KIND as EVICT
+from underhost.agents.sinks.evictions import outdated
 from underhost.agents.site_state import decode_record, read_key, read_record
 from underhost.agents.sites import Sites
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import Key, site_of
+from underhost.schemas.records import Action
 from underhost.schemas.topics import Topic
 from underhost.streams.app import declare
 
@@ -93,6 +96,16 @@ class Tables:
             if table is not None and key in table:
                 del table[key]
 
+    def _forget_outdated(self, site: str, now: float) -> None:
+        """Evictions are kept by pods that do not come again: without this the table would grow for ever."""
+        for key, value in self.rows(topics.ACTIONS, site):
+            try:
+                action = decode_record(topics.ACTIONS, value)
+            except BadEvent:
+                continue
+            if isinstance(action, Action) and outdated(action, now):
+                self.forget(key, topics.ACTIONS)
+
     async def keep(self, topic: Topic, message: Any) -> Struct | None:
         """Bring one record into its table; the record, or None for a tombstone or a foreign site's. Raises BadEvent."""
         key, record = _read(topic, message)
@@ -111,6 +124,8 @@ class Tables:
                 # Nothing more is ordered of a pod that is gone; without this the tables would grow for ever.
                 self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
         elif record is not None:
+            if isinstance(record, Action) and record.kind == EVICT:
+                self._forget_outdated(key.site, message.timestamp)
             for watcher in self.watchers.get(topic.short, ()):
                 watcher(key.site, record)
         return record

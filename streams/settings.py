@@ -18,6 +18,7 @@ from underhost.schemas.errors import InputError
 ENV_PREFIX = "UNDERHOST_"
 _SERVICE_LINK = re.compile(r"UNDERHOST_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
 """What Kubernetes puts into a container for Services named `underhost…` in its namespace: no settings of ours."""
+_LISTS = {"files", "clusters", "aliases", "hosts", "severities", "owners", "schedulers", "except_namespaces"}
 CAPV_HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
 
 
@@ -126,6 +127,44 @@ class SinkSettings(_Group):
     evictions: bool = False
 
 
+class EvictionSettings(_Group):
+    """Which pods the evictor may end, and how many at once; it ends none unless `sinks.evictions` is true."""
+
+    severities: tuple[Literal["violation", "physical", "co-located"], ...] = ("violation", "physical")
+    """Findings that are repaired. Co-located replicas break no rule, so that they are left alone unless asked for."""
+    wait: float = Field(default=60.0, ge=0)
+    """Seconds that a finding must have stood: DRS, a rollout or its owner may end it without an eviction."""
+    per_owner: int = Field(default=1, ge=1)
+    """Replicas of one workload that may be missing at once; never more than `share` of it either."""
+    share: int = Field(default=10, ge=1, le=100)
+    """Percent of a workload's replicas that may be missing at once; one always may."""
+    per_node: int = Field(default=1, ge=1)
+    """Evictions under way on one node."""
+    per_host: int = Field(default=2, ge=1)
+    """Evictions under way on one physical host; never on two hosts at a time."""
+    per_minute: int = Field(default=4, ge=1)
+    """Evictions in any minute, of the whole site."""
+    tries: int = Field(default=3, ge=1, le=3)
+    """Evictions for one finding of a workload that may fail to end it, before it is left to a person."""
+    pause: float = Field(default=600.0, ge=0)
+    """Seconds before the next eviction of a workload after one that did not help."""
+    owners: tuple[str, ...] = (
+        "ReplicaSet",
+        "StatefulSet",
+        "ReplicationController",
+        "VirtualMachineInstanceReplicaSet",
+    )
+    """Kinds of controllers that make another pod at once. A Job is none of them: it counts an eviction as a failure."""
+    schedulers: tuple[str, ...] = ("default-scheduler",)
+    """Schedulers that are there to place the next pod; `underhost` is one where `sinks.bindings` is true."""
+    empty_dir: bool = False
+    """End pods with an emptyDir volume, too: what is in it is lost, as with `kubectl drain --delete-emptydir-data`."""
+    volumes: bool = False
+    """End pods with volume claims, too: where a volume can be attached is not watched."""
+    except_namespaces: tuple[str, ...] = ("kube-system",)
+    """Namespaces whose pods are never ended."""
+
+
 class WebSettings(_Group):
     """The HTTP listener."""
 
@@ -186,6 +225,7 @@ class Settings(_Group):
     physical_host: Literal["preferred", "required"] = "preferred"
     sinks: SinkSettings = SinkSettings()
     drs_rules: DrsRuleSettings = DrsRuleSettings()
+    evictions: EvictionSettings = EvictionSettings()
     web: WebSettings = WebSettings()
     alerting: AlertingSettings = AlertingSettings()
 
@@ -237,7 +277,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         for part in parts[:-1]:
             here = here.setdefault(part, {})
         value: Any = environ[name]
-        if parts[-1] in {"files", "clusters", "aliases", "hosts"}:
+        if parts[-1] in _LISTS:
             value = [item for item in value.split(",") if item]
         here[parts[-1]] = value
     return tree

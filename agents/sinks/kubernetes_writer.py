@@ -1,7 +1,8 @@
 """The writes that sinks make to a Kubernetes cluster, each one request with the object's uid as its precondition.
 
-In: what a sink decided. Out: node labels by server-side apply, bindings. Implements `agents.ports.KubernetesWriter`;
-called by the label and bind sinks. What may be written, and what an error means, is left to them.
+In: what a sink decided. Out: node labels by server-side apply, bindings, evictions. Implements
+`agents.ports.KubernetesWriter`; called by the label, bind and eviction sinks. A pod is never deleted, only evicted.
+What may be written, and what an error means, is left to them.
 """
 
 from collections.abc import Mapping
@@ -12,12 +13,14 @@ import msgspec
 from msgspec import Struct
 
 from underhost.agents.sinks.labels import FIELD_MANAGER
-from underhost.schemas.errors import Conflict, Refused
+from underhost.schemas.errors import Conflict, Refused, Retry
 from underhost.streams.kubernetes.client import KubernetesClient
 
 APPLY = "application/apply-patch+yaml"
 UID_DIFFERS = "metadata.uid: Invalid value"
 """How the API server refuses an apply to another uid: a validation error (422); where no node is, it is a 409."""
+SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
+"""How the API server says (500) that it never evicts a pod that two budgets cover."""
 
 T = TypeVar("T")
 
@@ -37,8 +40,9 @@ class _Node(Struct):
     metadata: _NodeMeta
 
 
-class _PodMeta(Struct):
+class _PodMeta(Struct, rename="camel"):
     uid: str
+    deletion_timestamp: str | None = None
 
 
 class _PodSpec(Struct, rename="camel"):
@@ -48,6 +52,20 @@ class _PodSpec(Struct, rename="camel"):
 class _Pod(Struct):
     metadata: _PodMeta
     spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+
+
+class _Cause(Struct):
+    message: str = ""
+
+
+class _Details(Struct):
+    causes: list[_Cause] = []
+
+
+class _Refusal(Struct):
+    """A `Status` object, as far as it tells which budget refused."""
+
+    details: _Details = msgspec.field(default_factory=_Details)
 
 
 class KubernetesApiWriter:
@@ -95,11 +113,46 @@ class KubernetesApiWriter:
         query = [("fieldManager", FIELD_MANAGER)]
         await self._client.call("POST", f"{_pod_path(namespace, name)}/binding", query=query, body=body)
 
+    async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
+        """The live pod: (uid, whether it is being deleted)."""
+        metadata = self._decode(await self._client.call("GET", _pod_path(namespace, name)), _Pod).metadata
+        return metadata.uid, metadata.deletion_timestamp is not None
+
+    async def request_eviction(self, namespace: str, name: str, uid: str) -> None:
+        """Ask the Eviction API. Conflict: another uid. Retry: its budget allows none. Refused: several budgets."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        query = [("fieldManager", FIELD_MANAGER)]
+        path = f"{_pod_path(namespace, name)}/eviction"
+        async with self._client.open("POST", path, query=query, body=body) as response:
+            data = await response.read()
+            if 200 <= response.status < 300:
+                return
+            error = self._client.refusal(response.status, data, response.headers)
+        text = " ".join([str(error), *_causes(data)])
+        if isinstance(error, Retry):
+            raise Retry(text, error.after)
+        raise Refused(text) if SEVERAL_BUDGETS in text else error
+
     def _decode(self, data: bytes, type_: type[T]) -> T:
         try:
             return msgspec.json.decode(data, type=type_)
         except msgspec.DecodeError as error:
             raise Refused(f"{self._client.server}: not an answer of the API: {error}") from error
+
+
+def _causes(data: bytes) -> list[str]:
+    """What a `Status` object gives as causes: the budget and its figures."""
+    try:
+        causes = msgspec.json.decode(data, type=_Refusal).details.causes
+    except msgspec.DecodeError:
+        return []
+    said = ("".join(char if char.isprintable() else " " for char in cause.message) for cause in causes)
+    return [" ".join(text.split()) for text in said]
 
 
 def _label_keys(fields: Mapping[str, object]) -> list[str]:

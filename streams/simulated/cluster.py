@@ -136,6 +136,15 @@ class SimulatedKubernetes:
             )
         )
 
+    async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
+        """(uid, whether it is being deleted). Raises Gone."""
+        metadata = self._pod(namespace, name).metadata
+        return metadata.uid, metadata.deletion_timestamp is not None
+
+    async def request_eviction(self, namespace: str, name: str, uid: str) -> None:
+        """As `evict_pod`."""
+        self.evict_pod(namespace, name, uid)
+
     # -------------------------------------------------------------------------------------------- what an operator does
     def delete_pod(self, namespace: str, name: str) -> None:
         """Delete a pod: it terminates now and is gone after its grace period. Raises Gone."""

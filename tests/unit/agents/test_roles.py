@@ -31,7 +31,7 @@ def test_without_names_a_worker_has_every_role() -> None:
 def test_every_unknown_role_is_named() -> None:
     with pytest.raises(InputError) as error:
         parse_roles(["evaluator", "binders", "labels"])
-    known = "kubernetes, vsphere, evaluator, labeller, binder, drs, alerts, web"
+    known = "kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, alerts, web"
     assert error.value.faults == (
         f"--agents: no agent 'binders'; there is: {known}",
         f"--agents: no agent 'labels'; there is: {known}",

@@ -1,0 +1,58 @@
+"""One look of the evictor at a site: what is broken, whose it is, and what there is to spare.
+
+In: a snapshot and its report. Out: counts by case, workloads, budgets. Called by `eviction_decider.py`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from underhost.agents.engine import findings as f
+from underhost.agents.engine.budgets_left import BudgetsLeft
+from underhost.agents.engine.evictable import Workloads
+from underhost.agents.engine.owners import application_of
+from underhost.agents.engine.repair import Candidate, broken_of
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.sinks.eviction_guard import CaseKey
+from underhost.agents.sinks.eviction_pace import Pace
+from underhost.schemas.documents import Report
+from underhost.schemas.records import Finding
+
+
+class Look:
+    """One look at a site.
+
+    Attributes:
+        broken: how many pods of a workload each case holds. workloads: of the namespaces that matter.
+    """
+
+    def __init__(self, snapshot: Snapshot, report: Report, found: Iterable[Finding], pace: Pace) -> None:
+        self.snapshot, self.report = snapshot, report
+        self.broken: Counter[CaseKey] = Counter()
+        namespaces = {one.application.namespace for one in pace.under_way.values()}
+        for finding in found:
+            for pod in (finding.pod, *finding.peers) if finding.pod is not None else ():
+                application = application_of(snapshot, snapshot.pods[pod])
+                namespaces.add(snapshot.pods[pod].metadata.namespace)
+                if application is not None:
+                    self.broken[case_key("/".join(application), finding)] += 1
+        self.workloads = Workloads.of(snapshot, namespaces)
+        self.budgets = BudgetsLeft(snapshot, report.budgets)
+
+
+def case_key(owner: str, finding: Finding) -> CaseKey:
+    """The case that a finding is for one of its workloads."""
+    severity, rule, source, key, _ = broken_of(finding)
+    return CaseKey(owner, severity, rule, source, key)
+
+
+def case_of(candidate: Candidate) -> CaseKey:
+    """The case of a pod that may go."""
+    return case_key("/".join(candidate.application), candidate.finding)
+
+
+def told(reasons: Mapping[str, str]) -> str:
+    """The reasons, pods with the same together."""
+    pods: dict[str, list[str]] = {}
+    for pod, reason in sorted(reasons.items()):
+        pods.setdefault(reason, []).append(pod)
+    return "; ".join(f"{f.listing(names)}: {reason}" for reason, names in pods.items())
