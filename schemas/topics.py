@@ -99,7 +99,13 @@ VIOLATIONS = Topic(
     "Findings of every severity as they open, change and resolve.",
 )
 ACTIONS = Topic(
-    "actions", "delete", "target", records.Action, "labeller, DRS translator", ("sinks",), "Commands to the sinks."
+    "actions",
+    "delete",
+    "target",
+    records.Action,
+    "labeller, DRS translator, evictor",
+    ("sinks",),
+    "Commands to the sinks.",
 )
 OUTCOMES = Topic("outcomes", "delete", "target", records.Outcome, "sinks", ("deciders", "web"), "What the sinks did.")
 DEAD_LETTERS = Topic(

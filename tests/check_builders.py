@@ -34,6 +34,7 @@ def a_pod(
     deleted: bool = False,
     spec: Mapping[str, Any] | None = None,
     annotations: Mapping[str, str] | None = None,
+    created: str = "2026-01-01T00:00:00Z",
 ) -> k8s.Pod:
     """A pod as a dump holds it. `owner` is KIND/NAME; `spec` is merged into the spec."""
     kind, _, owner_name = owner.partition("/")
@@ -43,7 +44,7 @@ def a_pod(
         "uid": f"uid-{namespace}-{name}",
         "labels": dict(labels or {}),
         "annotations": dict(annotations or {}),
-        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "creationTimestamp": created,
     }
     if owner:
         uid = f"{kind}-{owner_name}"

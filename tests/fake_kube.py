@@ -1,4 +1,4 @@
-"""A small API server on loopback: list, paging, watch, bookmarks, expiry, throttling, apply of labels, bindings.
+"""A small API server on loopback: list, paging, watch, bookmarks, expiry, throttling, labels, bindings, evictions.
 
 Objects are plain dicts. Faults are items of the list `faults`: each is used once, by the next request that it fits.
 """
@@ -25,8 +25,8 @@ class Fault:
     """What one request meets.
 
     Attributes:
-        verb: list, continue (a further page), watch, get, patch or bind. plural: of the resource, "" for any.
-        status, headers: answer so, with a Status object.
+        verb: list, continue (a further page), watch, get, patch, bind or evict. plural: of the resource, "" for any.
+        status, headers, message, causes: answer so, with a Status object.
         error: on a watch: an ERROR event with this code, then the end.
         lines: on a watch: these raw lines, then the stream goes on.
         drop: on a watch: cut the connection after so many events.
@@ -38,6 +38,7 @@ class Fault:
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
     message: str = "a fault was asked for"
+    causes: tuple[str, ...] = ()
     error: int = 0
     lines: tuple[bytes, ...] = ()
     drop: int = -1
@@ -142,6 +143,7 @@ class FakeKube:
         app.router.add_patch("/api/v1/nodes/{name}", self._patch)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}", self._get)
         app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/binding", self._bind)
+        app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/eviction", self._evict)
         for kind in KINDS:
             app.router.add_get(kind.path, self._collection)
         runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
@@ -181,7 +183,7 @@ class FakeKube:
         for fault in self.faults:
             if fault.verb == verb and fault.plural in ("", plural):
                 self.faults.remove(fault)
-                return _status(fault.status, fault.message, fault.headers) if fault.status else fault
+                return _status(fault.status, fault.message, fault.headers, fault.causes) if fault.status else fault
         return None
 
     async def _about(self, request: web.Request) -> web.StreamResponse:
@@ -296,6 +298,23 @@ class FakeKube:
         await self.put("pods", {**pod, "spec": spec})
         return _status(201, "")
 
+    async def _evict(self, request: web.Request) -> web.StreamResponse:
+        """The pod is being deleted from now on; its grace period never ends here."""
+        met = await self._meet(request, "evict", "pods")
+        if isinstance(met, web.Response):
+            return met
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        body = json.loads(await request.text())
+        assert (body["kind"], body["metadata"]) == ("Eviction", {"name": name, "namespace": namespace})
+        pod = self._objects["pods"].get((namespace, name))
+        if pod is None:
+            return _status(404, "pod not found")
+        if pod["metadata"]["uid"] != body["deleteOptions"]["preconditions"]["uid"]:
+            return _status(409, "Precondition failed: UID in precondition does not match")
+        metadata = {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        await self.put("pods", {**pod, "metadata": metadata})
+        return _status(201, "")
+
 
 def _place(request: web.Request) -> tuple[str, str]:
     return ("pods", request.match_info["namespace"]) if "namespace" in request.match_info else ("nodes", "")
@@ -315,8 +334,13 @@ def managed_by(manager: str, *keys: str) -> Object:
     return _entry(manager, set(keys))
 
 
-def _status(code: int, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.json_response({"kind": "Status", "code": code, "message": message}, status=code, headers=headers)
+def _status(
+    code: int, message: str, headers: Mapping[str, str] | None = None, causes: tuple[str, ...] = ()
+) -> web.Response:
+    body: Object = {"kind": "Status", "code": code, "message": message}
+    if causes:
+        body["details"] = {"causes": [{"reason": "DisruptionBudget", "message": cause} for cause in causes]}
+    return web.json_response(body, status=code, headers=headers)
 
 
 def a_node(name: str, **labels: str) -> Object:

@@ -5,8 +5,10 @@ are missing. Called by `repair.py` and the evictor's decider. Where the next pod
 budgets to `budgets.py`.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -140,34 +142,41 @@ class _Counted:
     ending: int = 0
 
 
-@dataclass
 class Workloads:
-    """The replicas of the workloads of some namespaces."""
+    """The replicas of a snapshot's workloads; a namespace is counted when it is first asked for."""
 
-    snapshot: Snapshot
-    counted: dict[Application, _Counted] = field(default_factory=dict)
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._counted: dict[str, dict[Application, _Counted]] = {}
 
-    @classmethod
-    def of(cls, snapshot: Snapshot, namespaces: Iterable[str]) -> "Workloads":
-        """Counts the pods of these namespaces."""
-        wanted, counted = set(namespaces), dict[Application, _Counted]()
-        for pod in snapshot.pods.values():
-            if pod.metadata.namespace not in wanted or pod.status.phase in FINISHED:
-                continue
-            application = application_of(snapshot, pod)
+    def replicas(self, application: Application, least: int = 0) -> Replicas:
+        """What a workload has and lacks; `least`: what it had before, where nobody says what it wants."""
+        counted = self._counted.get(application.namespace)
+        if counted is None:
+            counted = self._counted[application.namespace] = self._count(application.namespace)
+        one = counted.get(application, _Counted())
+        wanted = max(_wanted(self._snapshot.workloads, application, one.living), least)
+        return Replicas(wanted, max(one.ending, wanted - one.ready, one.living - one.ready))
+
+    def _count(self, namespace: str) -> dict[Application, _Counted]:
+        counted = dict[Application, _Counted]()
+        for pod in self._pods.get(namespace, ()):
+            application = application_of(self._snapshot, pod)
             if application is not None:
                 one = counted.setdefault(application, _Counted())
                 ending = pod.metadata.deletion_timestamp is not None
                 one.ending += ending
                 one.living += not ending
                 one.ready += not ending and ready(pod)
-        return cls(snapshot, counted)
+        return counted
 
-    def replicas(self, application: Application, least: int = 0) -> Replicas:
-        """What a workload has and lacks; `least`: what it had before, where nobody says what it wants."""
-        one = self.counted.get(application, _Counted())
-        wanted = max(_wanted(self.snapshot.workloads, application, one.living), least)
-        return Replicas(wanted, max(one.ending, wanted - one.ready, one.living - one.ready))
+    @cached_property
+    def _pods(self) -> Mapping[str, list[Pod]]:
+        by_namespace: defaultdict[str, list[Pod]] = defaultdict(list)
+        for pod in self._snapshot.pods.values():
+            if pod.status.phase not in FINISHED:
+                by_namespace[pod.metadata.namespace].append(pod)
+        return by_namespace
 
 
 def _wanted(workloads: Mapping[str, Workload], application: Application, living: int) -> int:

@@ -4,7 +4,8 @@ In: a model, and pods that are taken out or moved in thought. Out: nodes. Called
 older than one that is yet to be made, so they are placed before it.
 """
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -45,10 +46,17 @@ class Places:
             key=lambda pod: pod.queue_key,
         )
 
+    def separations(self, classes: Collection[int]) -> list[Separation]:
+        """What keeps pods of these classes apart from others."""
+        return sorted({one for cls in classes for one in self._separations.get(cls, ())})
+
     @cached_property
-    def separations(self) -> list[Separation]:
-        """What the pods' rules keep apart."""
-        return separations(self.model.classes)
+    def _separations(self) -> Mapping[int, list[Separation]]:
+        by_class: defaultdict[int, list[Separation]] = defaultdict(list)
+        for one in separations(self.model.classes):
+            for cls in {*one.owners, *one.matched}:
+                by_class[cls].append(one)
+        return by_class
 
     def where(self, pod: str) -> Running:
         """A running pod as it is by now."""

@@ -67,7 +67,7 @@ def _apart(places: Places, pods: Sequence[str], rule: str, key: str | None) -> l
     where = {pod: places.where(pod) for pod in pods}
     classes = {one.cls for one in where.values()}
     refused: dict[str, set[tuple[int, int]]] = {}
-    for each in places.separations:
+    for each in places.separations(classes):
         if each.rule == rule and (each.key == key if key is not None else not model.topology.is_host_key(each.key)):
             owners, matched = classes.intersection(each.owners), classes.intersection(each.matched)
             refused.setdefault(each.key, set()).update((a, b) for a in owners for b in matched)

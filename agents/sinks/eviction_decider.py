@@ -122,8 +122,12 @@ class EvictionDecider:
         standing = self._standing(found, now)
         if not found and not self._pace.under_way and not self._guard.cases:
             return []
+        free = self._pace.room_at(now)
+        if free > now and not self._pace.under_way:
+            self._wake(free, now)
+            return []
         self._look_at = now + LOOK
-        look = Look(snapshot, report, found, self._pace)
+        look = Look(snapshot, report, found)
         self._settle(look, now)
         self._guard.follow(look.broken, now)
         self._forget_pauses(snapshot)
@@ -236,6 +240,8 @@ class EvictionDecider:
         """Whether the pod may go now; what will never do is added to the refusals."""
         case = case_of(candidate)
         budgets = look.budgets.of(candidate.object)
+        if self._guard.tries(case) + self._pace.uncounted(case) >= self._settings.tries and self._pace.holds(case):
+            return False  # what is under way may have helped
         never = self._guard.stop(case)
         if never is None and len(budgets) > 1:
             never = (
@@ -249,8 +255,6 @@ class EvictionDecider:
             if until is not None and until > now:
                 self._wake(until, now)
                 return False
-        if self._guard.tries(case) + self._pace.uncounted(case) >= self._settings.tries:
-            return False
         replicas = look.workloads.replicas(candidate.application)
         return self._pace.admits(candidate, replicas) and look.budgets.allow(candidate.object)
 

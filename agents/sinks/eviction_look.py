@@ -4,7 +4,8 @@ In: a snapshot and its report. Out: counts by case, workloads, budgets. Called b
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.budgets_left import BudgetsLeft
@@ -13,30 +14,32 @@ from underhost.agents.engine.owners import application_of
 from underhost.agents.engine.repair import Candidate, broken_of
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.agents.sinks.eviction_guard import CaseKey
-from underhost.agents.sinks.eviction_pace import Pace
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Finding
 
 
 class Look:
-    """One look at a site.
+    """One look at a site; `found` are the findings that may be repaired. What is not asked for is not counted."""
 
-    Attributes:
-        broken: how many pods of a workload each case holds. workloads: of the namespaces that matter.
-    """
+    def __init__(self, snapshot: Snapshot, report: Report, found: Sequence[Finding]) -> None:
+        self.snapshot, self.report, self._found = snapshot, report, found
+        self.workloads = Workloads(snapshot)
 
-    def __init__(self, snapshot: Snapshot, report: Report, found: Iterable[Finding], pace: Pace) -> None:
-        self.snapshot, self.report = snapshot, report
-        self.broken: Counter[CaseKey] = Counter()
-        namespaces = {one.application.namespace for one in pace.under_way.values()}
-        for finding in found:
+    @cached_property
+    def broken(self) -> Counter[CaseKey]:
+        """How many pods of a workload each case holds."""
+        broken: Counter[CaseKey] = Counter()
+        for finding in self._found:
             for pod in (finding.pod, *finding.peers) if finding.pod is not None else ():
-                application = application_of(snapshot, snapshot.pods[pod])
-                namespaces.add(snapshot.pods[pod].metadata.namespace)
+                application = application_of(self.snapshot, self.snapshot.pods[pod])
                 if application is not None:
-                    self.broken[case_key("/".join(application), finding)] += 1
-        self.workloads = Workloads.of(snapshot, namespaces)
-        self.budgets = BudgetsLeft(snapshot, report.budgets)
+                    broken[case_key("/".join(application), finding)] += 1
+        return broken
+
+    @cached_property
+    def budgets(self) -> BudgetsLeft:
+        """What the budgets still allow."""
+        return BudgetsLeft(self.snapshot, self.report.budgets)
 
 
 def case_key(owner: str, finding: Finding) -> CaseKey:

@@ -74,6 +74,10 @@ class Pace:
         unseen = sum(other.application == candidate.application and not other.leaving for other in others)
         return replicas.missing + unseen < most
 
+    def holds(self, case: CaseKey) -> bool:
+        """Whether an eviction of the case is under way."""
+        return any(one.case == case for one in self.under_way.values())
+
     def uncounted(self, case: CaseKey) -> int:
         """Evictions of a case that the guard does not know of yet."""
         return sum(one.case == case and not one.counted for one in self.under_way.values())
