@@ -17,6 +17,7 @@ from underhost.streams.ports import Outgoing
 from underhost.streams.settings import KafkaSettings, Settings, SinkSettings, VSphereSettings
 
 NODES = 6
+STALLED = "stalled"
 
 
 class JournalCluster(FakeCluster):
@@ -55,7 +56,9 @@ class JournalCluster(FakeCluster):
 
     async def _stall(self, when: str) -> None:
         if self.stall == f"{when}:{self.writes}":
+            self.stall = STALLED
             print("stalled", flush=True)
+        if self.stall == STALLED:  # the others as well: a slow machine must not let them finish before the kill
             await asyncio.Event().wait()
 
 
