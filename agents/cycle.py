@@ -91,7 +91,7 @@ class SiteCycle:
 
     async def _wake(self) -> bool:
         """Wait for a change and for quiet after it; False when only time has passed."""
-        due, orders_due = (None, None) if self._evaluation is None else self._evaluation.times()
+        due, orders_due = (None, None) if self._evaluation is None else self._evaluation.times(self.still.forbids)
         now = time.monotonic()
         timeout = max(0.0, min([TICK, *(at - now for at in (due, orders_due) if at is not None)]))
         try:

@@ -158,14 +158,14 @@ class Evaluation:
             memory.placements.commit(decisions.placements)
         memory.orders.commit(decisions.actions)
 
-    def times(self) -> tuple[float | None, float | None]:
+    def times(self, forbids: Callable[[str], str] = lambda kind: "") -> tuple[float | None, float | None]:
         """When to evaluate, and when to ask the deciders, though nothing changed, in monotonic seconds.
 
         A pod whose binding failed is decided again after a while, a label is stale after one; a decider may hold a
-        command back (`due`).
+        command back (`due`). One that is not asked now, because of `forbids`, is not waited for either.
         """
         placements = self._memory.placements
-        asked = [getattr(decider, "due", None) for decider in self._memory.deciders]
+        asked = [getattr(decider, "due", None) for decider in self._memory.deciders if not forbids(decider.kind)]
         waits = [placements.retry_at(), self._memory.stale.due] if placements is not None else []
         again = min((at for at in waits if at is not None), default=None)
         return again, min((at for at in asked if at is not None), default=None)

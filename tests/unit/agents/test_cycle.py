@@ -9,16 +9,17 @@ from fake_pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.cycle import SiteCycle
 from underhost.agents.decisions import Decisions, Evaluation, Memory
-from underhost.agents.engine.snapshot import Options
+from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.findings import Findings
 from underhost.agents.label_stale import StaleLabels
 from underhost.agents.orders import Orders
 from underhost.agents.placements import Placements
+from underhost.agents.ports import Decider
 from underhost.agents.sites import Sites
 from underhost.agents.topology import Topology
 from underhost.schemas.errors import BadObjectError, Unreachable
 from underhost.schemas.keys import parse_key
-from underhost.schemas.records import Outcome
+from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import PODS, SOURCE_TOPICS
 from underhost.streams.ports import Outgoing
 
@@ -40,11 +41,28 @@ class FlakyPublisher:
         self.records += records
 
 
+class Shouts:
+    """A decider that orders one thing, or raises."""
+
+    def __init__(self, kind: str, error: Exception | None = None) -> None:
+        self.kind, self.due, self._error = kind, 7.0, error
+
+    def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
+        """See `ports.Decider`."""
+        if self._error is not None:
+            raise self._error
+        return [Action(f"{self.kind}-1", self.kind, f"{self.kind}/x", {}, "", {})]
+
+    def observe(self, outcome: Outcome, now: float) -> None:
+        """See `ports.Decider`."""
+
+
 class Site:
     """A site without topics: changes go straight into its state, and its cycle runs."""
 
     def __init__(self, engine: FakeEngine, publisher: FlakyPublisher) -> None:
         self.engine, self.publisher = engine, publisher
+        self.deciders: list[Decider] = []
         self.cluster = FakeCluster(site=SITE)
         self.cluster.node("n1")
         self.sites = Sites(SOURCE_TOPICS, (), partition_of=lambda site: 0, sources=lambda state: frozenset())
@@ -69,7 +87,7 @@ class Site:
             Findings(SITE, []),
             Placements(SITE, [], lambda row: ""),
             StaleLabels(Options()),
-            [],
+            self.deciders,
         )
         return Evaluation(self.engine, Options(), memory, lambda: 0.0)
 
@@ -194,3 +212,21 @@ async def test_a_command_that_was_answered_does_not_check_the_same_picture_again
         site.pod("second")
         await site.next()
         assert site.engine.calls == 2
+
+
+async def test_what_one_decider_cannot_do_is_no_reason_for_the_others() -> None:
+    async with a_site() as site:
+        site.deciders += [Shouts("drs-rule", BadObjectError("a selector that is none")), Shouts("label")]
+        site.pod("p")
+        decided = await site.next()
+        assert [action.kind for action in decided.actions] == ["label"]
+        assert site.cycle.failure == "not evaluated: BadObjectError: a selector that is none"
+
+
+def test_a_decider_that_may_not_order_is_not_waited_for() -> None:
+    site = Site(FakeEngine(), FlakyPublisher())
+    site.deciders += [Shouts("label"), Shouts("bind")]
+    evaluation = site._begin()
+    assert evaluation.times() == (None, 7.0)
+    assert evaluation.times(lambda kind: "stale" if kind == "label" else "") == (None, 7.0)
+    assert evaluation.times(lambda kind: "shrunk") == (None, None)

@@ -4,12 +4,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from underhost.agents.sites import Sites
 from underhost.agents.tables import Tables
 from underhost.schemas.errors import BadEvent
-from underhost.schemas.topics import OUTCOMES, PODS, Topic
+from underhost.schemas.topics import ACTIONS, OUTCOMES, PODS, Topic
 from underhost.streams.app import build_app
 from underhost.streams.settings import KafkaSettings, Settings
 
@@ -87,3 +88,36 @@ def test_rows_can_be_asked_for_by_site_and_one_by_one(tables: Tables) -> None:
     assert list(tables.rows(PODS, "a")) == [(b"a/pod/shop/db-0", POD)]
     assert tables.row(PODS, "a/pod/shop/db-0") == POD
     assert tables.row(PODS, "a/pod/shop/db-1") is None
+
+
+class StoredTable(dict[bytes, bytes]):
+    """A table whose store is itself: the changes of a started app, without the app."""
+
+    @property
+    def data(self) -> Any:
+        """See `faust.Table`."""
+        return SimpleNamespace(data=self)
+
+
+def eviction(at: str) -> bytes:
+    desired = {"uid": "u", "at": at}
+    return msgspec.json.encode(
+        {"id": at, "kind": "evict", "target": "pod/shop/x", "desired": desired, "because": "", "snapshot": {}}
+    )
+
+
+async def test_evictions_of_pods_long_gone_are_forgotten(tables: Tables) -> None:
+    label = eviction("").replace(b'"evict"', b'"label"')
+    store = StoredTable(
+        {
+            b"a/node//n1": label,
+            b"a/pod/shop/old": eviction("2026-01-01T00:00:00.000Z"),
+            b"a/pod/shop/young": eviction("2026-01-07T00:00:00.000Z"),
+            b"b/pod/shop/old": eviction("2026-01-01T00:00:00.000Z"),
+        }
+    )
+    tables._tables[ACTIONS.short] = store
+    new = message(b"a/pod/shop/new", eviction("2026-01-08T12:00:00.000Z"))
+    new.timestamp = 1_767_873_600.0  # 2026-01-08T12:00:00Z
+    await tables.keep(ACTIONS, new)
+    assert sorted(store) == [b"a/node//n1", b"a/pod/shop/new", b"a/pod/shop/young", b"b/pod/shop/old"]
