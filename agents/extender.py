@@ -35,7 +35,7 @@ from underhost.schemas.errors import BadObjectError, InputError, Unready
 from underhost.schemas.kubernetes import Pod, decode, encode
 from underhost.schemas.records import Action, Outcome
 
-WAIT = 0.5
+WAIT = 1.0
 """Seconds that an answer waits at most for pods that are being placed; kube-scheduler gives up after 5."""
 
 

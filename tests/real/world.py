@@ -250,8 +250,11 @@ class World:
 
 
 @contextmanager
-def helpers(parts: Path, kube: Kube) -> Iterator[None]:
-    """KWOK, for nodes and pods to become Ready with no kubelet, and the controller that takes their not-ready taint."""
+def helpers(parts: Path, kube: Kube, *controllers: str) -> Iterator[None]:
+    """KWOK, for nodes and pods to become Ready with no kubelet, and the controller that takes their not-ready taint.
+
+    `controllers` are further ones of kube-controller-manager.
+    """
     configs = [f"--config={parts / 'kwok-stages' / stage}" for stage in STAGES]
     key, access = kube.folder / "pki" / "sa.key", f"kubeconfig={kube.kubeconfig}"
     commands = {
@@ -261,7 +264,7 @@ def helpers(parts: Path, kube: Kube) -> Iterator[None]:
             f"--authentication-{access}",
             f"--authorization-{access}",
             f"--service-account-private-key-file={key}",
-            "--controllers=node-lifecycle-controller",
+            f"--controllers={','.join(('node-lifecycle-controller', *controllers))}",
             "--leader-elect=false",
             "--secure-port=0",
         ],

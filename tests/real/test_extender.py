@@ -1,0 +1,207 @@
+"""The real kube-scheduler 1.36 asks us where replicas may go: one on each ESXi host, or they wait and say why."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kube_process import Kube, free_ports, start_kube
+from scheduler_process import kube_scheduler
+from world import Audit, KubeApi, eventually, helpers
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+HOSTS = {f"node-{number}": f"esx-{(number + 1) // 2}" for number in range(1, 9)}
+"""Two nodes on each of four hosts."""
+LARGE = ("node-1", "node-2", "node-3", "node-4")
+"""What kube-scheduler likes best, all on two hosts."""
+SHARED = "node(s) were on a physical host that runs a pod to be kept apart"
+MODES = ("preferred", "required")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The parts of this story. `underhosts` are the processes of `underhost run`, by mode."""
+
+    kube: Kube
+    api: KubeApi
+    audit: Audit
+    underhosts: "dict[str, subprocess.Popen[bytes]]"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Place]:
+    """Kubernetes with three kube-schedulers: one without an extender, one for each mode of ours."""
+    folder = tmp_path_factory.mktemp("extender")
+    audit = Audit(folder / "audit.log")
+    with start_kube(folder / "kube", parts, *audit.flags()) as kube, ExitStack() as stack:
+        stack.enter_context(helpers(parts, kube, "deployment-controller", "replicaset-controller"))
+        api = KubeApi(kube)
+        add_nodes(api)
+        inventory = folder / "inventory.json"
+        inventory.write_text(json.dumps(an_inventory()))
+        ports = dict(zip(MODES, free_ports(2), strict=True))
+        underhosts = {
+            mode: stack.enter_context(underhost(folder, kube, inventory, mode, ports[mode])) for mode in MODES
+        }
+        for mode, port in ports.items():
+            eventually(f"underhost ({mode}) answers for the site", lambda port=port: answers(port))
+        stack.enter_context(kube_scheduler(kube, parts, "plain"))
+        for mode in MODES:
+            url = {"urlPrefix": f"http://127.0.0.1:{ports[mode]}/extender"}
+            more = {} if mode == "preferred" else {"bindVerb": "bind", "ignorable": False}
+            stack.enter_context(kube_scheduler(kube, parts, mode, {**url, **more}))
+        eventually("the default namespace is there", lambda: api.ask("GET", "/api/v1/namespaces")["items"])
+        yield Place(kube, api, audit, underhosts)
+
+
+@contextmanager
+def underhost(folder: Path, kube: Kube, inventory: Path, mode: str, port: int) -> "Iterator[subprocess.Popen[bytes]]":
+    """`underhost run` with bindings enabled, over the cluster and the inventory."""
+    config = folder / f"{mode}.yaml"
+    tree = {
+        "apiVersion": "underhost/v1",
+        "kind": "Config",
+        "kafka": {"embedded": str(folder / f"{mode}.db")},
+        "kubernetes": {"kubeconfig": str(kube.kubeconfig)},
+        "vsphere": {"inventory": str(inventory)},
+        "physicalHost": mode,
+        "sinks": {"bindings": True},
+        "web": {"listen": f"127.0.0.1:{port}"},
+    }
+    config.write_text(json.dumps(tree))
+    command = [str(Path(sys.executable).parent / "underhost"), "run", "--config", str(config)]
+    with (folder / f"{mode}.log").open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "NO_COLOR": "1"})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def add_nodes(api: KubeApi) -> None:
+    for name in HOSTS:
+        cpus = "64" if name in LARGE else "8"
+        resources = {"cpu": cpus, "memory": "32Gi", "pods": "110"}
+        metadata = {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"kubernetes.io/hostname": name},
+        }
+        body = {"metadata": metadata, "status": {"allocatable": resources, "capacity": resources}}
+        api.ask("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **body})
+
+
+def an_inventory() -> dict[str, Any]:
+    hosts = [{"name": name} for name in sorted(set(HOSTS.values()))]
+    return {"kind": "Inventory", "hosts": hosts, "vms": [{"name": vm, "host": host} for vm, host in HOSTS.items()]}
+
+
+def answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/extender/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.HTTPError):
+        return False
+
+
+def deploy(api: KubeApi, scheduler: str, replicas: int, constraint: str = "apart", namespace: str = "") -> str:
+    """A Deployment whose replicas keep apart by hostname, in a namespace of its own; its name."""
+    namespace = namespace or f"{scheduler}-{constraint}"
+    api.ask("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    selector = {"matchLabels": {"app": "db"}}
+    term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    spread = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    rules: dict[str, Any] = {
+        "apart": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}},
+        "spread": {"topologySpreadConstraints": [spread]},
+        "free": {},
+    }
+    container = {"name": "db", "image": "db", "resources": {"requests": {"cpu": "1"}}}
+    pod = {
+        "metadata": {"labels": {"app": "db"}},
+        "spec": {"schedulerName": scheduler, "containers": [container], **rules[constraint]},
+    }
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "db"},
+        "spec": {"replicas": replicas, "selector": selector, "template": pod},
+    }
+    api.ask("POST", f"/apis/apps/v1/namespaces/{namespace}/deployments", body)
+    return namespace
+
+
+def hosts_of(api: KubeApi, namespace: str, replicas: int) -> list[str]:
+    """The hosts of the replicas, sorted, once so many are bound."""
+    bound = eventually(
+        f"{replicas} replicas of {namespace} are bound",
+        lambda: found if len(found := api.bound(namespace)) == replicas else None,
+    )
+    return sorted(HOSTS[node] for node in bound.values())
+
+
+def events(api: KubeApi, namespace: str) -> list[str]:
+    """The messages of FailedScheduling."""
+    listed = api.ask("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
+    return [one.get("message") or one.get("note", "") for one in listed if one["reason"] == "FailedScheduling"]
+
+
+def test_without_us_replicas_share_hosts_and_with_us_each_has_its_own(place: Place) -> None:
+    plain, ours = deploy(place.api, "plain", 4), deploy(place.api, "preferred", 4)
+    assert hosts_of(place.api, plain, 4) == ["esx-1", "esx-1", "esx-2", "esx-2"]
+    assert hosts_of(place.api, ours, 4) == ["esx-1", "esx-2", "esx-3", "esx-4"]
+
+
+def test_in_preferred_mode_a_fifth_replica_shares_a_host_rather_than_waits(place: Place) -> None:
+    namespace = deploy(place.api, "preferred", 5, namespace="preferred-five")
+    hosts = hosts_of(place.api, namespace, 5)
+    assert set(hosts) == {"esx-1", "esx-2", "esx-3", "esx-4"}
+
+
+def test_in_required_mode_a_fifth_replica_waits_and_its_event_says_why(place: Place) -> None:
+    namespace = deploy(place.api, "required", 5)
+    assert hosts_of(place.api, namespace, 4) == ["esx-1", "esx-2", "esx-3", "esx-4"]
+    eventually(
+        "the event of the fifth gives our reason",
+        lambda: any(f"4 {SHARED}" in one for one in events(place.api, namespace)),
+    )
+    [message] = {one for one in events(place.api, namespace) if f"4 {SHARED}" in one}
+    assert message.startswith(
+        "0/8 nodes are available: 4 node(s) didn't match pod anti-affinity rules, 4 node(s) were on"
+    )
+    assert len(place.api.bound(namespace)) == 4
+    # Every binding was ours.
+    paths = [path for verb, path, code in place.audit.product_writes() if (verb, code) == ("create", 201)]
+    mine = [path for path in paths if f"/namespaces/{namespace}/" in path]
+    assert len(mine) == 4 and all(path.endswith("/binding") for path in mine)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_replicas_of_a_strict_spread_get_a_host_each(place: Place, mode: str) -> None:
+    """What kube-scheduler offers says nothing of where the replica before has gone."""
+    namespace = deploy(place.api, mode, 4, "spread")
+    assert hosts_of(place.api, namespace, 4) == ["esx-1", "esx-2", "esx-3", "esx-4"]
+
+
+def test_without_an_answer_ignorable_goes_on_and_the_other_waits(place: Place) -> None:
+    for process in place.underhosts.values():
+        process.send_signal(signal.SIGTERM)
+    assert [process.wait(15) for process in place.underhosts.values()] == [0, 0]
+    ignorable = deploy(place.api, "preferred", 1, "free")
+    waiting = deploy(place.api, "required", 1, "free")
+    assert len(hosts_of(place.api, ignorable, 1)) == 1
+    eventually(
+        "the pod says that nobody answers", lambda: any("/extender/filter" in one for one in events(place.api, waiting))
+    )
+    assert place.api.bound(waiting) == {}
