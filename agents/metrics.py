@@ -24,6 +24,24 @@ class Metrics:
         self.findings = Gauge("underhost_findings", "Open findings.", ["site", "severity"], registry=self.registry)
         self.objects = Gauge("underhost_objects", "Objects of a site.", ["site", "topic"], registry=self.registry)
         self.ready = Gauge("underhost_site_ready", "1 when the site is decided for.", ["site"], registry=self.registry)
+        self.age = Gauge(
+            "underhost_picture_age_seconds",
+            "Seconds since the newest record that the picture of a site is made from.",
+            ["site"],
+            registry=self.registry,
+        )
+        self.lag = Gauge(
+            "underhost_consumer_lag_records",
+            "Records of a topic that are not dealt with yet, in the partitions held here.",
+            ["topic"],
+            registry=self.registry,
+        )
+        self.silence = Gauge(
+            "underhost_source_silence_seconds",
+            "Seconds since a source last heard from its server, of anything.",
+            ["source"],
+            registry=self.registry,
+        )
         self.published = Counter(
             "underhost_records_published", "Records published by the agents.", ["topic"], registry=self.registry
         )

@@ -21,7 +21,8 @@ from underhost.agents.board import Board
 from underhost.agents.cycles import Cycles
 from underhost.agents.decisions import Decisions, Engine
 from underhost.agents.engine.snapshot import Snapshot
-from underhost.agents.guards import SHRUNK, STALE, Guards
+from underhost.agents.gauges import Gauges
+from underhost.agents.guards import Guards
 from underhost.agents.memory import Memories
 from underhost.agents.metrics import Metrics
 from underhost.agents.outside import Outside, sinks_of
@@ -87,6 +88,7 @@ class Pipeline:
         if role.ALERTS in self._roles:
             self.tables.watchers[VIOLATIONS.short] = [self._alerting.observe]
         self.guards = Guards(settings, self.sites, self.watchers)
+        self._gauges = Gauges(metrics, self.app, self.sites, self.watchers, self.guards)
         log_file = None if settings.kafka.bootstrap_servers else settings.kafka.embedded
         self._resumes = Resumes(settings.site, self.watchers.accept, self._reader, self._publisher, log_file)
         self._listening: asyncio.Task[None] | None = None
@@ -290,14 +292,4 @@ class Pipeline:
 
     def measure(self) -> None:
         """Bring the gauges up to date."""
-        for source in self.watchers.sources:
-            for why in ("stale", "shrunk"):
-                self._metrics.doubts.labels(source.name, why).set(bool(getattr(source, why, None)))
-        for site in self.sites.held():
-            stopped = self.guards.standstill(site).why()
-            for why in (SHRUNK, STALE):
-                self._metrics.stopped.labels(site, why).set(why in stopped)
-            self._metrics.ready.labels(site).set(self.sites.unready(site) is None)
-            if site in self.sites.states:
-                for short, count in self.sites.states[site].counts().items():
-                    self._metrics.objects.labels(site, short).set(count)
+        self._gauges.refresh(reading=self._recovered and not self.app.producer_only)

@@ -103,6 +103,10 @@ class Sites:
                 if self._partition_of(site) == partition:
                     self.on_change(site)
 
+    def following(self, topic: Topic, partition: int) -> int:
+        """The offset of the first record that has not been dealt with."""
+        return self._next.get((topic.short, partition), 0)
+
     def snapshot(self, site: str, *, vsphere: bool) -> Snapshot:
         """The site's picture as of now, stamped with the last offset of each topic that is in it."""
         partition = self._partition_of(site)

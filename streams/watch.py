@@ -161,6 +161,8 @@ class Follower:
         clock = asyncio.get_running_loop().time
         self._deletions = Deletions[Seen | Unreadable](feed.name, self._doubts, clock) if guarded else None
         self.counters = Counters()
+        self.contact: float | None = None
+        """When the server was last heard of this kind (the event loop's seconds): a list, a change or a bookmark."""
 
     @property
     def shrunk(self) -> str:
@@ -184,9 +186,10 @@ class Follower:
             try:
                 if position is None:
                     position = await self._relist()
-                    begun = clock()
+                    begun = self.contact = clock()
                 async with aclosing(self._feed.watch(position)) as batches:
                     async for batch in batches:
+                        self.contact = clock()
                         await self._take(self._believed(batch.changes))
                         position = batch.position
                         backoff.reset()

@@ -68,6 +68,11 @@ class KubernetesSource:
         return [*self._doubts.lines, *(follower.shrunk for follower in self._followers.values() if follower.shrunk)]
 
     @property
+    def contact(self) -> float | None:
+        """When the kind that has been silent for longest was last heard of, in the event loop's seconds."""
+        return min((each.contact for each in self._followers.values() if each.contact is not None), default=None)
+
+    @property
     def counters(self) -> Mapping[str, Mapping[str, int]]:
         """What happened so far, by kind (plural)."""
         return {name: vars(follower.counters) for name, follower in self._followers.items()}
