@@ -6,7 +6,7 @@ kubelets, budget status) is in `controllers.py`. Preconditions and refusals are 
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,9 @@ from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
 
 OUR_MANAGER = "underhost"
+CORDONED = "node.kubernetes.io/unschedulable"
+KUBELET_LOOKS = 5.0
+"""Seconds between two looks whether a lost node is back to end a pod."""
 EVICTION_RETRY = 5.0
 """Seconds after which a refused eviction is tried again, as kubectl drain does."""
 
@@ -81,7 +84,7 @@ class SimulatedKubernetes:
     # ------------------------------------------------------------------------------------------- the Kubernetes writer
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
         """(uid, labels, field manager by label key; another's share counts before ours). Raises Gone."""
-        held = self._node(node)
+        held = self.node(node)
         managers = {key: sorted(owners, key=_ours_last)[0] for key, owners in self._managers[node].items()}
         return held.metadata.uid, labels_of(held.metadata), managers
 
@@ -147,12 +150,15 @@ class SimulatedKubernetes:
 
     # -------------------------------------------------------------------------------------------- what an operator does
     def delete_pod(self, namespace: str, name: str) -> None:
-        """Delete a pod: it terminates now and is gone after its grace period. Raises Gone."""
+        """Delete a pod: it terminates now and is gone after its grace period. Raises Gone.
+
+        Where its node is lost nobody confirms the end: it terminates until the node is back, or deleted.
+        """
         pod = self._pod(namespace, name)
         if pod.metadata.deletion_timestamp is None:
             self.update(with_metadata(pod, deletion_timestamp=self._timeline.stamp()))
             key = key_of(pod)
-            self._timeline.after(self._grace if pod.spec.node_name else 0.0, lambda: self.store.drop(key))
+            self._timeline.after(self._grace if pod.spec.node_name else 0.0, lambda: self._end(key, pod.metadata.uid))
 
     def evict_pod(self, namespace: str, name: str, uid: str = "") -> None:
         """The Eviction API: delete, unless a disruption budget forbids it.
@@ -168,13 +174,28 @@ class SimulatedKubernetes:
 
     def cordon(self, node: str, unschedulable: bool = True) -> None:
         """Close a node for new pods, or open it. Raises Gone."""
-        held = self._node(node)
-        taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-        taints = [item for item in plain(held.spec.taints) or [] if item["key"] != taint["key"]]
-        spec = msgspec.structs.replace(
-            held.spec, unschedulable=unschedulable, taints=raw([*taints, taint] if unschedulable else taints)
-        )
-        self.update(msgspec.structs.replace(held, spec=spec))
+        held = self.node(node)
+        self.update(msgspec.structs.replace(held, spec=msgspec.structs.replace(held.spec, unschedulable=unschedulable)))
+        self.untaint(node, CORDONED)
+        if unschedulable:
+            self.taint(node, CORDONED, "NoSchedule")
+
+    def taint(self, node: str, key: str, effect: str, value: str = "") -> None:
+        """Add a taint to a node, in place of one of the same key and effect. Raises Gone."""
+        added = {"key": key, "effect": effect, **({"value": value} if value else {})}
+        self._set_taints(node, lambda taints: [*(t for t in taints if not _same_taint(t, added)), added])
+
+    def untaint(self, node: str, key: str) -> None:
+        """Remove the taints of a key. Raises Gone."""
+        self._set_taints(node, lambda taints: [taint for taint in taints if taint["key"] != key])
+
+    def delete_node(self, node: str) -> None:
+        """Delete a node; the pods that were on it are gone. Raises Gone."""
+        self.delete(self.node(node))
+        self._managers.pop(node, None)
+        for pod in self.pods().values():
+            if pod.spec.node_name == node:
+                self.store.drop(key_of(pod))
 
     def drain(self, node: str) -> None:
         """Cordon a node and evict its pods; what a budget refuses is tried again every five seconds. Raises Gone.
@@ -189,7 +210,7 @@ class SimulatedKubernetes:
 
         Raises Gone.
         """
-        held = self._node(node)
+        held = self.node(node)
         current, managers = labels_of(held.metadata), self._managers[node]
         for key, value in labels.items():
             if value is None:
@@ -201,13 +222,28 @@ class SimulatedKubernetes:
         self.update(with_metadata(held, labels=raw(current)))
 
     # -------------------------------------------------------------------------------------------------------- internals
+    def _end(self, key: ObjectKey, uid: str) -> None:
+        pod: Pod | None = self.store.get("pod", key.name, key.namespace)
+        if pod is None or pod.metadata.uid != uid:
+            return
+        node: Node | None = self.store.get("node", pod.spec.node_name) if pod.spec.node_name else None
+        if node is not None and not is_alive(node):
+            self._timeline.after(KUBELET_LOOKS, lambda: self._end(key, uid))
+        else:
+            self.store.drop(key)
+
+    def _set_taints(self, node: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+        held = self.node(node)
+        spec = msgspec.structs.replace(held.spec, taints=raw(change(plain(held.spec.taints) or [])))
+        self.update(msgspec.structs.replace(held, spec=spec))
+
     def _drain_step(self, node: str) -> None:
         held = self.store.get("node", node)
         if held is None or not held.spec.unschedulable:
             return
         refused = False
         for pod in self.pods().values():
-            if pod.spec.node_name != node or pod.metadata.deletion_timestamp is not None or _stays_in_a_drain(pod):
+            if pod.spec.node_name != node or pod.metadata.deletion_timestamp is not None or stays_in_a_drain(pod):
                 continue
             try:
                 self.evict_pod(pod.metadata.namespace, pod.metadata.name)
@@ -237,7 +273,8 @@ class SimulatedKubernetes:
             status = msgspec.structs.replace(budget.status, disruptions_allowed=allowed - 1)
             self.update(msgspec.structs.replace(budget, status=status))
 
-    def _node(self, name: str) -> Node:
+    def node(self, name: str) -> Node:
+        """The node. Raises Gone."""
         node: Node | None = self.store.get("node", name)
         if node is None:
             raise Gone(f'nodes "{name}" not found')
@@ -257,10 +294,20 @@ def key_of(value: KubernetesObject) -> ObjectKey:
     return ObjectKey(kind, value.metadata.namespace, value.metadata.name)
 
 
-def _stays_in_a_drain(pod: Pod) -> bool:
+def stays_in_a_drain(pod: Pod) -> bool:
+    """Whether it is a DaemonSet's or a mirror pod."""
     if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
         return True
     return any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
+
+
+def is_alive(node: Node) -> bool:
+    """Whether its kubelet is heard."""
+    return all(item.status == "True" for item in node.status.conditions or () if item.type == "Ready")
+
+
+def _same_taint(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return (one["key"], one["effect"]) == (other["key"], other["effect"])
 
 
 def _ours_last(manager: str) -> tuple[bool, str]:

@@ -1,8 +1,8 @@
 """What a dead host does to a site: VMs restart elsewhere, their nodes are silent for a while, their pods not ready.
 
 In: an operator's (or a test's) verbs on both simulated clusters. Out: changes of both, in the order and with the delays
-that vSphere HA and the node lifecycle controller have. Called by `site.py`; evictions after the toleration's five
-minutes are left out.
+that vSphere HA and the node lifecycle controller have. Called by `site.py`; who has to leave a lost node after five
+minutes is `taints.py`'s.
 """
 
 import msgspec
@@ -11,6 +11,7 @@ from underhost.schemas.kubernetes import Condition, Node, Pod
 from underhost.streams.simulated.cluster import SimulatedKubernetes
 from underhost.streams.simulated.objects import plain, raw
 from underhost.streams.simulated.store import ObjectKey
+from underhost.streams.simulated.taints import UNREACHABLE
 from underhost.streams.simulated.timeline import Timeline
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 
@@ -20,11 +21,10 @@ BOOT = 45.0
 """Seconds from a VM's restart to its node's first heartbeat."""
 NODE_GRACE = 40.0
 """Seconds without a heartbeat until a node counts as not ready."""
-UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 class Failures:
-    """Hosts that die and come back."""
+    """Hosts and nodes that die and come back."""
 
     def __init__(self, timeline: Timeline, kubernetes: SimulatedKubernetes, vsphere: SimulatedVSphere) -> None:
         self._timeline, self._kubernetes, self._vsphere = timeline, kubernetes, vsphere
@@ -45,6 +45,17 @@ class Failures:
         ref = self._vsphere.host(host).id
         here = [vm.name for vm in self._vsphere.vms().values() if vm.host == ref and vm.name in self._silent]
         self._timeline.after(BOOT, lambda: self._return(here))
+
+    def fail_node(self, node: str) -> None:
+        """A node's kubelet falls silent, its VM and host as they were. Raises Gone."""
+        name = self._vsphere.vm(node).name
+        self._silent.add(name)
+        self._timeline.after(NODE_GRACE, lambda: self._lose([name]))
+
+    def restore_node(self, node: str) -> None:
+        """The node boots, and is heard again. Raises Gone."""
+        name = self._vsphere.vm(node).name
+        self._timeline.after(BOOT, lambda: self._return([name]))
 
     def _restart(self, host: str) -> None:
         restarted = self._restart_elsewhere(host)

@@ -66,7 +66,7 @@ def tolerates(spec: PodSpec, node: Node, *, cordon: bool = True) -> bool:
         return False
     tolerations = plain(spec.tolerations) or []
     return all(
-        any(_tolerated(toleration, taint) for toleration in tolerations)
+        any(tolerated(toleration, taint) for toleration in tolerations)
         for taint in _hard_taints(node)
         if cordon or taint["key"] != "node.kubernetes.io/unschedulable"
     )
@@ -76,7 +76,8 @@ def _hard_taints(node: Node) -> Iterator[dict[str, Any]]:
     return (taint for taint in plain(node.spec.taints) or [] if taint["effect"] in ("NoSchedule", "NoExecute"))
 
 
-def _tolerated(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+def tolerated(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    """Whether one toleration matches one taint, for however long."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("key") not in (None, "", taint["key"]):

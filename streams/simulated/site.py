@@ -16,6 +16,8 @@ from underhost.streams.simulated.drs import Drs
 from underhost.streams.simulated.failures import Failures
 from underhost.streams.simulated.scenarios import SCENARIOS
 from underhost.streams.simulated.sources import SimulatedSource
+from underhost.streams.simulated.standby import add_standby
+from underhost.streams.simulated.taints import TaintEvictions
 from underhost.streams.simulated.timeline import Clock, LogicalClock, Timeline, WallClock
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 
@@ -61,6 +63,8 @@ class SimulatedSite:
         self.vsphere = SimulatedVSphere(self.timeline, self.scenario.vsphere_cluster, vmotion=vmotion)
         self.drs = Drs(self.timeline, self.vsphere, source, interval=drs_interval)
         self.failures = Failures(self.timeline, self.kubernetes, self.vsphere)
+        self.taints = TaintEvictions(self.timeline, self.kubernetes)
+        self._random = source
         with self.timeline.at(self.timeline.now() - AGE_OF_THE_CLUSTER):
             self.scenario.system(self.kubernetes, self.controllers, self.vsphere, source)
         self.timeline.run_due()
@@ -108,3 +112,27 @@ class SimulatedSite:
     def delete_pod(self, namespace: str, name: str) -> None:
         """Delete a pod; its owner makes another. Raises Gone."""
         self.kubernetes.delete_pod(namespace, name)
+
+    def uncordon(self, node: str) -> None:
+        """Open a node for new pods. Raises Gone."""
+        self.kubernetes.cordon(node, unschedulable=False)
+
+    def taint(self, node: str, key: str, effect: str, value: str = "") -> None:
+        """Taint a node; NoExecute ends the pods that do not tolerate it. Raises Gone."""
+        self.kubernetes.taint(node, key, effect, value)
+
+    def untaint(self, node: str, key: str) -> None:
+        """Remove the taints of a key. Raises Gone."""
+        self.kubernetes.untaint(node, key)
+
+    def fail_node(self, node: str) -> None:
+        """A node falls silent: lost after 40 s; five minutes later its pods are made anew elsewhere. Raises Gone."""
+        self.failures.fail_node(node)
+
+    def restore_node(self, node: str) -> None:
+        """The node is heard again after it has booted. Raises Gone."""
+        self.failures.restore_node(node)
+
+    def add_node(self, name: str, host: str, like: str) -> None:
+        """A stand-by node joins: a VM on that host, made like the VM and node of another. Raises Gone or Conflict."""
+        add_standby(self.kubernetes, self.vsphere, self._random, name, host, like)
