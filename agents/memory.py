@@ -5,7 +5,7 @@ published before is in the tables by then: ready means that they have caught up.
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from underhost.agents.decisions import Engine, Evaluation, Memory
 from underhost.agents.engine.findings import LABEL_STALE
@@ -72,11 +72,11 @@ class Memories:
             findings=Findings(site, open_findings) if self._evaluates else None,
             placements=placements if self._evaluates else None,
             stale=StaleLabels(self._options, known=stale),
-            deciders=self._deciders(site, reports, now),
+            deciders=self._deciders(site, reports, outcomes, now),
         )
         return Evaluation(engine, self._options, memory, time.monotonic, reports)
 
-    def _deciders(self, site: str, reports: Reports, now: float) -> list[Decider]:
+    def _deciders(self, site: str, reports: Reports, outcomes: Iterable[Outcome], now: float) -> list[Decider]:
         # Nothing is ordered that nobody here can carry out; another site's commands are its own workers'.
         deciders: list[Decider] = []
         if site == self._settings.site and "label" in self._kinds:
@@ -95,7 +95,15 @@ class Memories:
             earlier = self._tables.records(topics.ACTIONS, Action, site)
             terms = terms_of(self._settings.evictions, binds=self._settings.sinks.bindings)
             deciders.append(
-                EvictionDecider(self._settings.evictions, terms, self._options, reports, earlier=earlier, now=now)
+                EvictionDecider(
+                    self._settings.evictions,
+                    terms,
+                    self._options,
+                    reports,
+                    earlier=earlier,
+                    outcomes=outcomes,
+                    now=now,
+                )
             )
         return deciders
 

@@ -112,6 +112,7 @@ class Town:
             Options(),
             Reports(PolarsEngine(), Options()),
             earlier=list({action.target: action for action in self.actions}.values()),
+            outcomes=list({one.target: one for one in self.outcomes}.values()),
             now=self.now,
             clock=lambda: NOON + self.now,
         )

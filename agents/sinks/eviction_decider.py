@@ -77,7 +77,8 @@ class EvictionDecider:
     """Orders evictions for one site; implements `agents.ports.Decider`.
 
     Args:
-        reports: what the evaluator says. earlier: the `evict` commands of earlier runs. now: monotonic seconds.
+        reports: what the evaluator says. now: monotonic seconds.
+        earlier, outcomes: the newest `evict` command of each pod, and what became of it, in earlier runs.
         clock: seconds since 1970.
 
     Attributes:
@@ -94,13 +95,14 @@ class EvictionDecider:
         reports: Reports,
         *,
         earlier: Iterable[Action] = (),
+        outcomes: Iterable[Outcome] = (),
         now: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._terms, self._options, self._reports = settings, terms, options, reports
         self._clock = clock
         self._pace, self._guard = Pace(settings), Guard(settings.tries, settings.pause)
-        self._said = remembered(earlier, self._pace, self._guard, now, clock())
+        self._said = remembered(earlier, outcomes, self._pace, self._guard, now, clock())
         self._compiler = Compiler()
         self._pauses: dict[str, _Pause] = {}
         self._since: dict[str, float] = {}

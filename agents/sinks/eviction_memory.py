@@ -1,8 +1,8 @@
 """What the evictor remembers over a restart: its own commands, as the table of `actions` holds them.
 
-In: the newest `evict` command of each pod. Out: the guard's cases, the evictions that are under way, and what was said
-already. Called once by the decider as a site becomes ready. A command says all that there is to remember of its case:
-no second record could disagree with it. Whether its pod went is seen in the picture.
+In: the newest `evict` command of each pod, and outcomes. Out: the guard's cases, the evictions that are under way, and
+what was said already. Called once by the decider as a site becomes ready. A command says all that there is to remember
+of its case: no second record could disagree with it. Whether its pod went is seen in the picture.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,8 @@ from underhost.agents.engine.owners import Application
 from underhost.agents.sinks.eviction_guard import Case, CaseKey, Guard
 from underhost.agents.sinks.eviction_pace import Pace, UnderWay
 from underhost.agents.sinks.evictions import KIND, Desired, Past
-from underhost.schemas.records import Action
+from underhost.agents.sinks.orders import APPLIED, NOOP
+from underhost.schemas.records import Action, Outcome
 
 RECENT = 600.0
 """Seconds for which an eviction may be under way."""
@@ -22,9 +23,12 @@ Said = dict[str, tuple[str, float]]
 """By finding, the reason why it is left alone, and when that was said."""
 
 
-def remembered(actions: Iterable[Action], pace: Pace, guard: Guard, now: float, clock: float) -> Said:
+def remembered(
+    actions: Iterable[Action], outcomes: Iterable[Outcome], pace: Pace, guard: Guard, now: float, clock: float
+) -> Said:
     """Fill the pace and the guard. `now` is in monotonic seconds, `clock` the same moment in seconds since 1970."""
     rows = sorted(_read(actions), key=lambda row: row[0].decided)
+    in_vain = {one.id for one in outcomes if one.result not in (APPLIED, NOOP)}
     newest: dict[CaseKey, Desired | Past] = {}
     said: Said = {}
     for desired, _ in rows:
@@ -35,7 +39,7 @@ def remembered(actions: Iterable[Action], pace: Pace, guard: Guard, now: float, 
         key, age = _case(desired), max(0.0, clock - desired.decided)
         if desired.refuse:
             said[desired.finding] = desired.refuse, now - age
-        elif newest[key] is desired or age < RECENT:
+        elif action.id not in in_vain and (newest[key] is desired or age < RECENT):
             pace.begin(_under_way(desired, action, now - age, counted=newest[key] is not desired))
     for key, last in newest.items():
         # What is not seen to have gone is not counted: then there was one eviction less.

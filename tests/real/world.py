@@ -267,6 +267,8 @@ def helpers(parts: Path, kube: Kube, *controllers: str) -> Iterator[None]:
             f"--controllers={','.join(('node-lifecycle-controller', *controllers))}",
             "--leader-elect=false",
             "--secure-port=0",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=2000",
         ],
     }
     started = []

@@ -309,6 +309,16 @@ def test_a_dry_run_says_each_eviction_once() -> None:
     assert town.evicted == []
 
 
+def test_what_a_dry_run_said_holds_nobody_up_once_it_is_enabled() -> None:
+    town = a_pair()
+    town.answer = lambda action: ("dry-run", "would evict it")
+    town.step(town.decider())
+    town.answer = lambda action: ("applied", "")
+    [action] = town.step(town.decider())
+    assert action.desired["number"] == 1
+    assert [pod for _, pod, _ in town.evicted] == ["shop/db-0"]
+
+
 def test_an_eviction_of_an_earlier_run_is_still_under_way_after_a_restart() -> None:
     town = two_hosts()
     town.starts = 100.0
