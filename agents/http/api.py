@@ -66,7 +66,7 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
             return refuse(422, str(error))
         except OverflowError as error:
             return refuse(503, str(error))
-        history = feeds.chronicle(site).of(f"pod/{name}", *([f"node/{row.node}"] if row.node else []))
+        history = feeds.chronicle(site).of_pod(name, row.node)
         scheduler = snapshot.pods[name].spec.scheduler_name
         return document(_encoder.encode(PodDetail(site, row, host, scheduler, verdict, named, history)))
 

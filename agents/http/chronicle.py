@@ -43,6 +43,12 @@ class Chronicle:
         entries = [entry for subject in dict.fromkeys(subjects) for entry in self._subjects.get(subject, ())]
         return sorted(entries, key=lambda entry: entry.at, reverse=True)
 
+    def of_pod(self, pod: str, node: str) -> list[HistoryEntry]:
+        """What is remembered of a pod, and which hosts its node went to, newest first."""
+        entries = self.of(f"pod/{pod}", f"node/{node}")
+        moves = topics.NODE_HOSTS.short
+        return [entry for entry in entries if entry.topic == moves or not entry.subject.startswith("node/")]
+
     def apply(self, record: Record) -> HistoryEntry | None:
         """Take in a record; the entry, where it is one for the whole site's list."""
         topic = topics.BY_NAME.get(record.topic)

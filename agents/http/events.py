@@ -1,7 +1,7 @@
 """`/api/v1/events`: what changes, as server-sent events, for as many followers as come.
 
 In: a feed, and the version that the follower has seen (`since=`, or `Last-Event-ID` where its browser connects again).
-Out: events `change` and `activity`, a comment now and then so that a dead connection shows, and `reset` where the
+Out: events `change` and `activity`, a `ping` now and then so that a dead connection shows, and `reset` where the
 follower has to read everything again. A follower that does not read is let go: what it misses is kept for it once, for
 all, in the feed.
 """
@@ -16,11 +16,12 @@ from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.guard import refuse
 
 HEARTBEAT = 15.0
-"""Seconds between two comments."""
+"""Seconds between two pings, where nothing else is said."""
 SLOW = 20.0
 """Seconds for which a follower may not read what is sent to it."""
 FOLLOWERS = 200
 """Followers at one time."""
+PING = b"event: ping\ndata: {}\n\n"
 RESET = b"event: reset\ndata: {}\n\n"
 
 
@@ -77,4 +78,4 @@ async def _wait(response: web.StreamResponse, changed: asyncio.Event) -> None:
         async with asyncio.timeout(HEARTBEAT):
             await changed.wait()
     except TimeoutError:
-        await _send(response, b": still here\n\n")
+        await _send(response, PING)

@@ -69,6 +69,12 @@ def test_a_pod_has_its_decisions_outcomes_and_findings_and_those_of_its_node_if_
     assert [entry.snapshot for entry in both if entry.text.startswith("shop/db-0 is to run")] == [{"pods": 2}]
 
 
+def test_a_pods_history_has_the_moves_of_its_node_but_not_its_labels() -> None:
+    texts = [entry.text for entry in after(*STORY).of_pod("shop/db-0", "n1")]
+    assert "n1 moved from esx-1 to esx-2" in texts and "Pod shop/db-0: bound to n1" in texts
+    assert not [text for text in texts if "host=esx-1" in text or text.startswith("Ordered: node")]
+
+
 def test_what_was_not_heard_of_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     chronicle = Chronicle()
     monkeypatch.setattr(chronicle_module, "SUBJECTS", 2)

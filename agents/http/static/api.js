@@ -1,0 +1,147 @@
+// The connection to the worker: documents once, then its events. It ends and comes back without losing what happened
+// meanwhile; where too much happened, everything is read again.
+
+const SILENCE = 45_000; // milliseconds: three heartbeats of the server
+const HIDDEN = 60_000; // a tab that nobody sees gives its connection back: a browser has six for one server
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 15_000;
+
+export async function getJson(path, signal) {
+  const response = await fetch(path, { signal, headers: { Accept: "application/json" } });
+  const document = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
+  if (!response.ok) throw new Error(document.error ?? response.statusText);
+  return document;
+}
+
+export async function postJson(path, body, signal) {
+  const headers = { "Content-Type": "application/json", Accept: "application/json" };
+  const response = await fetch(path, { method: "POST", signal, headers, body: JSON.stringify(body) });
+  const document = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
+  if (!response.ok) throw new Error(document.error ?? response.statusText);
+  return document;
+}
+
+const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
+/** Follows one site. `told` gets (kind, data): sites, state, load, change, activity, activities. */
+export class Live {
+  #site = "";
+  #told;
+  #source = null;
+  #seen = "";
+  #run = 0;
+  #watchdog = 0;
+  #pause = FIRST_PAUSE;
+
+  constructor(told) {
+    this.#told = told;
+    let hiding = 0;
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(hiding);
+      if (document.hidden) hiding = setTimeout(() => this.#rest(), HIDDEN);
+      else if (!this.#source) this.#begin();
+    });
+  }
+
+  /** Follow this site from now on; "" is the worker's own. */
+  follow(site) {
+    this.#site = site;
+    this.#seen = "";
+    this.#begin();
+  }
+
+  #rest() {
+    this.#run += 1;
+    this.#close();
+    this.#told("state", { state: "paused", text: "paused" });
+  }
+
+  #close() {
+    clearTimeout(this.#watchdog);
+    this.#source?.close();
+    this.#source = null;
+  }
+
+  async #begin() {
+    const run = (this.#run += 1);
+    this.#close();
+    while (run === this.#run) {
+      try {
+        const sites = await getJson("/api/v1/sites");
+        if (run !== this.#run) return;
+        this.#told("sites", sites);
+        const name = this.#site || sites.sites.find((each) => each.ready)?.site || sites.sites[0]?.site;
+        const summary = sites.sites.find((each) => each.site === name);
+        if (summary?.ready) {
+          this.#site = name;
+          await this.#open(run);
+          return;
+        }
+        this.#told("state", { state: "waiting", text: "waiting", reason: summary?.reason ?? `no site ${name}` });
+      } catch (error) {
+        if (run !== this.#run) return;
+        this.#told("state", { state: "lost", text: "not connected", reason: String(error.message ?? error) });
+        this.#pause = Math.min(LONGEST_PAUSE, this.#pause * 1.6);
+      }
+      await sleep(this.#pause);
+    }
+  }
+
+  async #open(run) {
+    const query = `site=${encodeURIComponent(this.#site)}`;
+    if (!this.#seen) {
+      const [map, findings] = await Promise.all([
+        getJson(`/api/v1/map?${query}`),
+        getJson(`/api/v1/findings?${query}`),
+      ]);
+      if (run !== this.#run) return;
+      this.#seen = older(map.version, findings.version);
+      this.#told("load", { site: this.#site, map, findings: findings.findings });
+    }
+    getJson(`/api/v1/activity?${query}`).then(
+      (document) => run === this.#run && this.#told("activities", document.entries),
+      () => {}, // it is shown once it can be had
+    );
+    this.#listen(run, query);
+  }
+
+  #listen(run, query) {
+    const source = new EventSource(`/api/v1/events?${query}&since=${encodeURIComponent(this.#seen)}`);
+    this.#source = source;
+    const heard = () => {
+      clearTimeout(this.#watchdog);
+      this.#watchdog = setTimeout(() => run === this.#run && this.#begin(), SILENCE);
+    };
+    const on = (kind, act) =>
+      source.addEventListener(kind, (event) => {
+        if (run !== this.#run) return;
+        heard();
+        if (event.lastEventId) this.#seen = event.lastEventId;
+        act(event.data);
+      });
+    source.onopen = () => {
+      this.#pause = FIRST_PAUSE;
+      heard();
+      this.#told("state", { state: "live", text: "live" });
+    };
+    source.onerror = () => {
+      if (run !== this.#run) return;
+      this.#told("state", { state: "lost", text: "reconnecting", reason: "the worker does not answer" });
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => run === this.#run && this.#begin(), this.#pause);
+    };
+    on("ping", () => {});
+    on("change", (data) => this.#told("change", JSON.parse(data)));
+    on("activity", (data) => this.#told("activity", JSON.parse(data)));
+    on("reset", () => {
+      this.#seen = "";
+      this.#begin();
+    });
+    heard();
+  }
+}
+
+/** Of two versions of one feed, the one that saw less. */
+function older(one, other) {
+  const at = (version) => Number(version.slice(version.lastIndexOf("-") + 1));
+  return at(one) <= at(other) ? one : other;
+}

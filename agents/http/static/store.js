@@ -1,0 +1,180 @@
+// What is known of one site now: hosts, nodes, pods, findings, and who is on whom. Changed by documents and events of
+// the API; whoever shows it listens for `change`, which names the nodes that look other than before.
+
+import { namespaceOf } from "./text.js";
+
+export const SEVERITIES = [
+  "violation", "physical", "unsatisfiable", "budget", "unknown-node", "co-located", "drift", "label-stale",
+  "unknown-host",
+];
+export const GRAVE = new Set(["violation", "physical"]);
+const RESOLVED_KEPT = 20;
+const NONE = Object.freeze([]);
+
+export const isLeast = (severity) => SEVERITIES.indexOf(severity) + 1 || SEVERITIES.length + 1;
+
+function worse(one, other) {
+  return !one || isLeast(other) < isLeast(one) ? other : one;
+}
+
+export class Store extends EventTarget {
+  hosts = new Map();
+  nodes = new Map();
+  pods = new Map();
+  findings = new Map();
+  resolved = [];
+  vsphere = false;
+  loaded = false;
+  #podsOn = new Map();
+  #nodesOn = new Map();
+  #about = { pod: new Map(), node: new Map(), host: new Map() };
+
+  // ------------------------------------------------------------------------------------------------ who is on whom
+  podsOn(node) {
+    return this.#podsOn.get(node) ?? NONE;
+  }
+
+  nodesOn(host) {
+    return this.#nodesOn.get(host) ?? NONE;
+  }
+
+  hostOf(pod) {
+    return this.hosts.get(this.nodes.get(pod.node)?.host);
+  }
+
+  waiting() {
+    return [...this.podsOn("")];
+  }
+
+  /** The findings about something: `kind` is pod, node or host. */
+  about(kind, id) {
+    return this.#about[kind].get(id) ?? NONE;
+  }
+
+  severity(kind, id) {
+    let worst = "";
+    for (const finding of this.about(kind, id)) worst = worse(worst, finding.severity);
+    return worst;
+  }
+
+  /** Everything that a finding is about: names of pods and nodes, ids of hosts. */
+  involved(finding) {
+    const pods = new Set([finding.pod, ...(finding.peers ?? NONE)].filter(Boolean));
+    const nodes = new Set();
+    for (const name of pods) if (this.pods.get(name)?.node) nodes.add(this.pods.get(name).node);
+    if (!pods.size && finding.node) nodes.add(finding.node);
+    const hosts = new Set();
+    for (const name of nodes) if (this.nodes.get(name)?.host) hosts.add(this.nodes.get(name).host);
+    return { pods, nodes, hosts };
+  }
+
+  // ---------------------------------------------------------------------------------------------------- what comes
+  /** Start anew from whole documents. */
+  load(map, findings) {
+    this.hosts = new Map(map.hosts.map((host) => [host.id, host]));
+    this.nodes = new Map(map.nodes.map((node) => [node.name, node]));
+    this.pods = new Map(map.pods.map((pod) => [pod.name, { ...POD, ...pod }]));
+    this.findings = new Map(findings.map((finding) => [finding.id, finding]));
+    this.vsphere = map.vsphere;
+    this.loaded = true;
+    this.#index();
+    this.#reindexFindings();
+    this.#tell(null, true);
+  }
+
+  /** Apply an event `change`. */
+  apply(change) {
+    const touched = new Set();
+    const touch = (pod) => touched.add(this.pods.get(pod)?.node ?? "");
+    for (const id of change.goneHosts ?? NONE) this.hosts.delete(id);
+    for (const host of change.hosts ?? NONE) this.hosts.set(host.id, host);
+    for (const name of change.goneNodes ?? NONE) this.nodes.delete(name);
+    for (const node of change.nodes ?? NONE) {
+      this.nodes.set(node.name, node);
+      touched.add(node.name);
+    }
+    for (const name of change.gonePods ?? NONE) {
+      touch(name);
+      this.pods.delete(name);
+    }
+    for (const pod of change.pods ?? NONE) {
+      touch(pod.name);
+      this.pods.set(pod.name, { ...POD, ...pod });
+      touch(pod.name);
+    }
+    const structural = Boolean(change.nodes || change.goneNodes || change.hosts || change.goneHosts);
+    if (structural || change.pods || change.gonePods) this.#index();
+    this.#applyFindings(change, touched);
+    this.#tell(touched, structural);
+  }
+
+  #applyFindings(change, touched) {
+    const mark = () => {
+      for (const name of this.#about.node.keys()) touched.add(name);
+      for (const name of this.#about.pod.keys()) touched.add(this.pods.get(name)?.node ?? "");
+    };
+    mark();
+    for (const id of change.goneFindings ?? NONE) {
+      const finding = this.findings.get(id);
+      this.findings.delete(id);
+      if (finding) this.resolved.unshift({ ...finding, resolvedAt: new Date().toISOString() });
+    }
+    this.resolved.length = Math.min(this.resolved.length, RESOLVED_KEPT);
+    for (const finding of change.findings ?? NONE) {
+      this.findings.set(finding.id, finding);
+      this.resolved = this.resolved.filter((each) => each.id !== finding.id);
+    }
+    this.#reindexFindings();
+    mark();
+  }
+
+  #index() {
+    this.#podsOn = new Map();
+    this.#nodesOn = new Map();
+    for (const pod of this.pods.values()) push(this.#podsOn, pod.node, pod);
+    for (const node of this.nodes.values()) push(this.#nodesOn, this.hosts.has(node.host) ? node.host : "", node);
+  }
+
+  #reindexFindings() {
+    this.#about = { pod: new Map(), node: new Map(), host: new Map() };
+    for (const finding of this.findings.values()) {
+      const { pods, nodes, hosts } = this.involved(finding);
+      for (const name of pods) push(this.#about.pod, name, finding);
+      for (const name of nodes) push(this.#about.node, name, finding);
+      for (const id of hosts) push(this.#about.host, id, finding);
+    }
+  }
+
+  #tell(nodes, structural) {
+    this.dispatchEvent(new CustomEvent("change", { detail: { nodes, structural } }));
+  }
+
+  // --------------------------------------------------------------------------------------------------------- asking
+  namespaces() {
+    const found = new Set();
+    for (const finding of this.findings.values()) if (finding.pod) found.add(namespaceOf(finding.pod));
+    return [...found].sort();
+  }
+
+  /** Keys by which hosts can be grouped: their cluster, and labels of them and of their nodes with several values. */
+  groupings() {
+    const values = new Map();
+    const add = (key, value) => values.set(key, (values.get(key) ?? new Set()).add(value));
+    for (const host of this.hosts.values()) {
+      if (host.cluster) add("cluster", host.cluster);
+      for (const [key, value] of Object.entries(host.labels ?? {})) add(key, value);
+    }
+    for (const node of this.nodes.values()) {
+      for (const [key, value] of Object.entries(node.labels ?? {})) add(key, value);
+    }
+    return [...values].filter(([, each]) => each.size > 1).map(([key]) => key).sort();
+  }
+}
+
+const POD = { node: "", workload: "", phase: "Running", ready: true, leaving: false, pinned: false };
+
+function push(map, key, value) {
+  const held = map.get(key);
+  if (held) held.push(value);
+  else map.set(key, [value]);
+}

@@ -1,0 +1,95 @@
+// Text that cannot harm: names come from clusters whose tenants choose them. Everything that is shown goes through here,
+// as text and never as markup, without characters that hide or reorder what stands around them.
+
+const HIDDEN =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+export function clean(value) {
+  return String(value ?? "").replace(HIDDEN, "\ufffd");
+}
+
+/** An element. Attributes whose value is null or false are left out; strings among the children become text. */
+export function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value == null || value === false) continue;
+    if (name === "class") element.className = value;
+    else if (name === "on") for (const [event, run] of Object.entries(value)) element.addEventListener(event, run);
+    else element.setAttribute(name, value === true ? "" : clean(value));
+  }
+  fill(element, ...children);
+  return element;
+}
+
+/** Put these children in the place of what the element holds. */
+export function fill(element, ...children) {
+  element.replaceChildren(
+    ...children.flat(Infinity).filter((child) => child != null && child !== false)
+      .map((child) => (child instanceof Node ? child : document.createTextNode(clean(child)))),
+  );
+  return element;
+}
+
+export function count(number, what) {
+  return `${number.toLocaleString("en")} ${what}${number === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
+}
+
+const STEPS = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [Infinity, 86400, "d"]];
+
+/** How long ago a moment was, in a few characters. */
+export function ago(moment, now = Date.now()) {
+  const seconds = Math.max(0, Math.round((now - Date.parse(moment)) / 1000));
+  if (!Number.isFinite(seconds)) return "";
+  if (seconds < 3) return "now";
+  const [, unit, name] = STEPS.find(([limit]) => seconds < limit);
+  return `${Math.floor(seconds / unit)} ${name} ago`;
+}
+
+/** A `<time>` that `tick` keeps up to date. */
+export function timeOf(moment) {
+  return el("time", { datetime: moment, title: new Date(moment).toLocaleString() }, ago(moment));
+}
+
+export function tick(root) {
+  for (const element of root.querySelectorAll("time")) {
+    const text = ago(element.dateTime);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+export const natural = (one, other) => collator.compare(one, other);
+
+const HASH = /-[a-z0-9]{6,10}$/;
+
+/** A workload's name without its kind; of a ReplicaSet without the hash of its template. */
+export function workloadName(workload) {
+  const at = workload.indexOf("/");
+  const name = workload.slice(at + 1);
+  return workload.startsWith("ReplicaSet/") ? name.replace(HASH, "") : name;
+}
+
+/** A pod's name in two parts: its workload (or all of it), and the end that tells it from its replicas. */
+export function shortName(pod) {
+  const name = pod.name.slice(pod.name.indexOf("/") + 1);
+  const workload = pod.workload ? workloadName(pod.workload) : "";
+  if (!workload || !name.includes(workload.slice(0, 40))) return [name, ""];
+  return [workload, name.slice(name.lastIndexOf("-") + 1)];
+}
+
+/** Pods in a few words: `db 0 and 1, web x7f2p`, at most `most` of them by name. */
+export function shortNames(pods, most = 3) {
+  const by = new Map();
+  for (const pod of pods.slice(0, most)) {
+    const [label, tail] = shortName(pod);
+    by.set(label, [...(by.get(label) ?? []), tail].filter(Boolean));
+  }
+  const rest = pods.length > most ? ` and ${pods.length - most} more` : "";
+  return [...by].map(([label, tails]) => `${label} ${listed(tails)}`.trim()).join(", ") + rest;
+}
+
+function listed(words) {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+export const namespaceOf = (pod) => pod.slice(0, pod.indexOf("/"));

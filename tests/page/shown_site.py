@@ -1,0 +1,148 @@
+"""A page's server over a board that a test fills, and one over the whole pipeline, each on a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from page_builders import decided, records
+from prometheus_client import CollectorRegistry
+
+from underhost.agents.board import Board
+from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.http import api, events, page
+from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.server import start_web
+from underhost.agents.outside import Outside
+from underhost.agents.worker import run_worker
+from underhost.schemas.records import FindingEvent
+from underhost.schemas.topics import Topic
+from underhost.streams.ports import Record
+from underhost.streams.settings import (
+    KafkaSettings,
+    KubernetesSettings,
+    Settings,
+    SinkSettings,
+    VSphereSettings,
+    WebSettings,
+)
+from underhost.streams.simulated.site import SimulatedSite
+
+T = TypeVar("T")
+SECONDS = 60
+
+
+class OwnLoop:
+    """An event loop on a thread. `serve` runs in it until `stop` is set, and tells `ready` the address."""
+
+    def __init__(self) -> None:
+        self._ready: Future[str] = Future()
+        self._loop = asyncio.new_event_loop()
+        self._stop: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.address = ""
+
+    def __enter__(self: T) -> T:
+        self._thread.start()  # type: ignore[attr-defined]
+        self.address = self._ready.result(SECONDS)  # type: ignore[attr-defined]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._stop is not None:
+            self.do(self._stop.set)
+        self._thread.join(SECONDS)
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._main())
+        except BaseException as error:  # noqa: BLE001 - handed to the test that waits
+            if not self._ready.done():
+                self._ready.set_exception(error)
+        finally:
+            self._loop.close()
+
+    async def _main(self) -> None:
+        self._stop = asyncio.Event()
+        await self.serve(self._ready.set_result, self._stop)
+
+    async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
+        """Run until told to stop."""
+        raise NotImplementedError
+
+    def do(self, act: Callable[[], T]) -> T:
+        """Do something on the loop's thread."""
+
+        async def acting() -> T:
+            return act()
+
+        return self.wait(acting())
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """Wait for something that happens on the loop's thread."""
+
+        async def waiting() -> T:
+            return await awaitable
+
+        return asyncio.run_coroutine_threadsafe(waiting(), self._loop).result(SECONDS)
+
+
+class ShownSite(OwnLoop):
+    """The site `prod`, as a test says that it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.board = Board()
+        self._records: asyncio.Queue[Record] = asyncio.Queue()
+        self._told = 0
+
+    async def follow(self, topics: Iterable[Topic], *, from_beginning: bool = False) -> AsyncIterator[Record]:
+        """See `ports.TopicReader`."""
+        while True:
+            yield await self._records.get()
+
+    async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
+        """See `OwnLoop`."""
+        feeds = Feeds(self.board, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
+        routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), list)]
+        rooms = Rooms(routes, [feeds.running], [feeds.end])
+        server = await start_web(
+            "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, rooms=rooms
+        )
+        ready(server.address)
+        await stop.wait()
+        await server.close()
+
+    def put(self, snapshot: Snapshot, *findings: FindingEvent) -> None:
+        """The site is like this now."""
+        self.do(lambda: self.board.put("prod", decided(snapshot, *findings)))
+
+    def tell(self, topic: Topic, key: str, value: object) -> None:
+        """A record is published."""
+        for record in records((topic, key, value), start=self._told):
+            self.do(lambda record=record: self._records.put_nowait(record))  # type: ignore[misc]
+        self._told += 1
+
+
+class LiveDemo(OwnLoop):
+    """The pipeline over the simulated site, as the demo runs it."""
+
+    def __init__(self, folder: Path, **site: Any) -> None:
+        super().__init__()
+        self._folder = folder
+        self.site = SimulatedSite("kubevirt", seed=1, **site)
+
+    async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
+        """See `OwnLoop`."""
+        settings = Settings(
+            site="demo",
+            kafka=KafkaSettings(embedded=self._folder / "demo.db"),
+            kubernetes=KubernetesSettings(simulated="kubevirt"),
+            vsphere=VSphereSettings(simulated="kubevirt"),
+            sinks=SinkSettings(labels=True, bindings=True, drs_rules=True),
+            web=WebSettings(listen="127.0.0.1:0"),
+        )
+        outside = Outside(self.site.sources, self.site.kubernetes, self.site.vsphere)
+        await run_worker(settings, outside=outside, stop=stop, on_listening=ready)

@@ -1,0 +1,206 @@
+"""The map, the findings beside it and a pod's details, as somebody with a mouse uses them."""
+
+from dataclasses import replace
+from typing import Any
+
+from check_builders import a_node, a_pod, a_site, a_workload, apart
+from page_builders import a_finding
+from playwright.sync_api import expect
+from shown_site import ShownSite
+from visits import Visits
+
+from underhost.agents.engine.snapshot import Snapshot
+from underhost.schemas.records import NodeHost, Placement
+from underhost.schemas.topics import PLACEMENTS
+
+ZONE = "topology.kubernetes.io/zone"
+DB = {"app": "db"}
+
+
+def a_shop() -> Snapshot:
+    """Two hosts; the database's replicas share one of them, though their rule keeps them apart by zone."""
+    rule = apart(DB, ZONE)
+    return a_site(
+        a_node("n1", labels={ZONE: "a"}),
+        a_node("n2", labels={ZONE: "b"}),
+        a_node("n3", labels={ZONE: "c"}, spec={"unschedulable": True}),
+        a_pod("db-0", "n1", labels=DB, spec=rule, owner="StatefulSet/db"),
+        a_pod("db-1", "n2", labels=DB, spec=rule, owner="StatefulSet/db"),
+        a_pod("web-5d9c7b8f6d-x7f2p", "n3", owner="ReplicaSet/web-5d9c7b8f6d"),
+        a_pod("web-5d9c7b8f6d-q2w3e", "", owner="ReplicaSet/web-5d9c7b8f6d"),
+        a_pod("logs-1", "n1", owner="DaemonSet/logs"),
+        a_pod("bare", "n3", namespace="lab", ready=False),
+        a_workload("ReplicaSet", "web-5d9c7b8f6d", owner="Deployment/web"),
+        on={"n1": "h1", "n2": "h1", "n3": "h2"},
+        site="prod",
+    )
+
+
+SHARED = a_finding("f1", "shop/db-0", "shop/db-1")
+DRIFTED = a_finding("f2", "lab/bare", severity="drift")
+
+
+def lit(page: Any, what: str) -> list[str]:
+    """The names of what is lit."""
+    names: list[str] = page.locator(f"#map .{what}.lit").evaluate_all(
+        "all => all.map(each => each.querySelector('.name, .label')?.textContent ?? '')"
+    )
+    return names
+
+
+def test_hosts_hold_nodes_and_nodes_hold_pods(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address)
+    expect(page.locator(".host-head .name")).to_have_text(["esx-h1", "esx-h2"])
+    first, second = page.locator(".host").all()
+    expect(first.locator(".node-head .name")).to_have_text(["n1", "n2"])
+    expect(first.locator(".pod.named .label")).to_have_text(["db", "db"])
+    expect(first.locator(".pod.named .tail")).to_have_text(["0", "1"])
+    expect(first.locator(".pod.block")).to_have_attribute("aria-label", "pod shop/logs-1, DaemonSet/logs, running")
+    expect(second.locator(".node-head .flag")).to_have_text(["cordoned"])
+    expect(second.locator(".pod.hollow .label")).to_have_text(["bare"])
+    expect(page.locator("#summary .figure")).to_have_text(["2hosts", "3nodes", "6pods", "1waiting for a node"])
+    expect(page.locator("#legend .key")).to_have_text(["db2", "web2", "no workload1", "belongs to its node1"])
+    colours = page.locator(".pod.named .swatch").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).backgroundColor)"
+    )
+    assert colours[0] == colours[1] != colours[2]  # replicas look alike, workloads do not
+
+
+def test_a_finding_lights_up_its_pods_nodes_and_host(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED, DRIFTED)
+    page = visits.open(shown.address)
+    page.click(".item:has-text('share'), .item:has-text('db 0 and 1')")
+    assert (lit(page, "host"), lit(page, "node"), lit(page, "pod")) == (["esx-h1"], ["n1", "n2"], ["db", "db"])
+    expect(page.locator(".chosen .link:not(.phone)")).to_have_text(["shop/db-0", "shop/db-1", "n1", "n2", "esx-h1"])
+    page.keyboard.press("Escape")
+    assert lit(page, "host") == []
+
+
+def test_findings_are_filtered_by_text_severity_rule_and_namespace(visits: Visits, shown: ShownSite) -> None:
+    other = replace_rule(a_finding("f3", "shop/web-5d9c7b8f6d-x7f2p", severity="violation"), "NodeAffinity")
+    shown.put(a_shop(), SHARED, DRIFTED, other)
+    page = visits.open(shown.address)
+    rules = page.locator("#findings .item .severity")
+    expect(rules).to_have_text(["violation", "physical", "drift"])  # the gravest first
+    expect(page.locator("#findings time").first).to_have_attribute("datetime", "2026-01-05T08:00:00.000Z")
+    page.fill("#findings input", "db-1")
+    expect(rules).to_have_text(["physical"])
+    page.fill("#findings input", "")
+    page.click("#findings .chip.s-drift")
+    expect(rules).to_have_text(["drift"])
+    page.click("#findings .chip.s-drift")
+    page.select_option("#findings select[aria-label=Rule]", "NodeAffinity")
+    expect(rules).to_have_text(["violation"])
+    page.select_option("#findings select[aria-label=Rule]", "")
+    page.select_option("#findings select[aria-label=Namespace]", "lab")
+    expect(rules).to_have_text(["drift"])
+    expect(page.locator("#findings .note")).to_have_text("1 finding of 3")
+
+
+def replace_rule(finding: Any, rule: str) -> Any:
+    import msgspec
+
+    return msgspec.structs.replace(finding, rule=rule)
+
+
+def test_a_pod_tells_every_rules_word_on_every_node_its_scores_and_its_history(
+    visits: Visits, shown: ShownSite
+) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address)
+    shown.tell(PLACEMENTS, "prod/pod/shop/db-0", Placement("shop/db-0", "u", "n1", 7, 0, {}, {"pods": 3}))
+    page.click("#map .pod.named >> nth=0")
+    expect(page.locator("#panel h2")).to_have_text("db-0")
+    expect(page.locator("#panel tbody tr")).to_have_count(3)
+    expect(page.locator("#panel tbody th .link")).to_have_text(["n1", "n2", "n3"])
+    rows = page.locator("#panel tbody tr").all()
+    expect(rows[0]).to_contain_class("here")
+    expect(rows[0]).to_contain_text("shares its host with 1 pod to keep apart")
+    expect(rows[1].locator(".why")).to_have_text(["InterPodAffinitynode(s) didn't match pod anti-affinity rules"])
+    expect(page.locator("#panel .happened li")).to_contain_text(["shop/db-0 is to run on n1 (score 7)"])
+    page.click("#panel .where .link >> nth=1")
+    expect(page.locator("#panel h2")).to_have_text("esx-h1")
+    expect(page.locator("#panel")).to_contain_text("Workloads with several replicas here")
+    page.click("#panel [data-key=close]")
+    expect(page.locator("#findings")).to_be_visible()
+
+
+def test_the_page_follows_every_change_and_a_moved_vm_is_seen_to_move(visits: Visits, shown: ShownSite) -> None:
+    site = a_shop()
+    shown.put(site)
+    page = visits.open(shown.address)
+    moved = NodeHost("n2", "vm-n2", "h2", "esx-h2", "name", "2026-01-05T09:00:00.000Z")
+    page.evaluate("""() => new MutationObserver((all) => all.forEach((each) => each.addedNodes.forEach((node) => {
+      if (node.classList?.contains('flying')) document.body.dataset.flown = node.querySelector('.name').textContent;
+    }))).observe(document.body, {childList: true})""")
+    shown.put(replace(site, node_hosts={**site.node_hosts, "n2": moved}))
+    expect(page.locator(".host >> nth=1").locator(".node-head .name")).to_have_text(["n2", "n3"])
+    expect(page.locator("body")).to_have_attribute("data-flown", "n2")
+    expect(page.locator(".flying")).to_have_count(0)
+    pods = {**site.pods, "shop/new-1": a_pod("new-1", "n3")}
+    del pods["lab/bare"]
+    shown.put(replace(site, pods=pods), SHARED)
+    expect(page.locator(".host >> nth=1").locator(".pod.named")).to_have_count(2)
+    expect(page.locator(".pod[aria-label*='shop/new-1']")).to_have_count(1)
+    expect(page.locator(".pod[aria-label*='lab/bare']")).to_have_count(0)
+    expect(page.locator("#findings .item")).to_have_count(1)
+
+
+def test_nothing_moves_for_whoever_asked_for_calm(visits: Visits, shown: ShownSite) -> None:
+    site = a_shop()
+    shown.put(site)
+    page = visits.open(shown.address, reduced_motion="reduce")
+    page.evaluate("""() => new MutationObserver((all) => all.forEach((each) => each.addedNodes.forEach((node) => {
+      if (node.classList?.contains('flying')) document.body.dataset.flown = 'yes';
+    }))).observe(document.body, {childList: true})""")
+    moved = NodeHost("n2", "vm-n2", "h2", "esx-h2", "name")
+    shown.put(replace(site, node_hosts={**site.node_hosts, "n2": moved}))
+    expect(page.locator(".host >> nth=1").locator(".node-head .name")).to_have_text(["n2", "n3"])
+    assert page.locator("body").get_attribute("data-flown") is None
+
+
+def test_hosts_are_grouped_by_a_label_of_their_nodes(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop())
+    page = visits.open(shown.address)
+    page.select_option("#group", ZONE)
+    expect(page.locator(".group-title")).to_have_text(
+        ["zonea + b1 host, 2 nodes, 3 pods", "zonec1 host, 1 node, 2 pods"]
+    )
+
+
+def test_a_search_lights_what_is_found_and_enter_goes_there(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop())
+    page = visits.open(shown.address)
+    page.keyboard.press("/")
+    page.keyboard.type("Bare")
+    expect(page.locator("#search-count")).to_have_text("1 pod")
+    assert (lit(page, "host"), lit(page, "pod")) == (["esx-h2"], ["bare"])
+    page.keyboard.press("Enter")
+    expect(page.locator(".pod:focus")).to_have_attribute("aria-label", "pod lab/bare, no workload, not ready")
+
+
+def test_before_the_site_is_ready_the_page_says_what_it_waits_for(visits: Visits, shown: ShownSite) -> None:
+    page = visits.visit(shown.address)
+    expect(page.locator("#live")).to_have_text("waiting")
+    expect(page.locator("#map")).to_have_text("Waiting: kubernetes has not listed pods")
+    shown.put(a_shop())
+    expect(page.locator(".host-head .name")).to_have_text(["esx-h1", "esx-h2"])
+    expect(page.locator("#live")).to_have_text("live")
+
+
+def test_a_site_that_is_lost_comes_back_by_itself(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop())
+    page = visits.open(shown.address)
+    shown.do(shown.board.clear)
+    expect(page.locator("#live")).to_have_text("waiting")
+    shown.put(a_shop(), SHARED)
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#findings .item")).to_have_count(1)
+
+
+def test_a_site_without_vsphere_shows_its_nodes(visits: Visits, shown: ShownSite) -> None:
+    shown.put(replace(a_shop(), hosts={}, vms={}, node_hosts={}, vsphere=False))
+    page = visits.open(shown.address)
+    expect(page.locator(".host-head .name")).to_have_text(["Nodes"])
+    expect(page.locator(".node-head .name")).to_have_text(["n1", "n2", "n3"])

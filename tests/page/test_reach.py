@@ -1,0 +1,151 @@
+"""Who can use the page: with keys only, in the dark, on a phone, on a site of any size."""
+
+from typing import Any
+
+from big_site import big_site, shared_hosts
+from playwright.sync_api import expect
+from shown_site import ShownSite
+from test_map import SHARED, a_shop
+from visits import PHONE, Visits
+
+
+def focused(page: Any) -> str:
+    """What has the focus, by its label or text."""
+    text: str = page.evaluate(
+        "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent.trim()"
+    )
+    return text
+
+
+def test_everything_is_reached_with_keys(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address)
+    page.keyboard.press("Tab")
+    assert focused(page) == "Skip to the map"
+    page.keyboard.press("Enter")
+    told = []
+    for key in ("", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowLeft", "PageDown", "ArrowRight", "End"):
+        page.keyboard.press(key) if key else None
+        told.append(focused(page).split(",")[0])
+    assert told == [
+        "host esx-h1",
+        "node n1",
+        "pod shop/db-0",
+        "pod shop/logs-1",
+        "node n1",
+        "host esx-h1",
+        "host esx-h2",
+        "node n3",
+        "pod lab/bare",
+    ]
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel h2")).to_be_focused()
+    expect(page.locator("#panel h2")).to_have_text("bare")
+    page.keyboard.press("Escape")
+    assert focused(page).startswith("pod lab/bare")
+    page.keyboard.press("f")
+    page.keyboard.press("Enter")
+    expect(page.locator("#findings .item")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#findings .item")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#findings .item")).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("?")
+    expect(page.locator("#help-dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#help-dialog")).not_to_be_visible()
+
+
+def test_one_element_of_the_map_is_in_the_tab_order(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop())
+    page = visits.open(shown.address)
+    expect(page.locator("#map [tabindex='0']")).to_have_count(1)
+    page.locator("#map .node >> nth=1").focus()
+    expect(page.locator("#map [tabindex='0']")).to_have_count(1)
+    levels = page.locator("#map [role=treeitem]").evaluate_all("all => [...new Set(all.map(e => e.ariaLevel))]")
+    assert levels == ["1", "2", "3"]
+
+
+def test_the_theme_is_the_systems_until_it_is_chosen_and_then_kept(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop())
+    light, dark = visits.open(shown.address), visits.open(shown.address, color_scheme="dark")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert (light.evaluate(background), dark.evaluate(background)) == ("rgb(238, 241, 245)", "rgb(12, 16, 22)")
+    light.click("#theme")
+    light.click("#theme")
+    expect(light.locator("#theme")).to_have_attribute("aria-label", "Theme: dark")
+    light.reload()
+    light.wait_for_selector("body[data-drawn]")
+    assert light.evaluate(background) == "rgb(12, 16, 22)"
+
+
+def test_text_can_be_read_in_both_themes(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    for scheme in ("light", "dark"):
+        page = visits.open(shown.address, color_scheme=scheme)
+        for colour in ("text", "muted", "faint", "bad", "good", "accent", "s-physical", "s-drift", "s-co-located"):
+            ratio = page.evaluate(CONTRAST, [f"--{colour}", "--surface"])
+            assert ratio >= 4.5, (scheme, colour, ratio)
+
+
+CONTRAST = """([one, other]) => {
+  const light = (name) => {
+    const probe = document.body.appendChild(document.createElement('i'));
+    probe.style.color = `var(${name})`;
+    const parts = getComputedStyle(probe).color.match(/[0-9.]+/g).slice(0, 3).map(Number);
+    probe.remove();
+    const [r, g, b] = parts.map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const [a, b] = [light(one), light(other)].sort((x, y) => y - x);
+  return (a + 0.05) / (b + 0.05);
+}"""
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address, size=PHONE, has_touch=True)
+    wide = "document.documentElement.scrollWidth"
+    assert page.evaluate(wide) == 390
+    expect(page.locator("#findings")).not_to_be_visible()
+    page.click(".foot [data-view=findings]")
+    expect(page.locator("#map")).not_to_be_visible()
+    page.click("#findings .item")
+    page.click("#findings .phone")
+    expect(page.locator(".host.lit")).to_be_visible()
+    page.click("#map .pod.named >> nth=0")
+    expect(page.locator("#panel h2")).to_be_visible()
+    expect(page.locator("#panel tbody tr")).to_have_count(3)
+    assert page.evaluate(wide) == 390
+    page.click("#panel [data-key=close]")
+    expect(page.locator("#map")).to_be_visible()
+
+
+def test_a_thousand_nodes_and_twenty_thousand_pods_are_drawn_densely_and_stay_usable(
+    visits: Visits, shown: ShownSite
+) -> None:
+    site = big_site(1000, 20_000)
+    shown.put(site, *shared_hosts(site, 150))
+    page = visits.open(shown.address)
+    expect(page.locator("#map")).to_have_attribute("data-detail", "dense")
+    expect(page.locator("#map .host")).to_have_count(125)
+    expect(page.locator("#map .node")).to_have_count(1000)
+    expect(page.locator("#map .pod")).to_have_count(0)  # they are dots on a canvas
+    expect(page.locator("#overview i")).to_have_count(125)
+    expect(page.locator("#findings .item")).to_have_count(100)
+    expect(page.locator("#findings .more")).to_have_text("Show more of 150")
+    drawn = page.evaluate("""() => [...document.querySelector('canvas').getContext('2d')
+        .getImageData(0, 0, 60, 8).data].some((value) => value > 0)""")
+    assert drawn
+    page.fill("#search", "worker-0815")
+    expect(page.locator("#search-count")).to_have_text("1 node")
+    expect(page.locator("#map .host:visible .host-head .name")).to_have_text(["esx-101"])
+    page.keyboard.press("Enter")
+    assert focused(page) == "node worker-0815, zone c, 20 pods"
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel .pod-list li")).to_have_count(20)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.click(".host canvas >> nth=0", position={"x": 4, "y": 4})
+    expect(page.locator("#panel .kind")).to_contain_text("pod")
+    shown.put(site)
+    expect(page.locator("#summary .chip.good")).to_have_text("no open finding")
