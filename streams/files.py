@@ -94,7 +94,7 @@ def load_files(
 
     Raises InputError with every fault found: one line each that names file, object and field.
     """
-    reading = _Reading(stdin, compact)
+    reading = Reading(stdin, compact=compact)
     for path in paths:
         reading.read(path)
     if inventory is not None:
@@ -102,10 +102,10 @@ def load_files(
     return reading.result()
 
 
-class _Reading:
-    """The state of one `load_files`."""
+class Reading:
+    """One input of several parts: files, and texts that came from elsewhere. `load_files` is one of files alone."""
 
-    def __init__(self, stdin: BinaryIO | None, compact: bool) -> None:
+    def __init__(self, stdin: BinaryIO | None = None, *, compact: bool = False) -> None:
         self._stdin, self._compact = stdin, compact
         self._stdin_read = False
         self._into = Collected()
@@ -149,12 +149,28 @@ class _Reading:
             into.claims, into.volumes, into.storage_classes, into.csi_nodes, into.attachments,
         )  # fmt: skip
 
+    def read_text(self, data: bytes, place: str) -> None:
+        """A text that is there already; `place`, where it is from, stands for a file's name."""
+        try:
+            self._read_plain(files_text.plain(data), place, strict=True)
+        except BadText as error:
+            self._faults.append(f"{place}: {error}")
+
+    def note(self, line: str) -> None:
+        """One more line about what was read otherwise than it may look."""
+        self._notes.append(line)
+
+    def use_inventory(self, inventory: Inventory) -> None:
+        """An inventory that was read already."""
+        self._inventory = inventory, ""
+
     def _read_file(self, path: str | Path, strict: bool) -> None:
-        """Read one file. In a directory (not strict) what is no Kubernetes object is noted, not refused."""
-        file = _shown(path)
         data = self._bytes(path)
-        if data is None:
-            return
+        if data is not None:
+            self._read_plain(data, _shown(path), strict)
+
+    def _read_plain(self, data: bytes, file: str, strict: bool) -> None:
+        """Read one text. In a directory (not strict) what is no Kubernetes object is noted, not refused."""
         self._into.first_file = self._into.first_file or file
         if self._each(data, file, lambda document: self._read_document(document, file, strict)) == 0:
             (self._faults if strict else self._notes).append(f"{file}: is empty")

@@ -1,0 +1,122 @@
+"""Everything of a live cluster that the offline commands read, once: the lists of the API, as `kubectl get` dumps them.
+
+In: settings. Out: the raw pages, each with its address, handed on as they come, and notes about what could not be read.
+Called by the commands that take a live cluster in the place of a dump. Nothing is written, nothing is watched.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import aiohttp
+import msgspec
+
+from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
+from underhost.streams.kubernetes.client import KubernetesClient, connect
+from underhost.streams.kubernetes.kinds import KINDS
+from underhost.streams.settings import KubernetesSettings
+
+FIRST_ANSWER = 12.0
+"""Seconds from the start to the first page: with the program's own start it stays under the 15 s that are promised."""
+SILENCE = 10.0
+"""Seconds without a byte after which a list is given up."""
+PAGE = 1000
+TRIES = 5
+AT_ONCE = 4
+DUMPED = (
+    "/apis/apps/v1/daemonsets",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/persistentvolumes",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/volumeattachments",
+)
+"""What only the offline commands read; they do with what they may read of it."""
+
+
+Take = Callable[[bytes, str], None]
+"""Is handed each page, and its address. The pages of one list come in their order."""
+
+
+class _Meta(msgspec.Struct):
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+async def read_cluster(
+    settings: KubernetesSettings, take: Take, *, environ: Mapping[str, str] | None = None
+) -> list[str]:
+    """List everything once; what was not read, one line each.
+
+    Raises InputError for a wrong kubeconfig, Unreachable or Refused where the cluster does not answer, or does not let
+    us read what no command can do without.
+    """
+    try:
+        async with asyncio.timeout(FIRST_ANSWER) as deadline, await connect(settings, environ=environ) as client:
+            return await _Lister(client, take, deadline).read()
+    except TimeoutError as error:
+        raise Unreachable(f"the Kubernetes cluster gives no answer within {FIRST_ANSWER:.0f} s") from error
+
+
+class _Lister:
+    """One dump. `deadline` is lifted once a page has come."""
+
+    def __init__(self, client: KubernetesClient, take: Take, deadline: asyncio.Timeout) -> None:
+        self._client, self._take, self._deadline = client, take, deadline
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    async def read(self) -> list[str]:
+        """All lists, some at once."""
+        needed = {kind.path: not kind.optional for kind in KINDS} | dict.fromkeys(DUMPED, False)
+        lists = [asyncio.create_task(self._list(path, must)) for path, must in needed.items()]
+        try:
+            return [note for note in await asyncio.gather(*lists) if note]
+        finally:
+            for task in lists:
+                task.cancel()
+            await asyncio.gather(*lists, return_exceptions=True)
+
+    async def _list(self, path: str, needed: bool) -> str:
+        """Hand on a list; a note where it may not be read ("" for a kind that the API does not serve)."""
+        async with self._slots:
+            try:
+                await self._pages(path)
+            except Gone as error:
+                if needed:
+                    raise Refused(str(error)) from error
+            except Refused as error:
+                if needed:
+                    raise
+                return f"not read, and so not judged: {path.rpartition('/')[2]}: {error}"
+            return ""
+
+    async def _pages(self, path: str) -> None:
+        token, place = "", f"{self._client.server}{path}"
+        while True:
+            try:
+                data = await self._page(path, token)
+            except Gone as error:
+                if token:
+                    raise Unreachable(f"{place}: the list has expired before its end") from error
+                raise
+            self._deadline.reschedule(None)
+            self._take(data, place)
+            try:
+                token = msgspec.json.decode(data, type=_Page).metadata.continue_
+            except msgspec.DecodeError as error:
+                raise Refused(f"{place}: not a list of the API: {error}") from error
+            if not token:
+                return
+
+    async def _page(self, path: str, token: str) -> bytes:
+        query = [("limit", str(PAGE)), *([("continue", token)] if token else [])]
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=SILENCE, sock_read=SILENCE)
+        for _ in range(TRIES):
+            try:
+                return await self._client.call("GET", path, query=query, timeout=timeout)
+            except Retry as error:
+                await asyncio.sleep(error.after)
+        raise Unreachable(f"{self._client.server}{path}: asks to come back later, {TRIES} times")
