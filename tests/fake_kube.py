@@ -210,7 +210,9 @@ class FakeKube:
         metadata = {"resourceVersion": str(self._version)}
         if end < len(objects):
             metadata["continue"] = str(end)
-        return web.json_response({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items})
+        served = self.served[plural]
+        head = {"kind": f"{served.kind}List", "apiVersion": served.api_version, "metadata": metadata}
+        return web.json_response({**head, "items": items})
 
     async def _watch(self, request: web.Request, plural: str, fault: Fault | None) -> web.StreamResponse:
         since = int(request.query["resourceVersion"])

@@ -10,13 +10,18 @@ import typer
 
 from underhost.agents.commands.offline import (
     AllOption,
+    ConfigOption,
+    ContextOption,
     FilesOption,
     HostKeyOption,
     InventoryOption,
+    KubeconfigOption,
     NamespaceOption,
     Scope,
     SelectorOption,
+    ServerOption,
     Site,
+    SiteOption,
     faults_named,
     read_site,
 )
@@ -40,6 +45,11 @@ def register(app: typer.Typer) -> None:
     def check(
         files: FilesOption = None,
         inventory: InventoryOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        site: SiteOption = None,
+        config: ConfigOption = None,
         namespace: NamespaceOption = None,
         all_namespaces: AllOption = False,
         selector: SelectorOption = None,
@@ -53,14 +63,20 @@ def register(app: typer.Typer) -> None:
         """Find violations, shared hosts, blocked budgets and drift among the running pods of a dump."""
         from underhost.agents.commands.output import FORMATS
         from underhost.agents.commands.plain import one_of
+        from underhost.agents.commands.sources import From
         from underhost.agents.engine.findings import SEVERITIES, at_or_above
 
         one_of("--output", output, (*FORMATS, SARIF, JUNIT))
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
-        site = read_site(files, inventory, manifests=False, host_keys=host_key, drift=drift)
-        report = _report(site, Scope(site.snapshot, namespace, all_namespaces, selector))
+        picture = read_site(
+            From(files, inventory, kubeconfig, context, server, site, config),
+            manifests=False,
+            host_keys=host_key,
+            drift=drift,
+        )
+        report = _report(picture, Scope(picture.snapshot, namespace, all_namespaces, selector))
         failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
-        _print(report, site, output, failing)
+        _print(report, picture, output, failing)
         if failing:
             raise typer.Exit(1)
 

@@ -8,11 +8,16 @@ from typing import Annotated
 import typer
 
 from underhost.agents.commands.offline import (
+    ConfigOption,
+    ContextOption,
     FilesOption,
     HostKeyOption,
     InventoryOption,
+    KubeconfigOption,
     PhysicalHostOption,
     SchedulerOption,
+    ServerOption,
+    SiteOption,
     read_site,
 )
 from underhost.agents.commands.plans import PHYSICAL, FailOnOption, OutputOption, answer, check_options
@@ -28,23 +33,28 @@ def register(app: typer.Typer) -> None:
         ],
         files: FilesOption = None,
         inventory: InventoryOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        site: SiteOption = None,
+        config: ConfigOption = None,
         output: OutputOption = "table",
         fail_on: FailOnOption = PHYSICAL,
         host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = "preferred",
+        physical_host: PhysicalHostOption = None,
         scheduler_name: SchedulerOption = None,
     ) -> None:
         """Try to drain nodes: where their pods go, which stay pending, which budgets block, what is violated after."""
+        from underhost.agents.commands.sources import From
         from underhost.agents.engine.whatif_steps import Drain, node_name
 
         check_options(output, fail_on)
         steps = [Drain(tuple(dict.fromkeys(node_name(name) for name in nodes)))]
-        site = read_site(
-            files,
-            inventory,
+        picture = read_site(
+            From(files, inventory, kubeconfig, context, server, site, config),
             manifests=True,
             host_keys=host_key,
             physical_host=physical_host,
             scheduler_names=scheduler_name,
         )
-        answer(site, steps, output, fail_on)
+        answer(picture, steps, output, fail_on)

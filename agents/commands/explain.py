@@ -9,15 +9,20 @@ import typer
 
 from underhost.agents.commands.offline import (
     AllOption,
+    ConfigOption,
+    ContextOption,
     FilesOption,
     HostKeyOption,
     InventoryOption,
+    KubeconfigOption,
     NamespaceOption,
     PhysicalHostOption,
     SchedulerOption,
     Scope,
     SelectorOption,
+    ServerOption,
     Site,
+    SiteOption,
     faults_named,
     read_site,
 )
@@ -40,28 +45,33 @@ def register(app: typer.Typer) -> None:
         ] = None,
         files: FilesOption = None,
         inventory: InventoryOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        site: SiteOption = None,
+        config: ConfigOption = None,
         namespace: NamespaceOption = None,
         all_namespaces: AllOption = False,
         selector: SelectorOption = None,
         output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name")] = "table",
         host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = "preferred",
+        physical_host: PhysicalHostOption = None,
         scheduler_name: SchedulerOption = None,
     ) -> None:
         """Say of each pending pod, or of the named ones, which nodes would take it, and every rule that refuses."""
         from underhost.agents.commands import output as out
         from underhost.agents.commands.plain import clean, one_of
+        from underhost.agents.commands.sources import From
 
         one_of("--output", output, out.FORMATS)
-        site = read_site(
-            files,
-            inventory,
+        picture = read_site(
+            From(files, inventory, kubeconfig, context, server, site, config),
             manifests=True,
             host_keys=host_key,
             physical_host=physical_host,
             scheduler_names=scheduler_name,
         )
-        explanation = _explain(site, Scope(site.snapshot, namespace, all_namespaces, selector), pods)
+        explanation = _explain(picture, Scope(picture.snapshot, namespace, all_namespaces, selector), pods)
         if output in (out.JSON, out.YAML):
             out.show(out.document(explanation, output))
         elif output == out.NAME:
@@ -73,7 +83,7 @@ def register(app: typer.Typer) -> None:
                 for name, verdict in explanation.pods.items()
                 if not any(node.feasible for node in verdict.nodes.values())
             ]
-            say_preemption(site, nowhere)
+            say_preemption(picture, nowhere)
 
 
 def _explain(site: Site, scope: Scope, pods: list[str] | None) -> "Explanation":

@@ -8,11 +8,16 @@ from typing import Annotated
 import typer
 
 from underhost.agents.commands.offline import (
+    ConfigOption,
+    ContextOption,
     FilesOption,
     HostKeyOption,
     InventoryOption,
+    KubeconfigOption,
     PhysicalHostOption,
     SchedulerOption,
+    ServerOption,
+    SiteOption,
     faults_named,
     read_site,
 )
@@ -41,14 +46,20 @@ def register(app: typer.Typer) -> None:
         no_ha: NoHaOption = False,
         files: FilesOption = None,
         inventory: InventoryOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        site: SiteOption = None,
+        config: ConfigOption = None,
         output: OutputOption = "table",
         fail_on: FailOnOption = PHYSICAL,
         host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = "preferred",
+        physical_host: PhysicalHostOption = None,
         scheduler_name: SchedulerOption = None,
     ) -> None:
         """Try the failure of nodes and ESXi hosts: what HA restarts where, which pods move or wait, what breaks."""
         from underhost.agents.commands.plain import one_of
+        from underhost.agents.commands.sources import From
         from underhost.agents.engine.whatif_steps import HOST, NODE, Fail, target
         from underhost.schemas.errors import InputError
 
@@ -58,19 +69,18 @@ def register(app: typer.Typer) -> None:
         if each is not None:
             one_of("--each", each, (HOST, NODE))
         named = tuple(dict.fromkeys(target(one) for one in targets or ()))
-        site = read_site(
-            files,
-            inventory,
+        picture = read_site(
+            From(files, inventory, kubeconfig, context, server, site, config),
             manifests=True,
             host_keys=host_key,
             physical_host=physical_host,
             scheduler_names=scheduler_name,
         )
         if each is None:
-            answer(site, [Fail(named, not no_ha)], output, fail_on)
+            answer(picture, [Fail(named, not no_ha)], output, fail_on)
             return
         from underhost.agents.engine.whatif import each as every
 
-        with faults_named(site.objects):
-            found = every(site.snapshot, site.options, each, ha=not no_ha, others=site.objects.others)
+        with faults_named(picture.objects):
+            found = every(picture.snapshot, picture.options, each, ha=not no_ha, others=picture.objects.others)
         answer_each(found, each, output, fail_on)

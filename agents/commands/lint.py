@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from underhost.agents.commands.check import JUNIT, NEVER, SARIF, summary
-from underhost.agents.commands.offline import FilesOption, HostKeyOption, InventoryOption, faults_named, read_site
+from underhost.agents.commands.offline import (
+    ConfigOption,
+    ContextOption,
+    FilesOption,
+    HostKeyOption,
+    InventoryOption,
+    KubeconfigOption,
+    ServerOption,
+    SiteOption,
+    faults_named,
+    read_site,
+)
 
 if TYPE_CHECKING:
     from underhost.agents.commands.offline import Site
@@ -28,6 +39,11 @@ def register(app: typer.Typer) -> None:
     def lint(
         files: FilesOption = None,
         inventory: InventoryOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        site: SiteOption = None,
+        config: ConfigOption = None,
         output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name|sarif|junit")] = "table",
         fail_on: Annotated[
             str, typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 from this severity upwards, or never.")
@@ -37,17 +53,20 @@ def register(app: typer.Typer) -> None:
         """Find rules that can never work, or do nothing, in manifests and dumps."""
         from underhost.agents.commands.output import FORMATS
         from underhost.agents.commands.plain import one_of
+        from underhost.agents.commands.sources import From
         from underhost.agents.engine.findings import SEVERITIES, at_or_above
         from underhost.agents.engine.lint import lint
 
         one_of("--output", output, (*FORMATS, SARIF, JUNIT))
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
-        site = read_site(files, inventory, manifests=True, host_keys=host_key)
-        objects = site.objects
+        picture = read_site(
+            From(files, inventory, kubeconfig, context, server, site, config), manifests=True, host_keys=host_key
+        )
+        objects = picture.objects
         with faults_named(objects):
-            report = lint(site.snapshot, site.options, objects.others, objects.misspelled, objects.makers)
+            report = lint(picture.snapshot, picture.options, objects.others, objects.misspelled, objects.makers)
         failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
-        _print(report, site, output, failing)
+        _print(report, picture, output, failing)
         if failing:
             raise typer.Exit(1)
 

@@ -1,18 +1,19 @@
-"""The options of every command that judges files, and the snapshot they make.
+"""The options of every command that judges a state, and the snapshot they make.
 
-In: `-f`, `--inventory`, `--host-key`, `--physical-host`. Out: a snapshot and the evaluator's options, in one `Site`.
-Used by check, explain, schedule and the what-if commands; imports nothing heavy, so that help pages stay quick.
+In: where the state is (`sources.py`), `--host-key`, `--physical-host`. Out: a snapshot and the evaluator's options.
+Used by check, explain, schedule, lint and the what-if commands; imports nothing heavy, so that help pages stay quick.
 """
 
 import gc
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 if TYPE_CHECKING:
+    from underhost.agents.commands.sources import From
     from underhost.agents.engine.snapshot import Options, Snapshot
     from underhost.streams.files import Objects
 
@@ -29,12 +30,25 @@ SelectorOption = Annotated[
     str | None,
     typer.Option("--selector", "-l", metavar="LABELS", help="Only pods with these labels (kubectl's syntax)."),
 ]
+KubeconfigOption = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="A live cluster's; absent, kubectl's."),
+]
+ContextOption = Annotated[str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context.")]
+ServerOption = Annotated[
+    str | None, typer.Option("--server", metavar="URL", help="A worker of the running pipeline: its picture is judged.")
+]
+SiteOption = Annotated[str | None, typer.Option("--site", metavar="NAME", help="Which of the worker's sites.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="As run has it: its cluster and its vCenter are read.")
+]
 HostKeyOption = Annotated[
     list[str] | None,
     typer.Option("--host-key", metavar="KEY", help="Node label that means the ESXi host (repeatable: its aliases)."),
 ]
 PhysicalHostOption = Annotated[
-    str, typer.Option("--physical-host", help="preferred|required: avoid or refuse a host that undoes a separation.")
+    str | None,
+    typer.Option("--physical-host", help="preferred|required: avoid, or refuse, a shared host."),
 ]
 SchedulerOption = Annotated[
     list[str] | None,
@@ -43,7 +57,7 @@ SchedulerOption = Annotated[
 
 
 class Site(NamedTuple):
-    """What the files describe. `objects` tells which file an object is from."""
+    """What was read. `objects` tells which file an object is from."""
 
     snapshot: "Snapshot"
     options: "Options"
@@ -51,38 +65,37 @@ class Site(NamedTuple):
 
 
 def read_site(
-    files: list[str] | None,
-    inventory: str | None,
+    source: "From",
     *,
     manifests: bool,
     host_keys: list[str] | None = None,
-    physical_host: str = "preferred",
+    physical_host: str | None = None,
     scheduler_names: list[str] | None = None,
     drift: bool = False,
 ) -> Site:
-    """Read the files; what was read otherwise than it may look is said on standard error, once.
+    """Read the state; what was read otherwise than it may look is said on standard error, once.
 
-    Raises InputError with every fault, each naming file, object and field.
+    A worker, or a configuration, says how its site is judged; the options come before it. Raises InputError with every
+    fault, each naming file, object and field; BackendError.
     """
     from underhost.agents.commands.plain import one_of
+    from underhost.agents.commands.sources import read
     from underhost.agents.engine.snapshot import Options
     from underhost.agents.load import snapshot_of
-    from underhost.schemas.errors import InputError
-    from underhost.streams.files import load_files
 
-    one_of("--physical-host", physical_host, ("preferred", "required"))
-    if not files:
-        raise InputError("no input: name a dump or a directory with -f, or pipe one to -f -")
-    objects = load_files(files, inventory=inventory, stdin=sys.stdin.buffer)
+    if physical_host is not None:
+        one_of("--physical-host", physical_host, ("preferred", "required"))
+    found = read(source)
+    objects = found.objects
     with faults_named(objects):
-        snapshot, notes = snapshot_of(objects, manifests=manifests)
+        snapshot, notes = snapshot_of(objects, found.site, manifests=manifests)
     gc.freeze()  # what was read lives as long as the command: no collection need look at it again
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     defaults = Options()
     options = Options(
-        host_keys=tuple(host_keys) if host_keys else defaults.host_keys,
-        physical_host=physical_host,
+        host_keys=tuple(host_keys) if host_keys else found.host_keys or defaults.host_keys,
+        physical_host=physical_host or found.physical_host or defaults.physical_host,
         drift=drift,
         scheduler_names=tuple(scheduler_names) if scheduler_names else defaults.scheduler_names,
     )

@@ -9,15 +9,20 @@ import typer
 
 from underhost.agents.commands.offline import (
     AllOption,
+    ConfigOption,
+    ContextOption,
     FilesOption,
     HostKeyOption,
     InventoryOption,
+    KubeconfigOption,
     NamespaceOption,
     PhysicalHostOption,
     SchedulerOption,
     Scope,
     SelectorOption,
+    ServerOption,
     Site,
+    SiteOption,
     faults_named,
     read_site,
 )
@@ -37,35 +42,40 @@ def register(app: typer.Typer) -> None:
     def schedule(
         files: FilesOption = None,
         inventory: InventoryOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        site: SiteOption = None,
+        config: ConfigOption = None,
         namespace: NamespaceOption = None,
         all_namespaces: AllOption = False,
         selector: SelectorOption = None,
         output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name")] = "table",
         host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = "preferred",
+        physical_host: PhysicalHostOption = None,
         scheduler_name: SchedulerOption = None,
     ) -> None:
         """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
         from underhost.agents.commands import output as out
         from underhost.agents.commands.plain import clean, one_of
+        from underhost.agents.commands.sources import From
 
         one_of("--output", output, out.FORMATS)
-        site = read_site(
-            files,
-            inventory,
+        picture = read_site(
+            From(files, inventory, kubeconfig, context, server, site, config),
             manifests=True,
             host_keys=host_key,
             physical_host=physical_host,
             scheduler_names=scheduler_name,
         )
-        placements = _schedule(site, Scope(site.snapshot, namespace, all_namespaces, selector))
+        placements = _schedule(picture, Scope(picture.snapshot, namespace, all_namespaces, selector))
         if output in (out.JSON, out.YAML):
             out.show(out.document(placements, output))
         elif output == out.NAME:
             out.show("".join(f"pod/{clean(name)}\n" for name in placements.order))
         elif placements.order:
-            out.show_tables([table(placements, len(site.snapshot.nodes))])
-            say_preemption(site, [name for name, node in placements.placements.items() if node is None])
+            out.show_tables([table(placements, len(picture.snapshot.nodes))])
+            say_preemption(picture, [name for name, node in placements.placements.items() if node is None])
         else:
             out.show("No pending pods.\n")
         if any(node is None for node in placements.placements.values()):

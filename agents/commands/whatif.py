@@ -10,11 +10,16 @@ import typer
 from typer.core import TyperCommand
 
 from underhost.agents.commands.offline import (
+    ConfigOption,
+    ContextOption,
     FilesOption,
     HostKeyOption,
     InventoryOption,
+    KubeconfigOption,
     PhysicalHostOption,
     SchedulerOption,
+    ServerOption,
+    SiteOption,
     read_site,
 )
 from underhost.agents.commands.plans import (
@@ -66,25 +71,31 @@ def register(app: typer.Typer) -> None:
         no_ha: NoHaOption = False,
         files: FilesOption = None,
         inventory: InventoryOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        site: SiteOption = None,
+        config: ConfigOption = None,
         namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Of pods named without one.")] = None,
         output: OutputOption = "table",
         fail_on: FailOnOption = PHYSICAL,
         host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = "preferred",
+        physical_host: PhysicalHostOption = None,
         scheduler_name: SchedulerOption = None,
     ) -> None:
         """Try steps one after another, in the order given: what moves, what stays pending, what is violated after."""
+        from underhost.agents.commands.sources import From
+
         check_options(output, fail_on)
         steps, added = _steps(ctx.meta[_GIVEN], namespace, not no_ha)
-        site = read_site(
-            files,
-            inventory,
+        picture = read_site(
+            From(files, inventory, kubeconfig, context, server, site, config),
             manifests=True,
             host_keys=host_key,
             physical_host=physical_host,
             scheduler_names=scheduler_name,
         )
-        answer(site, steps, output, fail_on, added)
+        answer(picture, steps, output, fail_on, added)
 
 
 def _steps(given: list[tuple[str, str]], namespace: str | None, ha: bool) -> "tuple[list[Step], list[Objects]]":

@@ -34,11 +34,11 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
         return document(_encoder.encode(SiteList([feeds.summary(site) for site in feeds.names()], sorted(features()))))
 
     async def site_map(request: web.Request) -> web.Response:
-        feed = _feed(request, feeds)
+        feed = feed_of(request, feeds)
         return document(await feed.map()) if isinstance(feed, Feed) else feed
 
     async def findings(request: web.Request) -> web.Response:
-        feed = _feed(request, feeds)
+        feed = feed_of(request, feeds)
         return document(await feed.findings()) if isinstance(feed, Feed) else feed
 
     async def activity(request: web.Request) -> web.Response:
@@ -48,7 +48,7 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
         return document(_encoder.encode(History(site, entries)))
 
     async def pod(request: web.Request) -> web.Response:
-        feed = _feed(request, feeds)
+        feed = feed_of(request, feeds)
         if not isinstance(feed, Feed):
             return feed
         site = request.query.get("site", feeds.default())
@@ -86,8 +86,9 @@ def document(body: bytes) -> web.Response:
     return response
 
 
-def _feed(request: web.Request, feeds: Feeds) -> Feed | web.Response:
-    site = request.query.get("site", feeds.default())
+def feed_of(request: web.Request, feeds: Feeds, named: str = "") -> Feed | web.Response:
+    """The feed of the site that a request names, in its body or its address, or why there is none."""
+    site = named or request.query.get("site", feeds.default())
     feed = feeds.get(site)
     if feed is not None:
         return feed

@@ -10,7 +10,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from underhost.agents.board import Board
-from underhost.agents.http import api, events, page
+from underhost.agents.http import api, events, page, plans
 from underhost.agents.http.extender import ExtenderRoom
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.memory import options_of
@@ -45,6 +45,7 @@ def furnish(
     routes += page.routes()
     routes += events.routes(feeds)
     routes += api.routes(feeds, options, lambda: [FEATURES[route.path] for route in routes if route.path in FEATURES])
+    routes += plans.routes(feeds, options)
     extender = ExtenderRoom(settings.site, options, pipeline, board, registry)
     routes += extender.routes()
     return Rooms(routes, [feeds.running, extender.running], [feeds.end])

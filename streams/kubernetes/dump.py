@@ -15,7 +15,7 @@ from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.settings import KubernetesSettings
 
-FIRST_ANSWER = 12.0
+FIRST_ANSWER = 10.0
 """Seconds from the start to the first page: with the program's own start it stays under the 15 s that are promised."""
 SILENCE = 10.0
 """Seconds without a byte after which a list is given up."""

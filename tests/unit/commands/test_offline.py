@@ -206,7 +206,7 @@ def test_explain_wide_shows_the_score_of_every_rule():
         pytest.param(
             ["explain", "-f", DUMP, "default/nobody"], "pod default/nobody: not in the input", id="no such pod"
         ),
-        pytest.param(["check"], "no input", id="no file"),
+        pytest.param(["check"], "name a dump with -f, or a worker with --server URL", id="no file and no cluster"),
         pytest.param(["check", "-f", "/nowhere.json"], "/nowhere.json", id="no such file"),
         pytest.param(["check", "-f", DUMP, "-o", "toml"], "--output toml", id="no such output"),
         pytest.param(["check", "-f", DUMP, "--fail-on", "bad"], "--fail-on bad", id="no such severity"),

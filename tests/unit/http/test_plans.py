@@ -1,0 +1,201 @@
+"""Plans over HTTP, and the picture of a site that the command line takes away and judges itself."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import pytest
+from check_builders import a_node, a_pod, a_site, apart
+from page_builders import decided
+from plan_builders import tried
+from prometheus_client import CollectorRegistry
+
+from underhost.agents.board import Board
+from underhost.agents.commands.remote import fetch
+from underhost.agents.engine.check import check
+from underhost.agents.engine.snapshot import Options
+from underhost.agents.http import plans
+from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.server import start_web
+from underhost.agents.load import snapshot_of
+from underhost.schemas.documents import to_json
+from underhost.schemas.errors import InputError, Refused, Unreachable
+from underhost.streams.files import Reading
+
+DB = {"app": "db"}
+SITE = a_site(
+    a_node("n1"),
+    a_node("n2"),
+    a_node("n3"),
+    a_pod("db-0", "n1", labels=DB, owner="StatefulSet/db", spec=apart(DB)),
+    a_pod("db-1", "n2", labels=DB, owner="StatefulSet/db", spec=apart(DB)),
+    on={"n1": "h1", "n2": "h2", "n3": "h2"},
+    site="prod",
+)
+NODE = {"kind": "Node", "metadata": {"name": "n4"}, "status": {"allocatable": {"cpu": "8", "pods": "9"}}}
+
+
+class NoTopics:
+    """A TopicReader of topics that stay empty."""
+
+    async def follow(self, topics: Any, *, from_beginning: bool = False) -> AsyncIterator[Any]:
+        """See `ports.TopicReader`."""
+        await asyncio.Event().wait()
+        yield
+
+
+@dataclass
+class Asked:
+    """A server over a board, and a client."""
+
+    board: Board
+    base: str
+    client: aiohttp.ClientSession
+
+    async def post(self, body: object) -> tuple[int, Any]:
+        """Status and document of a plan."""
+        async with self.client.post(f"{self.base}api/v1/whatif", json=body) as response:
+            return response.status, await response.json()
+
+
+@pytest.fixture
+async def asked() -> AsyncIterator[Asked]:
+    board = Board()
+    feeds = Feeds(board, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, NoTopics())  # type: ignore[arg-type]
+    options = Options(physical_host="required", scheduler_names=("underhost",))
+    server = await start_web(
+        "127.0.0.1:0",
+        unready=dict,
+        registry=CollectorRegistry(),
+        refresh=lambda: None,
+        rooms=Rooms(plans.routes(feeds, options), [feeds.running], [feeds.end]),
+    )
+    async with aiohttp.ClientSession() as client:
+        yield Asked(board, server.address, client)
+    await server.close()
+
+
+@pytest.fixture
+async def ready(asked: Asked) -> Asked:
+    asked.board.put("prod", decided(SITE))
+    return asked
+
+
+async def test_a_plan_is_tried_as_the_command_line_tries_it(ready: Asked) -> None:
+    status, found = await ready.post({"steps": [{"drain": "n1"}, {"uncordon": "n1"}]})
+    wanted = tried(SITE, "drain n1", "uncordon n1", options=Options(physical_host="required"))
+    assert (status, found) == (200, json.loads(to_json(wanted)))
+    assert found["pending"] == {}
+    assert [(one["step"], one["to"]) for one in found["moves"]] == [(2, "n1")]  # n3 shares its host with db-1
+
+
+async def test_objects_can_be_added(ready: Asked) -> None:
+    _, found = await ready.post({"site": "prod", "steps": [{"drain": "n1"}, {"add": [NODE]}]})
+    assert [(one["step"], one["pod"], one["to"]) for one in found["moves"]] == [(2, "shop/db-0", "n4")]
+
+
+async def test_each_host_alone(ready: Asked) -> None:
+    _, found = await ready.post({"each": "host", "ha": False})
+    assert (found["kind"], sorted(one["target"] for one in found["items"])) == (
+        "WhatIfList",
+        ["host/esx-h1", "host/esx-h2"],
+    )
+    assert all(one["pending"] for one in found["items"])
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "why"),
+    [
+        ({"steps": [{"drain": "n9"}]}, 422, "node n9: not there"),
+        ({"steps": [{"reboot": "n1"}]}, 422, "reboot: no such step"),
+        ({"steps": [{"drain": "n1", "cordon": "n2"}]}, 422, "steps[0]: one option with its value is expected"),
+        ({"steps": [{"drain": 1}]}, 422, "Expected `str`, got `int`"),
+        ({"steps": [{"add": [{"kind": "Pod"}]}]}, 422, "steps[0].add: Pod items[0]: metadata.name"),
+        ({"steps": [], "dryRun": True}, 422, "unknown field `dryRun`"),
+        ({"each": "rack"}, 422, "each: host or node is expected"),
+        ({"each": "host", "steps": [{"drain": "n1"}]}, 422, "no steps beside it"),
+        ({"site": "other"}, 404, "no site 'other' here; there is: prod"),
+    ],
+)
+async def test_what_cannot_be_tried_is_refused_in_one_line(ready: Asked, body: object, status: int, why: str) -> None:
+    found = await ready.post(body)
+    assert found[0] == status
+    assert why in found[1]["error"]
+    assert "\n" not in found[1]["error"]
+
+
+async def test_before_the_first_decision_nothing_can_be_tried(asked: Asked) -> None:
+    assert await asked.post({}) == (503, {"error": "site prod: kubernetes has not listed pods"})
+
+
+async def test_more_plans_than_may_wait_are_told_to_come_again(ready: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "WAITING", 0)
+    assert await ready.post({}) == (503, {"error": "other plans are being tried; ask again"})
+    async with ready.client.get(f"{ready.base}api/v1/snapshot") as response:
+        assert (response.status, await response.json()) == (503, {"error": "other snapshots are being sent; ask again"})
+
+
+async def test_a_form_of_another_site_cannot_start_a_plan(ready: Asked) -> None:
+    async with ready.client.post(f"{ready.base}api/v1/whatif", data={"steps": "[]"}) as response:
+        assert response.status == 415
+
+
+# ---------------------------------------------------------------------------------------------------------- snapshot
+async def test_the_picture_that_is_taken_away_is_judged_alike(ready: Asked) -> None:
+    picture = await fetch(ready.base, None)
+    assert (picture.site, picture.judging.physical_host, picture.judging.host_keys) == (
+        "prod",
+        "required",
+        list(Options().host_keys),
+    )
+    reading = Reading()
+    reading.read_text(picture.data, picture.place)
+    found, notes = snapshot_of(reading.result(), picture.site, manifests=False)
+    assert notes == []
+    assert check(found, Options()) == check(SITE, Options())
+
+
+async def test_it_is_a_file_that_f_reads(ready: Asked, tmp_path: Any) -> None:
+    from underhost.streams.files import load_files
+
+    async with ready.client.get(f"{ready.base}api/v1/snapshot") as response:
+        assert response.headers["Content-Type"] == "application/gzip"
+        assert response.headers["Content-Disposition"] == 'attachment; filename="prod.json.gz"'
+        file = tmp_path / "prod.json.gz"
+        file.write_bytes(await response.read())
+    objects = load_files([file])
+    assert (objects.nodes, objects.pods) == (SITE.nodes, SITE.pods)
+
+
+@pytest.mark.parametrize(
+    ("site", "error", "why"),
+    [("other", InputError, "no site 'other' here"), (None, Unreachable, "site prod: kubernetes has not listed pods")],
+)
+async def test_why_there_is_no_picture(asked: Asked, site: str | None, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        await fetch(asked.base, site)
+
+
+async def test_an_address_where_no_worker_is(asked: Asked, unused_tcp_port: int) -> None:
+    with pytest.raises(Unreachable, match=f"^http://127.0.0.1:{unused_tcp_port}: "):
+        await fetch(f"http://127.0.0.1:{unused_tcp_port}", None)
+    with pytest.raises(Refused, match="this is no worker of Underhost that hands out its picture"):
+        await fetch(f"{asked.base}metrics", None)
+    for wrong in ("127.0.0.1:8080", "ftp://x", "http://"):
+        with pytest.raises(InputError, match="the address of a worker is expected"):
+            await fetch(wrong, None)
+
+
+async def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from underhost.agents.commands import remote
+
+    monkeypatch.setattr(remote, "FIRST_ANSWER", 0.5)
+    server = await asyncio.start_server(lambda reader, writer: asyncio.sleep(3600), "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Unreachable, match="no answer in time"):
+            await fetch(f"http://127.0.0.1:{port}", None)
