@@ -16,7 +16,6 @@ from underhost.agents.supervise import Watchers
 from underhost.schemas.records import Domain, Finding
 from underhost.streams.settings import Settings
 
-RULE = "Inventory"
 SHRUNK, STALE = "shrunk", "stale"
 VSPHERE = "vsphere"
 HOST_BASED = frozenset({"label", "drs-rule", "evict"})
@@ -89,16 +88,17 @@ class Guards:
 
 
 def _not_believed(site: str, source: str, doubt: str) -> Finding:
-    severity = f.UNKNOWN_HOST if source == VSPHERE else f.UNKNOWN_NODE
     message = f"{doubt}. Site {site} gets no write at all until somebody looks and says: underhost resume {site}"
-    return _finding(site, severity, source, SHRUNK, "the inventory is empty or has shrunk by more than 40 %", message)
+    return _finding(
+        site, f.UNKNOWN_NODE, source, SHRUNK, "the inventory is empty or has shrunk by more than 40 %", message
+    )
 
 
 def _finding(site: str, severity: str, source: str, what: str, reason: str, message: str) -> Finding:
     return Finding(
-        id=f.finding_id(site, severity, RULE, source, what, ""),
+        id=f.finding_id(site, severity, f.INVENTORY, source, what, ""),
         severity=severity,
-        rule=RULE,
+        rule=f.INVENTORY,
         reason=reason,
         message=message,
         domain=Domain(key="source", value=source),

@@ -5,6 +5,7 @@ In: a `FindingEvent`. Out: labels, annotations and the alert as its API takes it
 finding does: the host that a finding is about, but not the node that its pod runs on at the moment.
 """
 
+from underhost.agents.engine.findings import INVENTORY, UNKNOWN_NODE
 from underhost.schemas.records import FindingEvent
 
 LEVELS = {
@@ -19,21 +20,32 @@ LEVELS = {
     "unknown-host": "info",
 }
 """The label `severity`, as Prometheus' rules have it, by the severity of the finding."""
+STOPPED = "UnderhostWritesStopped"
+"""The alert of findings that say that a site's writes stop: all of them, or those that rest on where VMs run."""
 LISTED = 8
 """Peers that an annotation names; a group can be thousands of pods."""
 
 
-def alert_name(severity: str) -> str:
+def alert_name(event: FindingEvent) -> str:
     """`co-located` as `UnderhostCoLocated`."""
-    return "Underhost" + "".join(part.capitalize() for part in severity.split("-"))
+    if event.rule == INVENTORY:
+        return STOPPED
+    return "Underhost" + "".join(part.capitalize() for part in event.severity.split("-"))
+
+
+def level(event: FindingEvent) -> str:
+    """The label `severity`."""
+    if event.rule == INVENTORY:
+        return "critical" if event.severity == UNKNOWN_NODE else "warning"
+    return LEVELS.get(event.severity, "warning")
 
 
 def labels_of(event: FindingEvent) -> dict[str, str]:
     """What the alert is told apart and routed by; empty ones are left out, as Alertmanager would."""
     namespace, _, name = (event.pod or "").partition("/")
     labels = {
-        "alertname": alert_name(event.severity),
-        "severity": LEVELS.get(event.severity, "warning"),
+        "alertname": alert_name(event),
+        "severity": level(event),
         "finding": event.severity,
         "finding_id": event.id,
         "rule": event.rule,
@@ -55,7 +67,7 @@ def annotations_of(event: FindingEvent, runbooks: str) -> dict[str, str]:
         "description": event.reason,
         "node": event.node or "",
         "peers": peers + more,
-        "runbook_url": f"{runbooks.rstrip('/')}/{alert_name(event.severity)}.md",
+        "runbook_url": f"{runbooks.rstrip('/')}/{alert_name(event)}.md",
     }
     return {name: value for name, value in found.items() if value}
 

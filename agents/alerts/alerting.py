@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from underhost.agents.alerts.alertmanager import Alertmanager
 from underhost.agents.alerts.webhook import Webhook
-from underhost.agents.engine.findings import at_or_above
+from underhost.agents.engine.findings import INVENTORY, at_or_above
 from underhost.schemas.records import FindingEvent
 from underhost.streams.settings import AlertingSettings
 
@@ -46,7 +46,7 @@ class Alerting:
                 Webhook(
                     hook.url,
                     headers_file=hook.headers_file,
-                    wants=lambda event, floor=hook.severity: at_or_above(event.severity, floor),  # type: ignore[misc]
+                    wants=lambda event, floor=hook.severity: is_told(event, floor),  # type: ignore[misc]
                     counted=lambda result: self._counted("webhook", result),
                 )
                 for hook in settings.webhooks
@@ -73,10 +73,15 @@ class Alerting:
 
     def _tell(self, event: FindingEvent) -> None:
         for receiver in self._receivers:
-            if isinstance(receiver, Webhook) or at_or_above(event.severity, self._settings.severity):
+            if isinstance(receiver, Webhook) or is_told(event, self._settings.severity):
                 receiver.observe(event)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._failed(error)
+
+
+def is_told(event: FindingEvent, floor: str) -> bool:
+    """Whether a receiver with this floor is told: of every finding at or above it, and always that writes stop."""
+    return event.rule == INVENTORY or at_or_above(event.severity, floor)

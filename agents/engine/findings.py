@@ -29,6 +29,8 @@ SEVERITIES = (
     UNKNOWN_HOST,
 )
 """From the top; `--fail-on S` fails on S and everything before it."""
+INVENTORY = "Inventory"
+"""Rule of the findings that say that a site's writes stop (`agents/guards.py`)."""
 RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 
 

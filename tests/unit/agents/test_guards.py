@@ -100,7 +100,7 @@ def test_there_is_one_finding_for_each_source_and_its_id_does_not_change_with_th
             "the inventory is empty or has shrunk by more than 40 %",
         ),
         (
-            "unknown-host",
+            "unknown-node",
             "Inventory",
             Domain("source", "vsphere"),
             "the inventory is empty or has shrunk by more than 40 %",

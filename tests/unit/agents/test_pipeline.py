@@ -184,7 +184,7 @@ async def test_while_a_source_does_not_believe_its_inventory_nothing_is_ordered_
     stopped = found["Inventory"]
     assert (stopped["state"], stopped["severity"], stopped["domain"]) == (
         "opened",
-        "unknown-host",
+        "unknown-node",
         {"key": "source", "value": "vsphere"},
     )
     assert stopped["message"] == (

@@ -114,6 +114,36 @@ async def test_an_alertmanager_is_told_what_was_open_already(results: Results):
     assert receiver.requests[0][0] == "/api/v2/alerts"
 
 
+@pytest.mark.parametrize(
+    ("severity", "level"),
+    [
+        pytest.param("unknown-node", "critical", id="the inventory has shrunk, nothing is written"),
+        pytest.param("unknown-host", "warning", id="vSphere data is too old, some is not"),
+    ],
+)
+async def test_that_writes_stop_is_told_to_everybody_whatever_they_asked_for(
+    results: Results, severity: str, level: str
+):
+    stopped = msgspec.structs.replace(SHARED, id="s1", severity=severity, rule="Inventory", pod=None, node=None)
+    async with (
+        Receiver() as manager,
+        Receiver() as hook,
+        alerting(
+            results,
+            stopped,
+            DRIFT,
+            alertmanagers=[manager.url],
+            severity="violation",
+            webhooks=[WebhookSettings(url=hook.url, severity="violation")],
+        ),
+    ):
+        ((told,),) = await manager.requested(1)
+        await hook.requested(1)
+    assert told["labels"]["alertname"] == "UnderhostWritesStopped"
+    assert told["labels"]["severity"] == level
+    assert told["annotations"]["runbook_url"] == "docs/runbooks/UnderhostWritesStopped.md"
+
+
 async def test_the_end_of_a_finding_is_told_with_its_time(results: Results):
     async with Receiver() as receiver, alerting(results, SHARED, alertmanagers=[receiver.url]) as observe:
         await results.reached("alertmanager", "sent")
