@@ -17,6 +17,14 @@ class KubernetesWriter(Protocol):
     async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
         """Make the node carry these labels (None removes one), as field manager `underhost`. Conflict: another uid."""
 
+    async def node_taints(self, node: str) -> tuple[str, Sequence[Mapping[str, object]]]:
+        """The live node: (uid, taints)."""
+
+    async def replace_taints(
+        self, node: str, uid: str, before: Sequence[Mapping[str, object]], after: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Make this the whole list of taints. Conflict: it is not `before` any more, or the node is another one."""
+
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """The live pod: (uid, node name, "" while it is not bound)."""
 

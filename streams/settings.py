@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from underhost.schemas.errors import InputError
@@ -20,6 +20,12 @@ _SERVICE_LINK = re.compile(r"UNDERHOST_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT|
 """What Kubernetes puts into a container for Services named `underhost…` in its namespace: no settings of ours."""
 _LISTS = {"files", "clusters", "aliases", "hosts", "severities", "owners", "schedulers", "except_namespaces"}
 CAPV_HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
+
+
+def _label_key(key: str) -> str:
+    if not re.fullmatch(_KEY, key) or len(key) > 317:
+        raise ValueError("not the key of a label: [PREFIX/]NAME is expected")
+    return key
 
 
 class _Group(BaseModel):
@@ -93,20 +99,38 @@ class VSphereSettings(_Group):
         return bool(self.url or self.inventory or self.simulated)
 
 
-class DerivedLabel(_Group):
-    """A further node label taken from the host: `from` names the entry of the host's labels."""
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_KEY = rf"({_PART}(\.{_PART})*/)?[A-Za-z0-9]([-_.A-Za-z0-9]{{0,61}}[A-Za-z0-9])?"
+LabelKey = Annotated[str, AfterValidator(_label_key)]
+"""The key of a label or taint, as the API server takes it."""
 
-    key: str
-    source: str = Field(alias="from")
+
+class DerivedLabel(_Group):
+    """A further node label taken from the host.
+
+    `from` names the entry of the host's labels: `folder`, `datacenter`, `attribute:NAME` or `tag:CATEGORY`.
+    """
+
+    key: LabelKey
+    source: str = Field(alias="from", min_length=1)
 
 
 class HostLabelSettings(_Group):
     """The node label that carries the physical host."""
 
-    key: str = CAPV_HOST_KEY
+    key: LabelKey = CAPV_HOST_KEY
     mode: Literal["own", "observe", "auto"] = "auto"
-    aliases: tuple[str, ...] = ("alpha.cna.vmware.com/host",)
+    aliases: tuple[LabelKey, ...] = ("alpha.cna.vmware.com/host",)
     derived: tuple[DerivedLabel, ...] = ()
+    startup_taint: LabelKey | None = None
+    """Key of a taint that the kubelet sets (`--register-with-taints`); removed once a node carries all its labels."""
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        keys = [self.key, *(derived.key for derived in self.derived)]
+        if twice := sorted({key for key in keys if keys.count(key) > 1}):
+            raise ValueError(f"label {', '.join(twice)} cannot have two sources")
+        return self
 
 
 class DrsRuleSettings(_Group):
@@ -299,5 +323,5 @@ def _merge(into: dict[str, Any], tree: Mapping[str, Any]) -> None:
 
 def _fault(where: str, item: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in item["loc"])
-    message = "unknown key" if item["type"] == "extra_forbidden" else str(item["msg"])
+    message = "unknown key" if item["type"] == "extra_forbidden" else str(item["msg"]).removeprefix("Value error, ")
     return f"{where}: {place}: {message}"

@@ -264,6 +264,8 @@ class FakeKube:
         met = await self._meet(request, "patch", "nodes")
         if isinstance(met, web.Response):
             return met
+        if request.content_type == "application/json-patch+json":
+            return await self._json_patch(request)
         assert request.content_type == "application/apply-patch+yaml"
         name, manager = request.match_info["name"], request.query["fieldManager"]
         body = json.loads(await request.text())
@@ -282,6 +284,22 @@ class FakeKube:
         entries = [_entry(other, keys) for other, keys in {**others, manager: set(wanted)}.items()]
         metadata = {**node["metadata"], "labels": labels, "managedFields": entries}
         return web.json_response(await self.put("nodes", {**node, "metadata": metadata}))
+
+    async def _json_patch(self, request: web.Request) -> web.Response:
+        """Tests, and replacement or removal of the taints."""
+        node = self._objects["nodes"][("", request.match_info["name"])]
+        for change in json.loads(await request.text()):
+            *above, last = change["path"].strip("/").split("/")
+            here = node = json.loads(json.dumps(node))
+            for part in above:
+                here = here[part]
+            if change["op"] == "test" and here.get(last) != change["value"]:
+                return _status(422, "the server rejected our request due to an error in our request")
+            if change["op"] == "replace":
+                here[last] = change["value"]
+            elif change["op"] == "remove":
+                del here[last]
+        return web.json_response(await self.put("nodes", node))
 
     async def _bind(self, request: web.Request) -> web.StreamResponse:
         met = await self._meet(request, "bind", "pods")

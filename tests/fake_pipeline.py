@@ -115,6 +115,15 @@ class FakeCluster:
         meta = msgspec.structs.replace(before.metadata, labels=raw, resource_version=self._next())
         self.put(NODES, key, msgspec.structs.replace(before, metadata=meta))
 
+    async def node_taints(self, node: str) -> tuple[str, Sequence[Mapping[str, object]]]:
+        """See `ports.KubernetesWriter`."""
+        return f"node-{node}", []
+
+    async def replace_taints(
+        self, node: str, uid: str, before: Sequence[Mapping[str, object]], after: Sequence[Mapping[str, object]]
+    ) -> None:
+        """See `ports.KubernetesWriter`."""
+
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """See `ports.KubernetesWriter`."""
         pod = self._live(name)

@@ -5,7 +5,7 @@ In: what a sink decided. Out: node labels by server-side apply, bindings, evicti
 What may be written, and what an error means, is left to them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -21,6 +21,9 @@ UID_DIFFERS = "metadata.uid: Invalid value"
 """How the API server refuses an apply to another uid: a validation error (422); where no node is, it is a 409."""
 SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 """How the API server says (500) that it never evicts a pod that two budgets cover."""
+JSON_PATCH = "application/json-patch+json"
+TEST_FAILED = "(422)"
+"""How it refuses a JSON patch one of whose tests fails; it does not say which."""
 
 T = TypeVar("T")
 
@@ -36,8 +39,13 @@ class _NodeMeta(Struct, rename="camel"):
     managed_fields: list[_Managed] | None = None
 
 
+class _NodeSpec(Struct):
+    taints: list[dict[str, object]] | None = None
+
+
 class _Node(Struct):
     metadata: _NodeMeta
+    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
 
 
 class _PodMeta(Struct, rename="camel"):
@@ -94,6 +102,33 @@ class KubernetesApiWriter:
             await self._client.call("PATCH", _node_path(node), query=query, body=body, content_type=APPLY)
         except Refused as error:
             if UID_DIFFERS in str(error):
+                raise Conflict(str(error)) from error
+            raise
+
+    async def node_taints(self, node: str) -> tuple[str, list[dict[str, object]]]:
+        """The live node: (uid, taints)."""
+        found = self._decode(await self._client.call("GET", _node_path(node)), _Node)
+        return found.metadata.uid, found.spec.taints or []
+
+    async def replace_taints(
+        self, node: str, uid: str, before: Sequence[Mapping[str, object]], after: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Make this the list of taints, if it is `before` and the node this one; else Conflict.
+
+        The list is atomic: a patch that names one taint would overwrite what others have added since.
+        """
+        taints = "/spec/taints"
+        change: dict[str, object] = {"op": "replace", "path": taints, "value": after}
+        body: list[dict[str, object]] = [
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "test", "path": taints, "value": before},
+            change if after else {"op": "remove", "path": taints},
+        ]
+        query = [("fieldManager", FIELD_MANAGER)]
+        try:
+            await self._client.call("PATCH", _node_path(node), query=query, body=body, content_type=JSON_PATCH)
+        except Refused as error:
+            if str(error).endswith(TEST_FAILED):
                 raise Conflict(str(error)) from error
             raise
 

@@ -2,6 +2,7 @@
 
 In: a snapshot, whose `node_hosts` say where each node runs. Out: `label` actions, and outcomes of them. Called by the
 cycle and the worker. The decider knows only the trimmed node, so whose a label is the sink finds out on the live one.
+What the labels say is in `label_values.py`, the start-up taint in `startup_taint.py`.
 """
 
 from collections.abc import Mapping
@@ -10,12 +11,13 @@ from dataclasses import dataclass
 import msgspec
 
 from underhost.agents.engine.snapshot import Snapshot
-from underhost.agents.host_label import label_value, label_values
 from underhost.agents.ports import KubernetesWriter
+from underhost.agents.sinks.label_values import LabelValues
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
+from underhost.agents.sinks.startup_taint import Lifting, carries, lift
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Node
-from underhost.schemas.records import Action, NodeHost, Outcome
+from underhost.schemas.records import Action, Outcome
 from underhost.streams.settings import HostLabelSettings
 
 KIND = "label"
@@ -25,7 +27,9 @@ QUIET = 10.0
 AFTER_FAILURE = 30.0
 """Seconds after which a command that failed, was lost, or did not show on the node is ordered again."""
 AFTER_REFUSAL = 600.0
-"""Seconds after which a refused command is tried again: its reason rarely goes by itself."""
+"""Seconds after which a command that was refused, or found nothing to do, is tried again: that rarely changes."""
+TELLING = (APPLIED, FAILED, DRY_RUN, REFUSED, NOOP)
+"""Of a command that did several things: the result that says most about it."""
 PEOPLE = ("kubectl", "k9s", "lens", "mozilla", "curl", "python", "openapi-generator", "before-first-apply", "unknown")
 """Beginnings of field managers that are a person's tool: a label set by hand is repaired, a controller's is not."""
 
@@ -49,13 +53,14 @@ class LabelDecider:
     """Orders a label for each node that lacks it; implements `agents.ports.Decider`.
 
     Modes: `own` and `auto` order the host label (the sink of `auto` yields to another controller), `observe` only the
-    labels derived from it.
+    labels derived from it. The start-up taint of a node is part of the same order: it goes with the last label.
     """
 
     kind = KIND
 
     def __init__(self, settings: HostLabelSettings) -> None:
         self._settings = settings
+        self._needs = [settings.key, *(derived.key for derived in settings.derived)]
         self._ordered: dict[str, _Ordered] = {}
         self.due: float | None = None
         """When, in the seconds of `now`, an order that waits should be decided, even if nothing changes until then."""
@@ -64,24 +69,29 @@ class LabelDecider:
         """One action for each node whose labels differ from its live host; see the module's constants for the pace."""
         actions: list[Action] = []
         self.due = None
-        values = _host_values(snapshot)
+        values = LabelValues(self._settings, snapshot.hosts)
         for gone in self._ordered.keys() - snapshot.nodes.keys():
             del self._ordered[gone]
         for name, joined in sorted(snapshot.node_hosts.items()):
             node = snapshot.nodes.get(name)
-            if node is None or not joined.host:
+            # A host that vSphere has not shown us (yet) is unknown, whatever the VM calls it: never a label.
+            if node is None or joined.host not in snapshot.hosts:
                 continue
-            wanted = self._wanted(snapshot, joined, values)
+            wanted = values.of(joined.host)
             labels = _labels(node)
-            held = {key: labels.get(key) for key in wanted}
             desired: dict[str, object] = {"uid": node.metadata.uid, "labels": wanted}
-            if held == wanted:
+            taint, watched = self._settings.startup_taint, list(wanted)
+            if tainted := taint is not None and carries(bytes(node.spec.taints), taint):
+                desired["taint"] = {"key": taint, "needs": self._needs}
+                watched += self._needs
+            held = {key: labels.get(key) for key in watched}
+            if held == wanted and not tainted:
                 self._settle(name, now)
             elif self._may_order(name, desired, held, now):
                 reason = f"node {name} runs on host {joined.host_name or joined.host}"
                 action = order(KIND, f"node/{name}", desired, reason, snapshot.offsets)
                 # A node's first label is no move: the first move after it is followed at once.
-                quiet = now + QUIET if any(held.values()) else now
+                quiet = now + QUIET if any(held[key] for key in wanted) else now
                 self._ordered[name] = _Ordered(desired, held, quiet, now + AFTER_FAILURE, action.id)
                 actions.append(action)
         return actions
@@ -91,7 +101,7 @@ class LabelDecider:
         last = self._ordered.get(outcome.target.partition("/")[2])
         if last is None or last.action != outcome.id:
             return
-        last.again = now + (AFTER_REFUSAL if outcome.result == REFUSED else AFTER_FAILURE)
+        last.again = now + (AFTER_REFUSAL if outcome.result in (REFUSED, NOOP) else AFTER_FAILURE)
         last.dry = outcome.result == DRY_RUN
 
     def _settle(self, name: str, now: float) -> None:
@@ -117,24 +127,6 @@ class LabelDecider:
         self.due = when if self.due is None else min(self.due, when)
         return False
 
-    def _wanted(self, snapshot: Snapshot, joined: NodeHost, values: Mapping[str, str]) -> dict[str, str]:
-        wanted: dict[str, str] = {}
-        value = values.get(joined.host, "")
-        if value and self._settings.mode != "observe":
-            wanted[self._settings.key] = value
-        host = snapshot.hosts.get(joined.host)
-        for derived in self._settings.derived:
-            if host is not None and (part := label_value(host.labels.get(derived.source, ""))):
-                wanted[derived.key] = part
-        return wanted
-
-
-def _host_values(snapshot: Snapshot) -> dict[str, str]:
-    """Label value by moref, of all hosts at once: only so are two hosts never given one value."""
-    names = {joined.host: joined.host_name for joined in snapshot.node_hosts.values() if joined.host}
-    names.update((ref, host.name) for ref, host in snapshot.hosts.items())
-    return label_values(names)
-
 
 def _labels(node: Node) -> dict[str, str]:
     labels = msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None)
@@ -144,6 +136,7 @@ def _labels(node: Node) -> dict[str, str]:
 class _Desired(msgspec.Struct):
     uid: str
     labels: dict[str, str | None]
+    taint: Lifting | None = None
 
 
 class LabelSink:
@@ -173,29 +166,44 @@ class LabelSink:
         if uid != desired.uid:
             return outcome(action, REFUSED, f"node {node} is another one now (uid {uid})")
         differing = {key: value for key, value in desired.labels.items() if labels.get(key) != value}
-        if not differing:
-            return outcome(action, NOOP, "the node carries these labels already")
         foreign = self._foreign(differing, managers)
         ours = {key: value for key, value in differing.items() if key not in foreign}
-        if not ours:
-            return outcome(action, REFUSED, "; ".join(foreign.values()))
+        done = [await self._write(node, uid, labels, managers, ours)] if ours else []
+        done += [(REFUSED, reason) for reason in foreign.values()]
+        if desired.taint is not None:
+            after = {key: value for key, value in {**labels, **ours}.items() if value is not None}
+            done.append(await lift(self._writer, node, uid, desired.taint, after, enabled=self._enabled))
+        if not done:
+            return outcome(action, NOOP, "the node carries these labels already")
+        result = min((result for result, _ in done), key=TELLING.index)
+        return outcome(action, result, "; ".join(reason for _, reason in done))
+
+    async def _write(
+        self,
+        node: str,
+        uid: str,
+        labels: Mapping[str, str],
+        managers: Mapping[str, str],
+        ours: Mapping[str, str | None],
+    ) -> tuple[str, str]:
         change = ", ".join(f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(ours.items()))
-        note = "".join(f"; {reason}" for reason in foreign.values())
         if not self._enabled:
-            return outcome(action, DRY_RUN, f"would set {change}{note}")
+            return DRY_RUN, f"would set {change}"
         # Server-side apply states the whole of what we own: a label that is left out would be removed.
         owned = {key: labels[key] for key, manager in managers.items() if manager == FIELD_MANAGER and key in labels}
         await self._writer.apply_node_labels(node, uid, {**owned, **ours})
-        return outcome(action, APPLIED, f"set {change}{note}")
+        return APPLIED, f"set {change}"
 
     def _foreign(self, keys: Mapping[str, str | None], managers: Mapping[str, str]) -> dict[str, str]:
-        """The keys that are not ours to write, with the reason."""
-        if self._settings.mode == "own":
-            return {}
+        """The keys that are not ours to write, or to remove, with the reason."""
         reasons: dict[str, str] = {}
-        for key in sorted(keys):
+        for key, value in sorted(keys.items()):
             manager = managers.get(key, FIELD_MANAGER)
-            if self._settings.mode == "observe" and key == self._settings.key:
+            if value is None and managers.get(key) != FIELD_MANAGER:
+                reasons[key] = f"label {key} was not set by {FIELD_MANAGER}: it stays"
+            elif self._settings.mode == "own" or value is None:
+                continue
+            elif self._settings.mode == "observe" and key == self._settings.key:
                 reasons[key] = f"label {key} is only observed"
             elif manager != FIELD_MANAGER and not _is_person(manager):
                 reasons[key] = f"label {key} belongs to {manager}"

@@ -69,7 +69,7 @@ class KubernetesClient:
         path: str,
         *,
         query: Sequence[tuple[str, str]] = (),
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         content_type: str = "application/json",
         timeout: aiohttp.ClientTimeout | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -99,7 +99,7 @@ class KubernetesClient:
         method: str,
         path: str,
         query: Sequence[tuple[str, str]],
-        body: Mapping[str, Any] | None,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
         content_type: str,
         timeout: aiohttp.ClientTimeout | None,
     ) -> aiohttp.ClientResponse:
@@ -122,7 +122,7 @@ class KubernetesClient:
         path: str,
         *,
         query: Sequence[tuple[str, str]] = (),
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         content_type: str = "application/json",
         timeout: aiohttp.ClientTimeout | None = None,
     ) -> bytes:

@@ -6,7 +6,7 @@ kubelets, budget status) is in `controllers.py`. Preconditions and refusals are 
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -110,6 +110,22 @@ class SimulatedKubernetes:
             owners.add(OUR_MANAGER)
             current[key] = value
         self.update(with_metadata(held, labels=raw(current)))
+
+    async def node_taints(self, node: str) -> tuple[str, Sequence[Mapping[str, object]]]:
+        """(uid, taints). Raises Gone."""
+        held = self._node(node)
+        return held.metadata.uid, plain(held.spec.taints) or []
+
+    async def replace_taints(
+        self, node: str, uid: str, before: Sequence[Mapping[str, object]], after: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Make this the list of taints. Raises Gone, or Conflict: another list, or another uid."""
+        now, taints = await self.node_taints(node)
+        if now != uid or list(taints) != list(before):
+            raise Conflict("the server rejected our request due to an error in our request")
+        held = self._node(node)
+        spec = msgspec.structs.replace(held.spec, taints=raw(list(after)))
+        self.update(msgspec.structs.replace(held, spec=spec))
 
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """(uid, node name, "" while it is not bound). Raises Gone."""

@@ -65,6 +65,36 @@ def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param(
+            "hostLabel: {key: 'a b'}",
+            "hostLabel.key: not the key of a label: [PREFIX/]NAME is expected",
+            id="a key that no label can have",
+        ),
+        pytest.param(
+            "hostLabel: {startupTaint: example.com/}",
+            "hostLabel.startupTaint: not the key of a label: [PREFIX/]NAME is expected",
+            id="a key that no taint can have",
+        ),
+        pytest.param(
+            "hostLabel: {key: rack, derived: [{key: rack, from: folder}]}",
+            "hostLabel: label rack cannot have two sources",
+            id="two sources of one label",
+        ),
+        pytest.param(
+            "vsphere: {pollInterval: 60, staleAfter: 60}",
+            "vsphere: staleAfter must be at least two poll intervals (120 s)",
+            id="stale before two polls",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_place(tmp_path: Path, text: str, fault: str) -> None:
+    path = written(tmp_path, text)
+    assert faults(path, environ={}) == [f"{path}: {fault}"]
+
+
 def test_an_unknown_name_in_the_environment_is_refused() -> None:
     assert faults(environ={"UNDERHOST_WEB__LISTENN": "x"}) == ["configuration: web.listenn: unknown key"]
 

@@ -82,10 +82,97 @@ def test_the_mode_says_whether_the_host_label_is_ours(mode: str, expected: dict[
     assert ordered(LabelDecider(settings).decide(site(n1=("host-1", {})), now=0.0)) == expected
 
 
-def test_a_derived_label_is_left_alone_where_the_host_does_not_have_its_source() -> None:
-    settings = HostLabelSettings.model_validate({"derived": [{"key": "rack", "from": "rack"}]})
-    snapshot = site(n2=("host-2", {KEY: "esx-2", "rack": "r-3"}))
-    assert LabelDecider(settings).decide(snapshot, now=0.0) == []
+RACKS = HostLabelSettings.model_validate({"derived": [{"key": "rack", "from": "rack"}]})
+
+
+def test_a_derived_label_is_removed_where_the_host_has_nothing_for_it_and_others_have() -> None:
+    snapshot = site(n2=("host-2", {KEY: "esx-2", "rack": "r-17"}))
+    assert ordered(LabelDecider(RACKS).decide(snapshot, now=0.0)) == {"node/n2": {KEY: "esx-2", "rack": None}}
+    assert LabelDecider(RACKS).decide(site(n2=("host-2", {KEY: "esx-2"})), now=0.0) == []
+
+
+def test_a_derived_label_is_left_alone_where_no_host_has_it_for_then_it_may_only_be_hidden() -> None:
+    hosts = {ref: msgspec.structs.replace(host, labels={}) for ref, host in HOSTS.items()}
+    snapshot = replace(site(n2=("host-2", {KEY: "esx-2", "rack": "r-17"})), hosts=hosts)
+    assert LabelDecider(RACKS).decide(snapshot, now=0.0) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "labels", "expected"),
+    [
+        pytest.param("rack", {"rack": "r7"}, "r7", id="an attribute by its name"),
+        pytest.param("attribute:rack", {"rack": "r7", "tag:rack": "t"}, "r7", id="an attribute, said so"),
+        pytest.param("tag:rack", {"rack": "r7", "tag:rack": "t"}, "t", id="a tag, said so"),
+        pytest.param("rack", {"tag:rack": "t"}, "t", id="a tag by its category"),
+        pytest.param("folder", {"folder": "Racks / 7"}, "Racks-7", id="a folder, made valid"),
+        pytest.param("datacenter", {"datacenter": "DC0"}, "DC0", id="the datacenter"),
+    ],
+)
+def test_what_a_derived_label_may_come_from(source: str, labels: dict[str, str], expected: str) -> None:
+    settings = HostLabelSettings.model_validate({"mode": "observe", "derived": [{"key": "rack", "from": source}]})
+    snapshot = replace(site(n1=("host-1", {})), hosts={"host-1": Host(name="esx-1", id="host-1", labels=labels)})
+    assert ordered(LabelDecider(settings).decide(snapshot, now=0.0)) == {"node/n1": {"rack": expected}}
+
+
+def test_two_racks_whose_names_give_one_value_are_told_apart() -> None:
+    hosts = {
+        "host-1": Host(name="esx-1", id="host-1", labels={"rack": "row a/7"}),
+        "host-2": Host(name="esx-2", id="host-2", labels={"rack": "row a 7"}),
+    }
+    snapshot = replace(site(n1=("host-1", {}), n2=("host-2", {})), hosts=hosts)
+    found = ordered(LabelDecider(RACKS).decide(snapshot, now=0.0))
+    one, other = (labels["rack"] for labels in found.values())  # type: ignore[index]
+    assert one.startswith("row-a-7-")
+    assert other.startswith("row-a-7-")
+    assert one != other
+
+
+def test_a_host_that_vsphere_has_not_shown_is_no_label_though_the_vm_names_it() -> None:
+    snapshot = site(n1=("host-1", {KEY: "esx-2"}))
+    assert LabelDecider(HostLabelSettings()).decide(replace(snapshot, hosts={}), now=0.0) == []
+
+
+TAINT = "underhost.io/startup"
+TAINTED = HostLabelSettings.model_validate(
+    {"startupTaint": TAINT, "derived": [{"key": "rack", "from": "rack"}], "mode": "observe"}
+)
+
+
+def tainted(snapshot: Snapshot, *keys: str) -> Snapshot:
+    """The same, with these taints on every node."""
+    taints = msgspec.Raw(msgspec.json.encode([{"key": key, "effect": "NoSchedule"} for key in keys]))
+    nodes = {
+        name: msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
+        for name, node in snapshot.nodes.items()
+    }
+    return replace(snapshot, nodes=nodes)
+
+
+def test_a_start_up_taint_goes_with_the_order_for_the_labels() -> None:
+    decider = LabelDecider(TAINTED)
+    before = tainted(site(n1=("host-1", {})), TAINT, "other")
+    [action] = decider.decide(before, now=0.0)
+    assert action.desired == {
+        "uid": "uid-n1",
+        "labels": {"rack": "r-17"},
+        "taint": {"key": TAINT, "needs": [KEY, "rack"]},
+    }
+    decider.observe(outcome(action, "applied", ""), now=0.1)
+    assert decider.decide(tainted(site(n1=("host-1", {KEY: "esx-1", "rack": "r-17"})), "other"), now=0.2) == []
+
+
+def test_a_taint_that_could_not_go_yet_is_tried_again_when_the_labels_change() -> None:
+    decider = LabelDecider(TAINTED)
+    [action] = decider.decide(tainted(site(n1=("host-1", {"rack": "r-17"})), TAINT), now=0.0)
+    assert action.desired["labels"] == {"rack": "r-17"}  # the host label is another controller's to write
+    decider.observe(outcome(action, "refused", f"taint {TAINT} stays"), now=0.1)
+    assert decider.decide(tainted(site(n1=("host-1", {"rack": "r-17"})), TAINT), now=60.0) == []
+    snapshot = tainted(site(n1=("host-1", {KEY: "esx-1", "rack": "r-17"})), TAINT)
+    assert len(decider.decide(snapshot, now=60.0)) == 1
+
+
+def test_a_tainted_node_whose_host_is_unknown_keeps_its_taint() -> None:
+    assert LabelDecider(TAINTED).decide(tainted(site(n1=("", {})), TAINT), now=0.0) == []
 
 
 def test_moves_within_ten_seconds_become_one_order_of_the_last_host() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_kube import FakeKube, Fault, a_node, managed_by
@@ -115,6 +116,89 @@ async def test_a_label_is_removed_when_that_is_the_order(kube: FakeKube, writer:
     outcome = await sink(writer).apply(label(**{KEY: "esx-1", "rack": None}))
     assert (outcome.result, outcome.reason) == ("applied", "set rack-")
     assert kube.get("nodes", "n1")["metadata"]["labels"] == {KEY: "esx-1"}
+
+
+async def test_a_label_that_somebody_else_set_is_not_removed(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube, "kubectl-label", rack="r17")
+    outcome = await sink(writer, "own").apply(label(rack=None))
+    assert (outcome.result, outcome.reason) == ("refused", "label rack was not set by underhost: it stays")
+    assert kube.count("patch") == 0
+
+
+TAINT = "underhost.io/startup"
+OTHER = {"key": "other", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
+
+
+def lifting(**labels: str | None) -> Action:
+    desired = {"uid": "uid-n1", "labels": labels, "taint": {"key": TAINT, "needs": [KEY, "rack"]}}
+    return order("label", "node/n1", desired, "", {})
+
+
+def tainted(kube: FakeKube, *taints: dict[str, str], **labels: str) -> None:
+    node = a_node("n1", **labels)
+    node["spec"]["taints"] = [{"key": TAINT, "effect": "NoSchedule"}, *taints]
+    kube.seed("nodes", node)
+
+
+@pytest.mark.parametrize("others", [[], [OTHER]], ids=["the only taint", "one beside another"])
+async def test_the_start_up_taint_goes_once_the_labels_are_there(
+    others: list[dict[str, str]], kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    tainted(kube, *others)
+    outcome = await sink(writer).apply(lifting(**{KEY: "esx-1", "rack": "r17"}))
+    assert (outcome.result, outcome.reason) == ("applied", f"set {KEY}=esx-1, rack=r17; removed taint {TAINT}")
+    node = kube.get("nodes", "n1")
+    assert node["metadata"]["labels"] == {KEY: "esx-1", "rack": "r17"}
+    assert node["spec"].get("taints", []) == others
+    again = await sink(writer).apply(lifting(**{KEY: "esx-1", "rack": "r17"}))
+    assert (again.result, again.reason) == ("noop", f"taint {TAINT} is not there")
+
+
+async def test_a_node_that_lacks_a_label_keeps_the_taint(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    tainted(kube, rack="")
+    outcome = await sink(writer).apply(lifting(**{KEY: "esx-1"}))
+    assert (outcome.result, outcome.reason) == (
+        "applied",
+        f"set {KEY}=esx-1; taint {TAINT} stays: label rack is missing",
+    )
+    outcome = await sink(writer).apply(lifting(**{KEY: "esx-1"}))
+    assert (outcome.result, outcome.reason) == ("refused", f"taint {TAINT} stays: label rack is missing")
+    assert [taint["key"] for taint in kube.get("nodes", "n1")["spec"]["taints"]] == [TAINT]
+
+
+async def test_a_dry_run_leaves_the_taint(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    tainted(kube, rack="r17")
+    outcome = await sink(writer, enabled=False).apply(lifting(**{KEY: "esx-1"}))
+    assert (outcome.result, outcome.reason) == ("dry-run", f"would set {KEY}=esx-1; would remove taint {TAINT}")
+    assert kube.count("patch") == 0
+
+
+async def test_taints_that_somebody_else_changes_meanwhile_are_read_again_and_kept(
+    kube: FakeKube, writer: KubernetesApiWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tainted(kube, **{KEY: "esx-1", "rack": "r17"})
+    replace, changes = writer.replace_taints, iter([[OTHER]])
+
+    async def after_somebody_else(node: str, uid: str, before: Any, after: Any) -> None:
+        for more in changes:
+            live = kube.get("nodes", node)
+            await kube.put("nodes", {**live, "spec": {"taints": [*live["spec"]["taints"], *more]}})
+        await replace(node, uid, before, after)
+
+    monkeypatch.setattr(writer, "replace_taints", after_somebody_else)
+    outcome = await sink(writer).apply(lifting())
+    assert (outcome.result, outcome.reason) == ("applied", f"removed taint {TAINT}")
+    assert kube.get("nodes", "n1")["spec"]["taints"] == [OTHER]
+
+
+async def test_taints_that_change_all_the_time_are_left_for_later(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    tainted(kube, **{KEY: "esx-1", "rack": "r17"})
+    kube.faults = [Fault("patch", status=422)] * 5
+    outcome = await sink(writer).apply(lifting())
+    assert (outcome.result, outcome.reason) == (
+        "failed",
+        f"taint {TAINT} stays: the node's taints change all the time",
+    )
 
 
 async def test_a_node_that_was_made_anew_is_refused(kube: FakeKube, writer: KubernetesApiWriter) -> None:
