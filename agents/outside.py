@@ -13,7 +13,7 @@ from underhost.agents.ports import DrsWriter, KubernetesWriter, Sink
 from underhost.agents.supervise import SourceFactory
 from underhost.schemas.errors import InputError
 from underhost.streams.ports import Publisher, Source, TopicReader
-from underhost.streams.settings import Settings
+from underhost.streams.settings import Settings, VSphereSettings
 
 if TYPE_CHECKING:
     from underhost.streams.simulated.site import SimulatedSite
@@ -95,10 +95,18 @@ def _sources(settings: Settings, simulated: "SimulatedSite | None") -> SourceFac
         elif vsphere.url:
             from underhost.streams.vsphere.watcher import VSphereSource
 
-            sources.append(VSphereSource(site, vsphere, publisher, reader))
+            sources.append(VSphereSource(site, _with_tags(settings), publisher, reader))
         return sources
 
     return make
+
+
+def _with_tags(settings: Settings) -> VSphereSettings:
+    """The vCenter's settings; its tags are read where a label is derived from one, unless they say otherwise."""
+    if settings.vsphere.tags is not None:
+        return settings.vsphere
+    asked = any(derived.source.startswith("tag:") for derived in settings.host_label.derived)
+    return settings.vsphere.model_copy(update={"tags": asked})
 
 
 def sinks_of(settings: Settings, roles: Collection[str], outside: Outside, refresh: Callable[[], None]) -> list[Sink]:

@@ -69,6 +69,9 @@ class VSphereSettings(_Group):
     """vSphere clusters to watch; empty means all that hold a node's VM."""
     insecure: bool = False
     """Skip the check of the certificate; never set for anybody by default, loopback included."""
+    tags: bool | None = None
+    """Read the tags of hosts, clusters, folders and datacenters, which takes a second login at the REST API; absent:
+    where a derived label asks for one."""
     inventory: Path | None = None
     simulated: str | None = None
     poll_interval: float = Field(default=30.0, gt=0)

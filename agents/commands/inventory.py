@@ -42,6 +42,7 @@ def register(app: typer.Typer) -> None:
         config: ConfigOption = None,
     ) -> None:
         """Write the inventory file of a vCenter: its hosts, VMs, clusters and VM-VM rules."""
+        from underhost.agents import logs
         from underhost.agents.commands.plain import document, one_of
         from underhost.streams.settings import load
         from underhost.streams.vsphere.inventory import read_inventory
@@ -56,7 +57,11 @@ def register(app: typer.Typer) -> None:
             "clusters": cluster or None,
         }
         settings = load(config, {"vsphere": {name: value for name, value in given.items() if value is not None}})
-        found = asyncio.run(read_inventory(settings.vsphere))
+        logs.configure(0)  # what cannot be read (tags) is said on standard error
+        vsphere = settings.vsphere
+        if vsphere.tags is None:
+            vsphere = vsphere.model_copy(update={"tags": True})
+        found = asyncio.run(read_inventory(vsphere))
         typer.echo(_tables(found) if output == "table" else document("Inventory", fields_of(found), output), nl=False)
 
 

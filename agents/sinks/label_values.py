@@ -10,7 +10,7 @@ from underhost.agents.host_label import label_values
 from underhost.schemas.vsphere import Host
 from underhost.streams.settings import HostLabelSettings
 
-ATTRIBUTE, TAG = "attribute:", "tag:"
+ATTRIBUTE = "attribute:"
 
 
 class LabelValues:
@@ -42,11 +42,8 @@ class LabelValues:
 
 
 def source_of(labels: Mapping[str, str], source: str) -> str:
-    """What `from` names: an entry of the host's labels, a custom attribute, or a tag by its category; "" if unset."""
-    for name in (source, source.removeprefix(ATTRIBUTE), f"{TAG}{source}"):
-        if labels.get(name):
-            return labels[name]
-    return ""
+    """What `from` names: an entry of the host's labels, where a custom attribute stands by its name; "" if unset."""
+    return labels.get(source) or labels.get(source.removeprefix(ATTRIBUTE), "")
 
 
 def _distinct(raw: Iterable[str]) -> dict[str, str]:

@@ -74,15 +74,15 @@ async def connect(settings: VSphereSettings) -> Session:
     Raises InputError (settings, password or CA file), Refused (password, certificate, not a vCenter), Unreachable.
     """
     url = _checked_url(settings)
-    username, password = _credentials(settings)
-    context = _tls(settings)
+    username, password = credentials(settings)
+    context = tls_context(settings)
     abandoned = threading.Event()
     try:
         return await asyncio.wait_for(
             in_thread(_login, url, context, username, password, abandoned), timeout=LOGIN_TIMEOUT
         )
     except TimeoutError:
-        raise Unreachable(f"vCenter {_address(url)}: no answer within {LOGIN_TIMEOUT:.0f} s") from None
+        raise Unreachable(f"vCenter {address_of(url)}: no answer within {LOGIN_TIMEOUT:.0f} s") from None
     finally:
         abandoned.set()
 
@@ -154,7 +154,8 @@ def _checked_url(settings: VSphereSettings) -> SplitResult:
     return url
 
 
-def _address(url: SplitResult) -> str:
+def address_of(url: SplitResult) -> str:
+    """`host:port`, for messages."""
     host = url.hostname or ""
     return f"[{host}]:{_port(url)}" if ":" in host else f"{host}:{_port(url)}"
 
@@ -163,7 +164,8 @@ def _port(url: SplitResult) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
 
 
-def _credentials(settings: VSphereSettings) -> tuple[str, str]:
+def credentials(settings: VSphereSettings) -> tuple[str, str]:
+    """User name and password, as the file holds it now. Raises InputError."""
     if not settings.username:
         raise InputError("vsphere.username: not set")
     if settings.password_file is None:
@@ -181,7 +183,8 @@ def _credentials(settings: VSphereSettings) -> tuple[str, str]:
     return settings.username, password
 
 
-def _tls(settings: VSphereSettings) -> ssl.SSLContext:
+def tls_context(settings: VSphereSettings) -> ssl.SSLContext:
+    """How the server's certificate is checked. Raises InputError."""
     if settings.insecure:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -199,7 +202,7 @@ def _login(
     url: SplitResult, context: ssl.SSLContext, username: str, password: str, abandoned: threading.Event
 ) -> Session:
     """In a thread: find the API version, log in, and go on with a stub whose time limits fit long polls."""
-    address = _address(url)
+    address = address_of(url)
     try:
         version = _api_version(url, context)
         content = _content(_stub(url, context, version, LOGIN_STEP_TIMEOUT))
@@ -256,16 +259,16 @@ def _api_version(url: SplitResult, context: ssl.SSLContext) -> str:
         connection.request("GET", f"{_path(url)}/vimServiceVersions.xml")
         response = connection.getresponse()
         if response.status >= 500:
-            raise Unreachable(f"vCenter {_address(url)}: {response.status} {one_line(response.reason)}")
+            raise Unreachable(f"vCenter {address_of(url)}: {response.status} {one_line(response.reason)}")
         if response.status != 200:
-            raise Refused(f"vCenter {_address(url)}: not a vCenter ({response.status} for {_path(url)})")
+            raise Refused(f"vCenter {address_of(url)}: not a vCenter ({response.status} for {_path(url)})")
         tree = ElementTree.fromstring(response.read(1_000_000))
     finally:
         connection.close()
     if tree.tag != "namespaces":
-        raise Refused(f"vCenter {_address(url)}: the answer is not that of a vCenter")
+        raise Refused(f"vCenter {address_of(url)}: the answer is not that of a vCenter")
     offered = {element.text for element in tree.iter("version")}
     for version in GetServiceVersions("vim25"):
         if versionIdMap[version] in offered:
             return str(version)
-    raise Refused(f"vCenter {_address(url)}: offers no API version that we know")
+    raise Refused(f"vCenter {address_of(url)}: offers no API version that we know")

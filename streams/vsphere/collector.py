@@ -28,6 +28,7 @@ from underhost.streams.vsphere.changes import (
 )
 from underhost.streams.vsphere.client import LOGOUT_TIMEOUT, Session, SessionLost, connect
 from underhost.streams.vsphere.rules import rule_of
+from underhost.streams.vsphere.tags import PatientTags, TagReader
 
 WAIT_SECONDS = 4
 """How long the server holds a wait without changes: each answer proves that session and server are alive."""
@@ -57,6 +58,9 @@ PATHS: Mapping[str, tuple[str, ...]] = {
 }
 POLLED_HOST_PATHS = ("runtime.connectionState", "runtime.inMaintenanceMode")
 
+Lineage = Mapping[str, list[tuple[str, str]]]
+"""(moref, type) of each cluster and what lies above it, nearest first, by the cluster's moref."""
+
 _PC = vmodl.query.PropertyCollector
 _TYPES = {VM: vim.VirtualMachine, HOST: vim.HostSystem, CLUSTER: vim.ClusterComputeResource}
 _KINDS = {"enter": ENTER, "modify": MODIFY, "leave": LEAVE}
@@ -66,7 +70,8 @@ async def open_collector(settings: VSphereSettings) -> "PropertyFilterCollector"
     """Log in and set up the filter. Raises InputError, Refused or Unreachable."""
     session = await connect(settings)
     try:
-        return await session.call(PropertyFilterCollector, session)
+        tags = PatientTags(TagReader(settings)) if settings.tags else None
+        return await session.call(PropertyFilterCollector, session, tags)
     except UnderhostError:
         await session.close()
         raise
@@ -78,9 +83,9 @@ class PropertyFilterCollector:
     The constructor blocks: `open_collector` makes it in a thread.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, tags: PatientTags | None = None) -> None:
         content = session.content
-        self._session = session
+        self._session, self._tags = session, tags
         self._collector = content.propertyCollector.CreatePropertyCollector()
         self._view = content.viewManager.CreateContainerView(content.rootFolder, list(_TYPES.values()), True)
         self._tree = content.viewManager.CreateContainerView(content.rootFolder, [vim.Datacenter, vim.Folder], True)
@@ -95,20 +100,27 @@ class PropertyFilterCollector:
     async def poll(self) -> Poll:
         """See `Collector.poll`."""
         try:
-            return await self._session.call(self._poll)
+            poll, lineage = await self._session.call(self._poll)
         except Gone as error:
             # The view belongs to the session: without the one the other is not known.
             raise SessionLost(f"vCenter {self._session.address}: the session has ended") from error
+        if self._tags is None:
+            return poll
+        objects = {change.ref: "HostSystem" for change in poll.host_changes}
+        objects.update({ref: type_ for above in lineage.values() for ref, type_ in above})
+        return poll._replace(tags=inherited(await self._tags.read(objects), lineage))
 
     async def close(self) -> None:
         """See `Collector.close`."""
+        if self._tags is not None:
+            await self._tags.close()
         with suppress(UnderhostError, TimeoutError):  # a lost session or server has nothing to free
             async with asyncio.timeout(LOGOUT_TIMEOUT):
                 await self._session.call(self._collector.CancelWaitForUpdates)
                 await self._session.call(self._collector.DestroyPropertyCollector)
         await self._session.close()
 
-    def _poll(self) -> Poll:
+    def _poll(self) -> tuple[Poll, Lineage]:
         found = self._retrieve(
             self._view,
             {
@@ -122,7 +134,7 @@ class PropertyFilterCollector:
                 self._tree, {vim.Datacenter: ("name", "parent"), vim.Folder: ("name", "parent")}
             )
         }
-        clusters, hosts, placement = [], [], {}
+        clusters, hosts, placement, lineage = [], [], {}, {}
         for content in found:
             ref = content.obj._GetMoId()
             missing = missing_of(content.missingSet)
@@ -131,9 +143,11 @@ class PropertyFilterCollector:
                 continue
             properties = {prop.name: prop.val for prop in content.propSet}
             clusters.append(cluster_of(ref, properties.get("name") or ref, properties.get("configurationEx")))
+            lineage[ref] = [(ref, "ClusterComputeResource")]
             if (parent := properties.get("parent")) is not None:
                 placement[ref] = _placement(parent._GetMoId(), tree)
-        return Poll(tuple(clusters), tuple(hosts), self._attribute_names(), placement)
+                lineage[ref] += _above(parent._GetMoId(), tree)
+        return Poll(tuple(clusters), tuple(hosts), self._attribute_names(), placement), lineage
 
     def _attribute_names(self) -> dict[int, str]:
         """Names of the custom attributes, by key; none where we have no right to read them."""
@@ -229,6 +243,27 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return {item.key: item.value for item in value if isinstance(item, vim.CustomFieldsManager.StringValue)}
     return str(value)
+
+
+def inherited(tags: Mapping[str, Mapping[str, str]], lineage: Lineage) -> dict[str, dict[str, str]]:
+    """The tags of each object; a cluster has those of what lies above it, too, the nearest of a category."""
+    found = {ref: dict(own) for ref, own in tags.items()}
+    for cluster, above in lineage.items():
+        merged: dict[str, str] = {}
+        for ref, _ in reversed(above):
+            merged.update(tags.get(ref, {}))
+        found[cluster] = merged
+    return found
+
+
+def _above(ref: str, tree: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> list[tuple[str, str]]:
+    """Folders and datacenter from here up, with their types."""
+    found = []
+    while ref in tree:
+        kind, properties = tree[ref]
+        found.append((ref, "Datacenter" if issubclass(kind, vim.Datacenter) else "Folder"))
+        ref = properties.get("parent") or ""
+    return found
 
 
 def _placement(ref: str, tree: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, str]:

@@ -51,6 +51,7 @@ class Picture:
         self._names: dict[str, Any] = {}
         self._attribute_names: Mapping[int, str] = {}
         self._placement: Mapping[str, Mapping[str, str]] = {}
+        self._tags: Mapping[str, Mapping[str, str]] = {}
 
     def apply(self, changes: Iterable[ObjectChange]) -> Touched:
         """Take in changes of objects; what they touched."""
@@ -84,7 +85,7 @@ class Picture:
         self._clusters = clusters
         self._names.update({state.ref: state.name for state in poll.clusters})
         self._attribute_names = poll.attribute_names
-        self._placement = poll.placement
+        self._placement, self._tags = poll.placement, poll.tags
         self.apply(change for change in poll.host_changes if change.ref in self._hosts)
 
     def cluster_names(self) -> list[str]:
@@ -146,7 +147,7 @@ class Picture:
                 state=_state(known),
                 cpu_mhz=cores * mhz,
                 memory_mib=(known.get("summary.hardware.memorySize") or 0) // (1024 * 1024),
-                labels=self._labels(known),
+                labels=self._labels(ref, known),
                 uid=ref,
             )
         )
@@ -220,9 +221,15 @@ class Picture:
         parent = self._hosts.get(host, {}).get("parent") or ""
         return str(self._names.get(parent) or "")
 
-    def _labels(self, host: Mapping[str, Any]) -> dict[str, str]:
-        """Datacenter and folder of the host's cluster, and its custom attributes, which win over them."""
-        labels = dict(self._placement.get(host.get("parent") or "", {}))
+    def _labels(self, ref: str, host: Mapping[str, Any]) -> dict[str, str]:
+        """Datacenter and folder of the host's cluster, tags (`tag:CATEGORY`), and custom attributes by their names.
+
+        The nearest tag counts: the host's own before its cluster's. Of equal names the attribute wins.
+        """
+        parent = host.get("parent") or ""
+        labels = dict(self._placement.get(parent, {}))
+        for tags in (self._tags.get(parent, {}), self._tags.get(ref, {})):
+            labels.update({f"tag:{category}": name for category, name in tags.items()})
         for key, value in (host.get("customValue") or {}).items():
             name = self._attribute_names.get(key)
             if name and value:

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from underhost.agents.ports import DrsWriter, KubernetesWriter
 from underhost.agents.sinks.drs_writer import VSphereDrsWriter
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.schemas.errors import Conflict, Gone, Refused
-from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec, PodStatus, SchedulingGate
+from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, Pod, PodSpec, PodStatus, SchedulingGate
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.settings import KubernetesSettings, VSphereSettings
@@ -32,7 +32,7 @@ class Cluster(Protocol):
 
     writer: KubernetesWriter
 
-    async def node(self, name: str, labels: dict[str, str]) -> None:
+    async def node(self, name: str, labels: dict[str, str], taints: Sequence[Mapping[str, str]] = ()) -> None:
         """A node whose labels field manager `test` owns."""
 
     async def pod(self, name: str, *, gated: bool = False, ending: bool = False) -> None:
@@ -44,8 +44,9 @@ class SimulatedCluster:
         self._kubernetes = site.kubernetes
         self.writer: KubernetesWriter = site.kubernetes
 
-    async def node(self, name: str, labels: dict[str, str]) -> None:
-        self._kubernetes.create(Node(Metadata(name=name, labels=raw(labels))), manager="test")
+    async def node(self, name: str, labels: dict[str, str], taints: Sequence[Mapping[str, str]] = ()) -> None:
+        spec = NodeSpec(taints=raw(list(taints)))
+        self._kubernetes.create(Node(Metadata(name=name, labels=raw(labels)), spec), manager="test")
 
     async def pod(self, name: str, *, gated: bool = False, ending: bool = False) -> None:
         spec = PodSpec(scheduler_name="underhost", scheduling_gates=[SchedulingGate("wait")] if gated else None)
@@ -64,8 +65,9 @@ class RealCluster:
         created: dict[str, Any] = json.loads(answer)
         return created
 
-    async def node(self, name: str, labels: dict[str, str]) -> None:
-        await self._create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+    async def node(self, name: str, labels: dict[str, str], taints: Sequence[Mapping[str, str]] = ()) -> None:
+        spec = {"taints": list(taints)} if taints else {}
+        await self._create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "spec": spec})
 
     async def pod(self, name: str, *, gated: bool = False, ending: bool = False) -> None:
         spec: dict[str, Any] = {"containers": [{"name": "c", "image": "registry.local/app:1"}]}
@@ -147,6 +149,25 @@ async def test_a_node_of_another_uid_or_none_is_not_labelled(cluster: Cluster, n
     with pytest.raises(Conflict):
         await cluster.writer.apply_node_labels(name, str(uuid.uuid4()), {KEY: "esx-1"})
     assert await labels_and_managers(cluster, name) == {}
+
+
+async def test_a_list_of_taints_is_replaced_only_if_it_is_the_one_that_was_read(cluster: Cluster, name: str) -> None:
+    ours, other = ({"key": f"example.com/{key}", "effect": "NoSchedule"} for key in ("startup", "other"))
+    await cluster.node(name, {}, [ours, other])
+    uid, before = await cluster.writer.node_taints(name)
+    kept = [taint for taint in before if taint["key"] != ours["key"]]  # the real one adds that it is not ready
+    assert len(kept) == len(before) - 1
+    with pytest.raises(Conflict):
+        await cluster.writer.replace_taints(name, str(uuid.uuid4()), before, kept)
+    with pytest.raises(Conflict):
+        await cluster.writer.replace_taints(name, uid, kept, [])
+    await cluster.writer.replace_taints(name, uid, before, kept)
+    assert (await cluster.writer.node_taints(name))[1] == kept
+    assert other["key"] in [taint["key"] for taint in kept]
+    with pytest.raises(Conflict):
+        await cluster.writer.replace_taints(name, uid, before, kept)
+    await cluster.writer.replace_taints(name, uid, kept, [])
+    assert (await cluster.writer.node_taints(name))[1] == []
 
 
 async def test_a_waiting_pod_is_bound_once(cluster: Cluster, name: str) -> None:

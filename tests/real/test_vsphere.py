@@ -4,13 +4,16 @@ A second login, `admin`, does to the simulator what people and DRS do to a vCent
 """
 
 import asyncio
+import base64
 import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -335,6 +338,68 @@ async def test_custom_attributes_of_a_host_are_its_labels(admin: Admin, settings
     state = await topics.state(HOSTS, "s")
     labels = decode(state[f"s/host//{host._GetMoId()}"], Host).labels
     assert labels == {"datacenter": "DC0", "rack": "r7"}
+
+
+class Tagging:
+    """What people do with tags, by plain HTTP."""
+
+    def __init__(self, vcsim: Vcsim) -> None:
+        self._base, self._tls = f"https://127.0.0.1:{vcsim.port}/rest/com/vmware/cis", ssl.create_default_context()
+        self._tls.load_verify_locations(cadata=vcsim.certificate)
+        basic = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
+        self._headers = {"vmware-api-session-id": self._ask("POST", "/session", None, Authorization=f"Basic {basic}")}
+
+    def _ask(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {**getattr(self, "_headers", {}), "Content-Type": "application/json", **headers}
+        request = urllib.request.Request(self._base + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=10, context=self._tls) as answer:
+            return json.loads(answer.read() or b"{}").get("value")
+
+    def category(self, name: str) -> str:
+        spec = {"name": name, "description": "", "cardinality": "SINGLE", "associable_types": []}
+        return str(self._ask("POST", "/tagging/category", {"create_spec": spec}))
+
+    def tag(self, category: str, name: str) -> str:
+        spec = {"name": name, "description": "", "category_id": category}
+        return str(self._ask("POST", "/tagging/tag", {"create_spec": spec}))
+
+    def attach(self, tag: str, type_: str, ref: str) -> None:
+        path = f"/tagging/tag-association/id:{tag}?~action=attach"
+        self._ask("POST", path, {"object_id": {"type": type_, "id": ref}})
+
+
+async def test_tags_of_a_host_and_of_what_it_is_in_are_its_labels_and_the_nearest_counts(
+    vcsim: Vcsim, admin: Admin, settings: VSphereSettings
+) -> None:
+    tagging = Tagging(vcsim)
+    rack, zone = tagging.category("rack"), tagging.category("k8s-zone")
+    r7, r8, zone_a, zone_b = (tagging.tag(c, n) for c, n in ((rack, "r7"), (rack, "r8"), (zone, "a"), (zone, "b")))
+    first, second, *_ = admin.all(vim.HostSystem)
+    [datacenter] = admin.all(vim.Datacenter)
+    tagging.attach(zone_a, "Datacenter", datacenter)
+    tagging.attach(r7, "ClusterComputeResource", admin.cluster._GetMoId())
+    tagging.attach(r8, "HostSystem", first)
+    tagging.attach(zone_b, "HostSystem", second)
+    topics = FakeTopics()
+    source = VSphereSource("s", settings.model_copy(update={"tags": True}), topics, topics)
+
+    async def labels() -> list[dict[str, str]]:
+        state = await topics.state(HOSTS, "s")
+        return [decode(state[f"s/host//{ref}"], Host).labels for ref in (first, second)]
+
+    async with running(source):
+        count = len(await topics.until(18))
+        assert await labels() == [
+            {"datacenter": "DC0", "tag:k8s-zone": "a", "tag:rack": "r8"},
+            {"datacenter": "DC0", "tag:k8s-zone": "b", "tag:rack": "r7"},
+        ]
+        tagging.attach(r8, "HostSystem", second)
+        source.refresh()
+        await topics.until(count + 1)
+        assert (await labels())[1]["tag:rack"] == "r8"
+        sessions = len(admin.content.sessionManager.sessionList)
+    assert len(admin.content.sessionManager.sessionList) == sessions - 1
 
 
 async def test_a_vm_that_is_destroyed_is_tombstoned_and_a_new_one_published(

@@ -103,7 +103,6 @@ def test_a_derived_label_is_left_alone_where_no_host_has_it_for_then_it_may_only
         pytest.param("rack", {"rack": "r7"}, "r7", id="an attribute by its name"),
         pytest.param("attribute:rack", {"rack": "r7", "tag:rack": "t"}, "r7", id="an attribute, said so"),
         pytest.param("tag:rack", {"rack": "r7", "tag:rack": "t"}, "t", id="a tag, said so"),
-        pytest.param("rack", {"tag:rack": "t"}, "t", id="a tag by its category"),
         pytest.param("folder", {"folder": "Racks / 7"}, "Racks-7", id="a folder, made valid"),
         pytest.param("datacenter", {"datacenter": "DC0"}, "DC0", id="the datacenter"),
     ],
