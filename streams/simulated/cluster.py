@@ -113,7 +113,7 @@ class SimulatedKubernetes:
 
     async def node_taints(self, node: str) -> tuple[str, Sequence[Mapping[str, object]]]:
         """(uid, taints). Raises Gone."""
-        held = self._node(node)
+        held = self.node(node)
         return held.metadata.uid, plain(held.spec.taints) or []
 
     async def replace_taints(
@@ -123,7 +123,7 @@ class SimulatedKubernetes:
         now, taints = await self.node_taints(node)
         if now != uid or list(taints) != list(before):
             raise Conflict("the server rejected our request due to an error in our request")
-        held = self._node(node)
+        held = self.node(node)
         spec = msgspec.structs.replace(held.spec, taints=raw(list(after)))
         self.update(msgspec.structs.replace(held, spec=spec))
 
