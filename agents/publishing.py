@@ -5,6 +5,7 @@ In: records. Out: the same, acknowledged; then metrics and `on_event`. Used by c
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -28,9 +29,10 @@ class AgentPublisher:
     async def publish(self, *records: Outgoing) -> None:
         """See `ports.Publisher`."""
         await self._publisher.publish(*records)
-        for record in records:
-            self._metrics.published.labels(record.topic.short).inc()
-            if self._on_event is not None:
+        for topic, count in Counter(record.topic.short for record in records).items():
+            self._metrics.published.labels(topic).inc(count)
+        if self._on_event is not None:
+            for record in records:
                 self._on_event(record)
 
     async def dead_letter(self, message: Any, stage: str, error: BaseException) -> None:

@@ -7,6 +7,7 @@ after it, the source is started again for ever.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from underhost.agents.sites import Sites
@@ -138,8 +139,9 @@ class Watchers:
             if key is not None and key.kind == LISTED:
                 self._succeeded.add(key.name)
                 self.listed = self.listed or not self.unlisted()
-            if record.topic.source is not None:
-                self._counted(record.topic.source, 1)
+        for source, count in Counter(record.topic.source for record in records).items():
+            if source is not None:
+                self._counted(source, count)
 
     async def publish(self, *records: Outgoing) -> None:
         """The sources' publisher: it notes what they have achieved. See `ports.Publisher`."""

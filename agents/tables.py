@@ -116,7 +116,7 @@ class Tables:
         table = self._tables[topic.short]
         if record is None:
             self.forget(message.key, topic)
-        elif table.get(message.key) != message.value:
+        elif _stored(table).get(message.key) != message.value:
             table[message.key] = message.value
         if topic in self.sites.read:
             self.sites.apply(topic, key, record, message.timestamp)

@@ -5,10 +5,14 @@ web are not Faust's here. Topics are raw bytes on both sides; records are decode
 record is a value to report and never an agent that crashes again and again.
 """
 
-from collections.abc import Callable
+import functools
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import CoroutineType
 from typing import Any
 
 import faust
+from mode.services import WaitResults
 
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
@@ -16,6 +20,9 @@ from underhost.streams.settings import KafkaSettings, Settings
 
 COMMIT_INTERVAL = 1.0
 """Seconds between commits of offsets: what is read again after a kill. Agents are idempotent, so it is only work."""
+
+BUFFERED = 5000
+"""Changes of tables that may wait to be sent before streams are held back."""
 
 
 class UnderhostApp(faust.App):  # type: ignore[misc]
@@ -45,12 +52,66 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
             return await fetch(active_partitions=these, timeout=timeout)
 
         consumer._getmany = fetch_of_these
+        consumer.wait_first = _first_step_first(consumer.wait_first)
         return consumer
+
+    def _new_producer(self) -> Any:
+        """A producer whose buffer of table changes is no brake: at Faust's 100 each record waits for it, one by one."""
+        producer = super()._new_producer()
+        producer.buffer.max_messages = BUFFERED
+        return producer
 
     async def _on_agent_error(self, agent: Any, exc: BaseException) -> None:
         if self.agent_failed is not None:
             self.agent_failed(exc)
         await super()._on_agent_error(agent, exc)
+
+
+def _first_step_first(wait_first: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Faust's `wait_first`, but that what needs not wait at all makes no tasks.
+
+    Faust hands each record to its streams in a race with the end of the flow: four tasks a record, most of what a
+    record costs. Nearly always there is room in the streams' queues, and the first step of the hand-over is the last.
+    """
+
+    async def wait(*waits: Any, timeout: Any = None) -> Any:
+        handing, *others = waits
+        if timeout is not None or not isinstance(handing, CoroutineType):
+            return await wait_first(*waits, timeout=timeout)
+        has_to_wait = False
+        try:
+            held = handing.send(None)
+            has_to_wait = True
+        except StopIteration as done:
+            return WaitResults([handing], [done.value], False)
+        finally:
+            if not has_to_wait:
+                for other in others:
+                    other.close()
+        return await wait_first(_rest(handing, held), *others)
+
+    return wait
+
+
+async def _rest(begun: Coroutine[Any, Any, Any], held: Any) -> Any:
+    """The rest of a coroutine that has begun, and waits for `held`."""
+    return await _go_on(begun, held)
+
+
+@types.coroutine
+def _go_on(begun: Coroutine[Any, Any, Any], held: Any) -> Generator[Any, Any, Any]:
+    while True:
+        step: Callable[[], Any]
+        try:
+            sent = yield held
+        except BaseException as error:  # noqa: BLE001  a cancellation, say: it is the coroutine's to answer
+            step = functools.partial(begun.throw, error)
+        else:
+            step = functools.partial(begun.send, sent)
+        try:
+            held = step()
+        except StopIteration as done:
+            return done.value
 
 
 def broker_url(kafka: KafkaSettings) -> str:
@@ -82,6 +143,8 @@ def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
         stream_wait_empty=False,
         web_enabled=False,
         reply_create_topic=False,
+        # Without it a stream waits for its queue even where something lies in it.
+        cython_optimizations=True,
     )
 
 

@@ -3,7 +3,9 @@
 In: topic, site and event id. Out: headers for any producer. Used by `publish.py`; tombstones carry them, too.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import quote
 
 from underhost.schemas.topics import Topic
@@ -17,12 +19,32 @@ def cloud_event(topic: Topic, site: str, event_id: str, now: datetime | None = N
 
     A topic of raw bytes (dead letters) says so in its content type.
     """
-    time = (now or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return [
-        ("ce_specversion", b"1.0"),
-        ("ce_id", event_id.encode()),
-        ("ce_source", f"/sites/{quote(site, safe='')}".encode()),
-        ("ce_type", topic.event_type.encode()),
-        ("ce_time", time.encode()),
-        ("content-type", JSON if topic.record is not None else BYTES),
-    ]
+    return cloud_events(now)(topic, site, event_id)
+
+
+def cloud_events(now: datetime | None = None) -> Callable[[Topic, str, str], list[tuple[str, bytes]]]:
+    """`cloud_event` for records of one moment: hundreds of them are published at once."""
+    moment = (now or datetime.now(UTC)).astimezone(UTC)
+    time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
+
+    def headers(topic: Topic, site: str, event_id: str) -> list[tuple[str, bytes]]:
+        return [
+            ("ce_specversion", b"1.0"),
+            ("ce_id", event_id.encode()),
+            ("ce_source", _source(site)),
+            ("ce_type", _type(topic.event_type)),
+            ("ce_time", time),
+            ("content-type", JSON if topic.record is not None else BYTES),
+        ]
+
+    return headers
+
+
+@lru_cache(maxsize=4096)
+def _source(site: str) -> bytes:
+    return f"/sites/{quote(site, safe='')}".encode()
+
+
+@lru_cache
+def _type(event_type: str) -> bytes:
+    return event_type.encode()

@@ -19,7 +19,7 @@ from underhost.schemas.errors import UnderhostError, Unreachable
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams import kafka
-from underhost.streams.cloudevents import cloud_event
+from underhost.streams.cloudevents import cloud_events
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Outgoing
 
@@ -27,7 +27,7 @@ SITE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ERROR_LENGTH = 1000
 """An error in a header is cut to so many characters."""
 
-Send = Callable[[str, bytes, bytes | None, int, list[tuple[str, bytes]]], Awaitable[Awaitable[Any]]]
+Send = Callable[[str, bytes, bytes | None, int, list[tuple[str, bytes]]], Awaitable[asyncio.Future[Any]]]
 
 
 class Origin(Protocol):
@@ -83,20 +83,26 @@ def partition_for(record: Outgoing, count: int) -> int:
 
 async def _send_all(send: Send, count: int, records: Iterable[Outgoing]) -> None:
     """Send in order, then wait for every acknowledgement, so that no failure goes unseen."""
-    acknowledgements: list[Awaitable[Any]] = []
+    acknowledgements: list[asyncio.Future[Any]] = []
+    errors: list[BaseException] = []
+    headers_of = cloud_events()
     try:
         for record in records:
             site = site_of(record.key)
-            headers = cloud_event(record.topic, site if SITE.fullmatch(site) else "", record.event_id)
+            headers = headers_of(record.topic, site if SITE.fullmatch(site) else "", record.event_id)
             headers += record.headers.items()
             key = record.key.encode("utf-8", "surrogateescape")
             partition = partition_for(record, count)
             acknowledgements.append(await send(record.topic.name, key, record.value, partition, headers))
     finally:
-        results = await asyncio.gather(*acknowledgements, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
+        for acknowledgement in acknowledgements:
+            if not acknowledgement.done():  # hundreds come at once: after the first, the others need no waiting
+                await asyncio.wait([acknowledgement])
+            error = asyncio.CancelledError() if acknowledgement.cancelled() else acknowledgement.exception()
+            if error is not None:
+                errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 class FaustPublisher:
@@ -117,8 +123,8 @@ class FaustPublisher:
 
             async def send(
                 topic: str, key: bytes, value: bytes | None, partition: int, headers: list[tuple[str, bytes]]
-            ) -> Awaitable[Any]:
-                future: Awaitable[Any] = await producer.send(topic, key, value, partition, None, headers)
+            ) -> asyncio.Future[Any]:
+                future: asyncio.Future[Any] = await producer.send(topic, key, value, partition, None, headers)
                 return future
 
             await _send_all(send, self._partitions or self._app.conf.topic_partitions, records)
@@ -148,8 +154,8 @@ class KafkaPublisher:
 
         async def send(
             topic: str, key: bytes, value: bytes | None, partition: int, headers: list[tuple[str, bytes]]
-        ) -> Awaitable[Any]:
-            future: Awaitable[Any] = await self._producer.send(
+        ) -> asyncio.Future[Any]:
+            future: asyncio.Future[Any] = await self._producer.send(
                 topic, value, key=key, partition=partition, headers=headers
             )
             return future

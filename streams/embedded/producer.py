@@ -5,25 +5,75 @@ through `transport.py`; the log does the work.
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from faust.transport import base
-from faust.types import TP, RecordMetadata
+from faust.transport.producer import ProducerBuffer
+from faust.types import TP, FutureMessage, RecordMetadata
 
 from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
+from underhost.streams.embedded.store import Headers
 
 CREATE_TIME = 0
 """RecordMetadata.timestamp_type: the timestamp is the producer's."""
+
+
+class Buffer(ProducerBuffer):  # type: ignore[misc]
+    """Where Faust puts the changes of tables: here they go straight into the log, whose next commit takes them.
+
+    Faust's own buffer hands them on one by one, a task's turn each, and flushes by waiting for one after another.
+    """
+
+    producer: "Producer"
+
+    def put(self, fut: FutureMessage) -> None:
+        """Append at once. Raises Refused after a failed write."""
+        message, log = fut.message, self.producer.embedded
+        topic = message.channel.get_topic_name()
+        if message.partition is None or log.partition_count(topic) is None:
+            super().put(fut)  # it is declared, or its partition chosen, on the way
+            return
+        tp, milliseconds = TP(topic, message.partition), int((message.timestamp or time.time()) * 1000)
+        written = log.append(tp, message.key, message.value, milliseconds, _headers(message.headers))
+        written.add_done_callback(functools.partial(_resolve, fut, tp, milliseconds))
+
+    async def wait_until_ebb(self) -> None:
+        """Hold the streams back while too much waits for a commit."""
+        await self.producer.embedded.room()
+
+
+def _resolve(fut: FutureMessage, tp: TP, milliseconds: int, offset: "asyncio.Future[int]") -> None:
+    if offset.cancelled():
+        fut.cancel()
+    elif (error := offset.exception()) is not None:
+        fut.set_exception(error)
+        fut.exception()  # the worker is told by the log itself
+    else:
+        fut.set_result(RecordMetadata(tp.topic, tp.partition, tp, offset.result(), milliseconds, CREATE_TIME))
+        if fut.message.callback:
+            fut.message.callback(fut)
+
+
+def _headers(headers: Any) -> Headers:
+    if not headers:
+        return ()
+    return tuple(headers) if isinstance(headers, list) else tuple(headers.items())
 
 
 class Producer(base.Producer):  # type: ignore[misc]
     """Sends to the embedded log; every record is durable before its future resolves."""
 
     _opened: Log | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.buffer = Buffer(loop=self.loop, beacon=self.beacon)
+        self.buffer.app, self.buffer.producer = self.app, self
 
     @property
     def embedded(self) -> Log:
@@ -88,8 +138,7 @@ class Producer(base.Producer):  # type: ignore[misc]
         if partition is None:
             partition = self.transport.choose_partition(key, count)
         tp, milliseconds = TP(topic, partition), int((time.time() if timestamp is None else timestamp) * 1000)
-        pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
-        written = log.append(tp, key, value, milliseconds, tuple((name, bytes(data)) for name, data in pairs))
+        written = log.append(tp, key, value, milliseconds, _headers(headers))
         done: asyncio.Future[RecordMetadata] = written.get_loop().create_future()
 
         def resolve(offset: asyncio.Future[int]) -> None:

@@ -88,3 +88,72 @@ async def test_what_an_agent_raises_is_told(tmp_path: Path) -> None:
     error = ZeroDivisionError("a bug")
     await made._on_error(made, error)
     assert told == [error]
+
+
+async def test_a_record_that_needs_not_wait_makes_no_task(tmp_path: Path) -> None:
+    consumer, ended = build_app(settings(tmp_path), app_id="t").consumer, asyncio.Event()
+
+    async def hand_over() -> str:
+        return "done"
+
+    before = asyncio.all_tasks()
+    handing = hand_over()
+    done, results, stopped = await consumer.wait_first(handing, ended.wait())
+    assert (done, results, stopped) == ([handing], ["done"], False)
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_record_that_must_wait_is_handed_over_when_there_is_room(tmp_path: Path) -> None:
+    consumer, room, ended = build_app(settings(tmp_path), app_id="t").consumer, asyncio.Event(), asyncio.Event()
+    steps: list[str] = []
+
+    async def hand_over() -> None:
+        steps.append("begun")
+        await room.wait()
+        await asyncio.sleep(0)
+        steps.append("done")
+
+    waiting = asyncio.create_task(consumer.wait_first(hand_over(), ended.wait()))
+    await asyncio.sleep(0)
+    assert (steps, waiting.done()) == (["begun"], False)
+    room.set()
+    await waiting
+    assert steps == ["begun", "done"]
+
+
+async def test_a_record_that_must_wait_is_let_go_when_the_flow_ends(tmp_path: Path) -> None:
+    consumer, ended = build_app(settings(tmp_path), app_id="t").consumer, asyncio.Event()
+    steps: list[str] = []
+
+    async def hand_over() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            steps.append("cancelled")
+            raise
+
+    waiting = asyncio.create_task(consumer.wait_first(hand_over(), ended.wait()))
+    await asyncio.sleep(0)
+    ended.set()
+    await waiting
+    await asyncio.sleep(0)
+    assert steps == ["cancelled"]
+
+
+async def test_what_handing_over_raises_is_raised(tmp_path: Path) -> None:
+    consumer, ended = build_app(settings(tmp_path), app_id="t").consumer, asyncio.Event()
+
+    async def at_once() -> None:
+        raise ValueError("at once")
+
+    async def later() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("later")
+
+    for handing, said in ((at_once, "at once"), (later, "later")):
+        with pytest.raises(ValueError, match=said):
+            await consumer.wait_first(handing(), ended.wait())
+
+
+async def test_changes_of_tables_are_no_brake(tmp_path: Path) -> None:
+    assert build_app(settings(tmp_path), app_id="t").producer.buffer.max_messages == 5000
