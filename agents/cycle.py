@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from underhost.agents.decisions import Decisions, Evaluation
 from underhost.agents.guards import Standstill
+from underhost.agents.placements import FAILURES
 from underhost.agents.records import rfc3339
 from underhost.agents.sites import Sites
 from underhost.schemas.errors import BackendError, UnderhostError
@@ -29,6 +30,8 @@ TICK = 5.0
 """Seconds after which the deciders are asked again though nothing changed."""
 RETRY = 1.0
 """Seconds between attempts to publish."""
+QUIET_KINDS = frozenset({"bind", "event"})
+"""Commands by the hundred whose success is no reason to evaluate."""
 
 
 class SiteCycle:
@@ -71,9 +74,10 @@ class SiteCycle:
             self._changed.set()
 
     def observe(self, outcome: Outcome) -> None:
-        """A command was answered."""
+        """A command was answered. That a pod is bound is decided from only once the pod shows it."""
         self._outcomes.append(outcome)
-        self.poke()
+        if outcome.kind not in QUIET_KINDS or outcome.result in FAILURES:
+            self.poke()
 
     async def run(self) -> None:
         """Until cancelled."""

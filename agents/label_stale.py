@@ -29,13 +29,15 @@ class StaleLabels:
         self._options, self._bound, self._known = options, bound, frozenset(known)
         self._since: dict[tuple[str, str, str], float] = {}
         self.due: float | None = None
+        self._inputs: tuple[object, object, object] = (None, None, None)
+        self._last: dict[tuple[str, str], tuple[str, str]] = {}
 
     def findings(self, snapshot: Snapshot, now: float) -> list[Finding]:
         """The labels that have named one wrong host for the bound, by node and key. `now` is monotonic seconds.
 
         A vMotion starts the time anew: what counts is how long the label has lagged behind this host.
         """
-        wrong = _wrong(snapshot, self._options)
+        wrong = self._wrong(snapshot)
         self._since = {
             (node, key, host): self._since.get((node, key, host), now) for (node, key), (_, host) in wrong.items()
         }
@@ -49,6 +51,13 @@ class StaleLabels:
                 self.due = at
         self._known &= {finding.id for finding in found}
         return found
+
+    def _wrong(self, snapshot: Snapshot) -> dict[tuple[str, str], tuple[str, str]]:
+        """As `_wrong`; looked for anew only where nodes, hosts or the mapping are not the very same."""
+        inputs = (snapshot.nodes, snapshot.hosts, snapshot.node_hosts)
+        if any(a is not b for a, b in zip(inputs, self._inputs, strict=True)):
+            self._inputs, self._last = inputs, _wrong(snapshot, self._options)
+        return self._last
 
 
 def _wrong(snapshot: Snapshot, options: Options) -> dict[tuple[str, str], tuple[str, str]]:

@@ -70,7 +70,10 @@ class Decider(Protocol):
 
 
 class Sink(Protocol):
-    """Carries out commands of one kind, each idempotent: reads first, writes once, and says what happened."""
+    """Carries out commands of one kind, each idempotent: it writes once, and says what happened.
+
+    One that has a method `again`, of the same shape as `apply`, is given by it what may have been carried out already.
+    """
 
     kind: str
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import faust
 
+from underhost.agents.outbox import Outbox
 from underhost.agents.ports import Sink
 from underhost.agents.records import outgoing, target_key
 from underhost.agents.site_state import decode_record
-from underhost.schemas.errors import BackendError, BadEvent
+from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import Action, Outcome, Placement
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, Topic
@@ -28,12 +29,10 @@ from underhost.streams.ports import Publisher
 log = logging.getLogger(__name__)
 
 STAGE = "sinks"
-AT_ONCE: Mapping[str, int] = {"label": 8, "bind": 8}
+AT_ONCE: Mapping[str, int] = {"label": 8, "bind": 32, "event": 2}
 """Commands of one kind that are carried out side by side; one after another where a kind is not listed."""
 PATIENCE = 60.0
 """Seconds that a sink may take for one command."""
-RETRY = 1.0
-"""Seconds between attempts to publish an outcome."""
 
 SUPERSEDED = "it was ordered before a restart, and is not what is wanted now"
 
@@ -69,7 +68,8 @@ class SinkRunner:
     ) -> None:
         self.site = site
         self.sinks = {sink.kind: sink for sink in sinks}
-        self._publisher, self._dead_letter, self._answered, self._failed = publisher, dead_letter, answered, failed
+        self._outbox, self._dead_letter = Outbox(publisher, "outcomes"), dead_letter
+        self._answered, self._failed = answered, failed
         self._slots = {kind: asyncio.Semaphore(AT_ONCE.get(kind, 1)) for kind in self.sinks}
         self._waiting: dict[tuple[str, str], _Waiting] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -130,6 +130,7 @@ class SinkRunner:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._outbox.close()
 
     async def _work(self, place: tuple[str, str]) -> None:
         async with self._slots[place[0]]:
@@ -155,15 +156,28 @@ class SinkRunner:
             event.ack()
 
     async def _answer(self, action: Action, message: Any) -> Outcome:
-        """A sink answers with an outcome; whatever it raises is a bug of it, and must not stop the others' commands."""
-        answer = asyncio.wait_for(self.sinks[action.kind].apply(action), PATIENCE)
-        [result] = await asyncio.gather(answer, return_exceptions=True)
-        if not isinstance(result, BaseException):
-            return result
-        log.error("sink %s raised for %s", action.kind, action.target, exc_info=result)
+        """What the sink says. Whatever it raises is a bug of it, and must not stop the others' commands."""
+        sink = self.sinks[action.kind]
+        # A command from before our time may have been carried out already, without an outcome.
+        earlier = message is not None and message.timestamp < self._began
+        apply: Callable[[Action], Awaitable[Outcome]] = getattr(sink, "again", sink.apply) if earlier else sink.apply
+        answer: asyncio.Future[Outcome] = asyncio.ensure_future(apply(action))
+        try:
+            await asyncio.wait([answer], timeout=PATIENCE)
+            timed_out = answer.cancel()  # does nothing to one that is done
+        except asyncio.CancelledError:
+            answer.cancel()
+            await asyncio.wait([answer])
+            raise
+        if timed_out:
+            return Outcome(action.id, action.kind, action.target, "failed", f"no answer within {PATIENCE:.0f} s")
+        error = answer.exception()
+        if error is None:
+            return answer.result()
+        log.error("sink %s raised for %s", action.kind, action.target, exc_info=error)
         if message is not None:
-            await self._dead_letter(message, STAGE, result)
-        return Outcome(action.id, action.kind, action.target, "failed", f"{type(result).__name__}: {result}")
+            await self._dead_letter(message, STAGE, error)
+        return Outcome(action.id, action.kind, action.target, "failed", f"{type(error).__name__}: {error}")
 
     async def _stands(self, action: Action, event: Any) -> bool:
         """Whether to carry it out: a command from before our time waits for the first decisions of this run."""
@@ -173,12 +187,7 @@ class SinkRunner:
         return action.id in self._confirmed
 
     async def _publish(self, key: str, result: Outcome) -> None:
-        while True:
-            try:
-                return await self._publisher.publish(outgoing(OUTCOMES, key, result))
-            except BackendError as error:
-                log.warning("outcome of %s %s is not published yet: %s", result.kind, result.target, error)
-                await asyncio.sleep(RETRY)
+        await self._outbox.publish(outgoing(OUTCOMES, key, result))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

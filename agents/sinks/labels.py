@@ -62,11 +62,15 @@ class LabelDecider:
         self._settings = settings
         self._needs = [settings.key, *(derived.key for derived in settings.derived)]
         self._ordered: dict[str, _Ordered] = {}
+        self._inputs: tuple[object, object, object] = (None, None, None)
         self.due: float | None = None
         """When, in the seconds of `now`, an order that waits should be decided, even if nothing changes until then."""
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """One action for each node whose labels differ from its live host; see the module's constants for the pace."""
+        inputs = (snapshot.nodes, snapshot.hosts, snapshot.node_hosts)
+        if all(a is b for a, b in zip(inputs, self._inputs, strict=True)) and (self.due is None or now < self.due):
+            return []  # the very same objects, and nothing was ordered or waits for its time
         actions: list[Action] = []
         self.due = None
         values = LabelValues(self._settings, snapshot.hosts)
@@ -94,6 +98,7 @@ class LabelDecider:
                 quiet = now + QUIET if any(held[key] for key in wanted) else now
                 self._ordered[name] = _Ordered(desired, held, quiet, now + AFTER_FAILURE, action.id)
                 actions.append(action)
+        self._inputs = inputs if not actions else (None, None, None)
         return actions
 
     def observe(self, outcome: Outcome, now: float) -> None:
@@ -101,6 +106,7 @@ class LabelDecider:
         last = self._ordered.get(outcome.target.partition("/")[2])
         if last is None or last.action != outcome.id:
             return
+        self._inputs = (None, None, None)
         last.again = now + (AFTER_REFUSAL if outcome.result in (REFUSED, NOOP) else AFTER_FAILURE)
         last.dry = outcome.result == DRY_RUN
 

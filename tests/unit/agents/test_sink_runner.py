@@ -5,7 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 
+from underhost.agents import sink_agents
 from underhost.agents.sink_agents import SinkRunner
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.ports import Outgoing
@@ -47,6 +49,7 @@ class Bench:
         self.letters: list[tuple[str, BaseException]] = []
         self.failures: list[BaseException] = []
         self.reasons: list[str] = []
+        self._told = asyncio.Condition()
         self.stopped = ""
         self.runner = SinkRunner(
             "prod",
@@ -65,6 +68,13 @@ class Bench:
         self.outcomes += [outcome.id for outcome in read]
         self.results += [outcome.result for outcome in read]
         self.reasons += [outcome.reason for outcome in read]
+        async with self._told:
+            self._told.notify_all()
+
+    async def told(self, count: int) -> None:
+        """Until so many outcomes are published."""
+        async with asyncio.timeout(30), self._told:
+            await self._told.wait_for(lambda: len(self.results) >= count)
 
     async def _dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
         self.letters.append((stage, error))
@@ -157,6 +167,36 @@ async def test_a_command_of_this_run_waits_for_nothing() -> None:
     assert await bench.begun() == "new"
 
 
+class RecallingSink(SlowSink):
+    """Knows what to do with a command that may have been carried out before."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.recalled: list[str] = []
+
+    async def again(self, action: Action) -> Outcome:
+        """See `ports.Sink`."""
+        self.recalled.append(action.id)
+        return await self.apply(action)
+
+
+async def test_a_sink_is_told_which_commands_may_have_been_carried_out_before_a_restart() -> None:
+    bench = Bench(kind="bind")
+    bench.runner.sinks["bind"] = sink = RecallingSink("bind")
+    bench.runner.resume()
+    sink.gate.release()
+    sink.gate.release()
+    await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b", 4e9).acked.wait())
+    assert (sink.recalled, sorted(bench.results)) == (["earlier"], ["applied", "applied"])
+
+
+async def test_a_sink_that_gives_no_answer_in_time_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_agents, "PATIENCE", 0.0)
+    bench = Bench()
+    await bench.order("hangs").acked.wait()
+    assert (bench.results, bench.reasons, bench.letters) == (["failed"], ["no answer within 0 s"], [])
+
+
 async def test_a_binder_of_its_own_carries_out_what_was_ordered_while_it_was_down() -> None:
     bench = Bench(kind="bind")
     bench.runner.resume()
@@ -191,7 +231,7 @@ async def test_a_command_that_somebody_waits_for_is_answered_at_once_and_its_out
     assert await bench.begun() == "now"
     bench.sink.gate.release()
     assert await answer == Outcome("now", "bind", "pod/shop/a", "applied", "")
-    await asyncio.sleep(0)
+    await bench.told(1)
     assert (bench.outcomes, bench.results) == (["now"], ["applied"])
 
 
@@ -204,7 +244,7 @@ async def test_what_is_refused_or_stopped_reaches_no_sink_but_is_an_outcome() ->
     assert await bench.runner.perform(action) == Outcome(
         "now", "bind", "pod/shop/a", "failed", "writes stop: half the nodes are gone"
     )
-    await asyncio.sleep(0)
+    await bench.told(2)
     assert bench.results == ["refused", "failed"]
     assert bench.sink.begun.empty()
     assert await bench.runner.perform(Action("now", "label", "node/n1", {}, "", {})) is None
