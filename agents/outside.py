@@ -109,10 +109,16 @@ def _with_tags(settings: Settings) -> VSphereSettings:
     return settings.vsphere.model_copy(update={"tags": asked})
 
 
-def sinks_of(settings: Settings, roles: Collection[str], outside: Outside, refresh: Callable[[], None]) -> list[Sink]:
+def sinks_of(
+    settings: Settings,
+    roles: Collection[str],
+    outside: Outside,
+    refresh: Callable[[], None],
+    is_node: Callable[[str], bool],
+) -> list[Sink]:
     """The sinks of these roles that have a writer; each is a dry run unless it is enabled by name.
 
-    `refresh` makes the watchers read again what vCenter does not announce.
+    `refresh` makes the watchers read again what vCenter does not announce; `is_node` tells whether a node is known.
     """
     sinks: list[Sink] = []
     if role.LABELLER in roles and outside.kubernetes is not None:
@@ -122,7 +128,7 @@ def sinks_of(settings: Settings, roles: Collection[str], outside: Outside, refre
     if role.BINDER in roles and outside.kubernetes is not None:
         from underhost.agents.sinks.bindings import BindSink
 
-        sinks.append(BindSink(outside.kubernetes, enabled=settings.sinks.bindings))
+        sinks.append(BindSink(outside.kubernetes, enabled=settings.sinks.bindings, is_node=is_node))
     if role.EVICTOR in roles and outside.kubernetes is not None:
         from underhost.agents.sinks.evictions import EvictionSink
 

@@ -34,7 +34,7 @@ from underhost.agents.sites import Sites
 from underhost.agents.supervise import Watchers
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action, FindingEvent, Outcome
-from underhost.schemas.topics import OUTCOMES, VIOLATIONS
+from underhost.schemas.topics import NODES, OUTCOMES, VIOLATIONS
 from underhost.streams.app import build_app
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
@@ -135,7 +135,7 @@ class Pipeline:
         site = self._settings.site
         runner = sink_agents.SinkRunner(
             site,
-            sinks_of(self._settings, self._roles, outside, self.watchers.refresh),
+            sinks_of(self._settings, self._roles, outside, self.watchers.refresh, self._is_node),
             self._publisher,
             self._publisher.dead_letter,
             answered=self._is_answered,
@@ -225,6 +225,10 @@ class Pipeline:
         if site == self._settings.site:
             return self._settings.vsphere.configured
         return site in self.sites.states and self.sites.states[site].has_marker("vsphere")
+
+    def _is_node(self, name: str) -> bool:
+        state = self.sites.states.get(self._settings.site)
+        return state is not None and state.has(NODES, name)
 
     def _answered(self, site: str, record: msgspec.Struct) -> None:
         if isinstance(record, Outcome):

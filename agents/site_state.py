@@ -200,6 +200,10 @@ class SiteState:
         """When the source last heard from its server, milliseconds since 1970; 0 where it does not say."""
         return max((markers[source].seen for markers in self._markers.values() if source in markers), default=0)
 
+    def has(self, topic: Topic, name: str) -> bool:
+        """Whether the object is in the picture; `name` is how a snapshot names it."""
+        return name in self._rows.get(topic.short, ())
+
     def counts(self) -> dict[str, int]:
         """Objects by topic."""
         return {short: len(rows) for short, rows in self._rows.items()}

@@ -2,7 +2,13 @@
 
 In: records of `placements`, as `bind` actions. Out: outcomes. Called by the worker. Which pods are ours to place is the
 evaluator's to know: it publishes placements of no others.
+
+A binding is one request, with the pod's uid as its precondition: the API server refuses it where the pod is bound, is
+another one or is gone, so nothing is read first. Only what was refused, or may have been done, is looked at.
 """
+
+from collections import OrderedDict
+from collections.abc import Callable
 
 import msgspec
 
@@ -12,6 +18,8 @@ from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.records import Action, Outcome, Placement
 
 KIND = "bind"
+REMEMBERED = 10_000
+"""Bindings that are remembered: the same command, delivered again, makes no request."""
 
 
 def action_of(placement: Placement, site: str) -> Action | None:
@@ -29,41 +37,63 @@ class _Desired(msgspec.Struct):
 
 
 class BindSink:
-    """Binds pods; implements `agents.ports.Sink`. `enabled` false is a dry run."""
+    """Binds pods; implements `agents.ports.Sink`. `enabled` false is a dry run.
+
+    `is_node` tells whether a node is known to exist: the API server binds to any name, so one that is not known is
+    asked for first.
+    """
 
     kind = KIND
 
-    def __init__(self, writer: KubernetesWriter, *, enabled: bool) -> None:
-        self._writer, self._enabled = writer, enabled
+    def __init__(
+        self, writer: KubernetesWriter, *, enabled: bool, is_node: Callable[[str], bool] = lambda node: False
+    ) -> None:
+        self._writer, self._enabled, self._is_node = writer, enabled, is_node
+        self._bound: OrderedDict[str, str] = OrderedDict()
 
     async def apply(self, action: Action) -> Outcome:
-        """Read the live pod, bind it if it waits, and say what happened. A pod that is bound stays where it is."""
+        """Bind the pod, and say what happened. A pod that is bound stays where it is."""
+        return await self._answer(action, look=not self._enabled)
+
+    async def again(self, action: Action) -> Outcome:
+        """The same for a command that may have been carried out before a restart: the live pod is read first."""
+        return await self._answer(action, look=True)
+
+    async def _answer(self, action: Action, look: bool) -> Outcome:
         _, _, pod = action.target.partition("/")
         namespace, _, name = pod.partition("/")
         try:
             desired = msgspec.convert(action.desired, _Desired)
         except msgspec.ValidationError as error:
             return outcome(action, REFUSED, f"not a bind command: {error}")
+        if self._bound.get(desired.uid) == desired.node:
+            return outcome(action, NOOP, f"bound to {desired.node} already")
         try:
-            return await self._apply(action, namespace, name, desired)
+            result, reason = await self._apply(namespace, name, desired, look)
         except (Gone, Conflict, Refused) as error:
-            return outcome(action, REFUSED, str(error))
+            result, reason = REFUSED, str(error)
         except (Retry, Unreachable) as error:
-            return outcome(action, FAILED, str(error))
+            result, reason = FAILED, str(error)
+        if result in (APPLIED, NOOP):
+            self._remember(desired)
+        return outcome(action, result, reason)
 
-    async def _apply(self, action: Action, namespace: str, name: str, desired: _Desired) -> Outcome:
-        bound = await self._where(namespace, name, desired)
-        if bound is not None:
-            return outcome(action, *bound)
+    async def _apply(self, namespace: str, name: str, desired: _Desired, look: bool) -> tuple[str, str]:
+        if look and (bound := await self._where(namespace, name, desired)) is not None:
+            return bound
+        if not self._is_node(desired.node) and not await self._exists(desired.node):
+            return REFUSED, f"there is no node {desired.node}"
         if not self._enabled:
-            return outcome(action, DRY_RUN, f"would bind to {desired.node}")
+            return DRY_RUN, f"would bind to {desired.node}"
         try:
             await self._writer.bind_pod(namespace, name, desired.uid, desired.node)
-        except Conflict as error:
-            # Somebody was faster; if it was this same order, delivered twice, all is well.
+        except (Conflict, Unreachable):
+            # Somebody was faster, or nobody knows: if it was this same order all is well.
             bound = await self._where(namespace, name, desired)
-            return outcome(action, *(bound or (REFUSED, str(error))))
-        return outcome(action, APPLIED, f"bound to {desired.node}")
+            if bound is None:
+                raise
+            return bound
+        return APPLIED, f"bound to {desired.node}"
 
     async def _where(self, namespace: str, name: str, desired: _Desired) -> tuple[str, str] | None:
         """The result and reason that the live pod gives; None while it waits for this order."""
@@ -75,3 +105,15 @@ class BindSink:
         if node:
             return REFUSED, f"bound to {node} already"
         return None
+
+    async def _exists(self, node: str) -> bool:
+        try:
+            await self._writer.node_labels(node)
+        except Gone:
+            return False
+        return True
+
+    def _remember(self, desired: _Desired) -> None:
+        self._bound[desired.uid] = desired.node
+        if len(self._bound) > REMEMBERED:
+            self._bound.popitem(last=False)

@@ -434,8 +434,12 @@ async def test_pods_are_bound_once_with_their_uid_as_precondition(
     assert await writer.pod_node(namespace, "web-0") == (uid, node[0])
     with pytest.raises(Conflict):
         await writer.bind_pod(namespace, "web-0", uid, "elsewhere")
-    outcome = await sink.apply(bind(uid, "elsewhere"))
+    other = await create(client, "/api/v1/nodes", {"metadata": {"name": f"{node[0]}-b"}})
+    outcome = await sink.apply(bind(uid, other["metadata"]["name"]))
     assert (outcome.result, outcome.reason) == ("refused", f"bound to {node[0]} already")
+    outcome = await sink.apply(bind(uid, "elsewhere"))
+    assert (outcome.result, outcome.reason) == ("refused", "there is no node elsewhere")
+    await client.call("DELETE", f"/api/v1/nodes/{other['metadata']['name']}")
     gone = order("bind", f"pod/{namespace}/none", {"uid": uid, "node": node[0]}, "", {})
     assert (await sink.apply(gone)).result == "refused"
 
@@ -445,7 +449,7 @@ async def test_of_two_orders_for_a_pod_exactly_one_binds_it(
 ) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
     created = [await create(client, pods, a_pod(f"p{number:03}")) for number in range(100)]
-    sink = BindSink(KubernetesApiWriter(client), enabled=True)
+    sink = BindSink(KubernetesApiWriter(client), enabled=True, is_node={node[0], "elsewhere"}.__contains__)
 
     def bind(pod: dict[str, Any], where: str) -> Action:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
