@@ -10,7 +10,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -250,15 +250,17 @@ class World:
 
 
 @contextmanager
-def helpers(parts: Path, kube: Kube, *controllers: str) -> Iterator[None]:
+def helpers(
+    parts: Path, kube: Kube, *controllers: str, stages: Sequence[str] = STAGES, flags: Sequence[str] = ()
+) -> Iterator[None]:
     """KWOK, for nodes and pods to become Ready with no kubelet, and the controller that takes their not-ready taint.
 
-    `controllers` are further ones of kube-controller-manager.
+    `controllers` are further ones of kube-controller-manager; `stages` are what KWOK plays, `flags` more flags of it.
     """
-    configs = [f"--config={parts / 'kwok-stages' / stage}" for stage in STAGES]
+    configs = [f"--config={parts / 'kwok-stages' / stage}" for stage in stages]
     key, access = kube.folder / "pki" / "sa.key", f"kubeconfig={kube.kubeconfig}"
     commands = {
-        "kwok": [f"--{access}", "--manage-all-nodes=true", *configs],
+        "kwok": [f"--{access}", "--manage-all-nodes=true", *flags, *configs],
         "kube-controller-manager": [
             f"--{access}",
             f"--authentication-{access}",

@@ -1,0 +1,188 @@
+"""The binder beside the real kube-scheduler: pods bound per second on one real API server. Called by `run.py`.
+
+kube-apiserver and etcd with nodes that KWOK keeps alive (`NODES` of them, four on an ESXi host); the same 3,000 pods,
+plain, and as replicas that required anti-affinity keeps off one another's host. First kube-scheduler binds them, its
+client's QPS and burst lifted to 5,000; then `underhost run`, embedded transport, with the inventory of the hosts. Each
+runs, has listed everything and has bound a pod before the clock starts; then all pods are created, 32 at a time, and
+the clock runs from the first create to the last binding, both by the API server's own audit log. KWOK leaves the pods
+as they are bound: what kubelets would do to them is no part of either. Prints `name<TAB>value` lines.
+
+Arguments: the folder of the real parts, then optionally nodes and pods.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "real"))
+
+from crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
+from kafka_process import free_ports
+from kube_process import Kube, start_kube
+from world import KubeApi, eventually, helpers
+
+UNDERHOST = str(Path(sys.executable).parent / "underhost")
+NODES_PER_HOST, REPLICAS = 4, 5
+STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")
+LEASE = 200
+"""Seconds of a node's lease: a quarter of it is how often it is renewed. Kubelets of 1,000 nodes renew 100 a second,
+which two cores cannot spare."""
+LIFTED = 5000
+
+
+class Bench:
+    """One API server with its nodes."""
+
+    def __init__(self, folder: Path, parts: Path, kube: Kube, log: WriteLog, nodes: int) -> None:
+        self.folder, self.parts, self.kube, self.log = folder, parts, kube, log
+        self.api = KubeApi(kube)
+        self.nodes = [a_node(f"node-{at:04d}", f"esx-{at // NODES_PER_HOST:03d}", at) for at in range(nodes)]
+        eventually("the API server serves namespaces", lambda: self.api.ask("GET", "/api/v1/namespaces/kube-system"))
+        create(kube, "/api/v1/nodes", self.nodes)
+        eventually("every node is free of taints", self._untainted, 300)
+
+    def _untainted(self) -> bool:
+        time.sleep(1)
+        nodes = self.api.ask("GET", "/api/v1/nodes")["items"]
+        return len(nodes) == len(self.nodes) and not any(node["spec"].get("taints") for node in nodes)
+
+    @contextmanager
+    def upstream(self) -> Iterator[str]:
+        """A running kube-scheduler; the name that pods ask for it by."""
+        config = self.folder / "scheduler.json"
+        access = {"kubeconfig": str(self.kube.kubeconfig), "qps": LIFTED, "burst": LIFTED}
+        tree = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": access,
+        }
+        config.write_text(json.dumps(tree))
+        kubeconfig = f"kubeconfig={self.kube.kubeconfig}"
+        flags = [f"--config={config}", f"--authentication-{kubeconfig}", f"--authorization-{kubeconfig}"]
+        yield from self._run([str(self.parts / "kube-scheduler"), *flags, "--secure-port=0"], "default-scheduler")
+
+    @contextmanager
+    def ours(self) -> Iterator[str]:
+        """A running `underhost run`; the name that pods ask for it by."""
+        hosts = self.folder / "inventory.json"
+        hosts.write_text(json.dumps(inventory(self.nodes)))
+        config = self.folder / "underhost.yaml"
+        tree = {
+            "apiVersion": "underhost/v1",
+            "kind": "Config",
+            "site": "bench",
+            "kafka": {"embedded": str(self.folder / f"{time.monotonic_ns()}.db")},
+            "kubernetes": {"kubeconfig": str(self.kube.kubeconfig)},
+            "vsphere": {"inventory": str(hosts)},
+            "sinks": {"bindings": True},
+            "web": {"listen": f"127.0.0.1:{free_ports(1)[0]}"},
+        }
+        config.write_text(json.dumps(tree))
+        yield from self._run([UNDERHOST, "run", "--config", str(config)], "underhost")
+
+    def _run(self, command: list[str], name: str) -> Iterator[str]:
+        with (self.folder / f"{name}.log").open("ab") as out:
+            process = self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=self.folder)
+        try:
+            yield name
+            assert process.poll() is None, (self.folder / f"{name}.log").read_text()[-2000:]
+        finally:
+            process.terminate()
+            process.wait(30)
+
+    def measure(self, scheduler: str, apart: bool, pods: int) -> dict[str, float]:
+        """Create the pods in a namespace of their own, wait until all are bound, delete them."""
+        namespace = f"{scheduler}-{'apart' if apart else 'plain'}-{time.monotonic_ns()}"
+        self.api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        create(self.kube, path, [a_pod("first", scheduler)])
+        eventually("a first pod is bound", lambda: self._bound(namespace) == 1, 120)
+        bodies = [a_pod(f"pod-{at:05d}", scheduler, app=f"app-{at // REPLICAS}" if apart else "") for at in range(pods)]
+        used = self._cpu()
+        create(self.kube, path, bodies)
+        eventually("every pod is bound", lambda: self._bound(namespace) == pods + 1, 600)
+        used = self._cpu() - used
+        made = self.log.writes("create", "pods", namespace)[1:]
+        bindings = self.log.writes("create", "pods/binding", namespace)[1:]
+        begin = min(_time(event["requestReceivedTimestamp"]) for event in made)
+        first = min(_time(event["requestReceivedTimestamp"]) for event in bindings)
+        last = max(_time(event["stageTimestamp"]) for event in bindings)
+        self._check(namespace, apart, pods + 1)
+        figures = {
+            "pods/s": pods / (last - begin),
+            "creating, s": max(_time(event["stageTimestamp"]) for event in made) - begin,
+            "first create to first binding, s": first - begin,
+            "all bound, s": last - begin,
+            "CPU, s": used,
+            "events": float(len(self.log.writes("create", "events", namespace))),
+        }
+        eventually("the pods are gone", lambda: self._delete(path), 300)
+        return figures
+
+    def _delete(self, path: str) -> bool:
+        with suppress(OSError):  # deleting thousands takes the server longer than a request may last
+            self.api.ask("DELETE", f"{path}?gracePeriodSeconds=0")
+        return not self.api.ask("GET", f"{path}?limit=1")["items"]
+
+    def _cpu(self) -> float:
+        """CPU seconds of the scheduler so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _bound(self, namespace: str) -> int:
+        time.sleep(0.2)  # looking costs, and the clock is the server's
+        return len(self.log.writes("create", "pods/binding", namespace))
+
+    def _check(self, namespace: str, apart: bool, pods: int) -> None:
+        """A figure counts only if the placement is right."""
+        items: list[Object] = self.api.ask("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
+        hosts = {node["metadata"]["name"]: node["metadata"]["labels"][HOST_LABEL] for node in self.nodes}
+        assert len(items) == pods and all(item["spec"].get("nodeName") for item in items)
+        seats = [
+            (item["metadata"]["labels"]["app"], hosts[item["spec"]["nodeName"]])
+            for item in items
+            if item["metadata"].get("labels")
+        ]
+        assert bool(seats) == apart and len(set(seats)) == len(seats), "no two pods of an app share a host"
+
+
+def _time(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def main() -> None:
+    """Measure and print."""
+    parts = Path(sys.argv[1])
+    nodes, pods = map(int, sys.argv[2:4] or ("1000", "3000"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        log = WriteLog(folder / "audit.log")
+        found: dict[tuple[str, bool], dict[str, float]] = {}
+        renewals = [f"--node-lease-duration-seconds={LEASE}"]
+        with (
+            start_kube(folder / "kube", parts, *log.flags()) as kube,
+            helpers(parts, kube, stages=STAGES, flags=renewals),
+        ):
+            bench = Bench(folder, parts, kube, log, nodes)
+            for who in (bench.upstream, bench.ours):
+                for apart in (False, True):
+                    with who() as scheduler:
+                        found[scheduler, apart] = bench.measure(scheduler, apart, pods)
+    for apart, title in ((False, "plain"), (True, "host anti-affinity")):
+        for scheduler in ("default-scheduler", "underhost"):
+            for what, figure in found[scheduler, apart].items():
+                print(f"{title}: {scheduler}, {what}\t{figure:.1f}")
+        ratio = found["underhost", apart]["pods/s"] / found["default-scheduler", apart]["pods/s"]
+        print(f"{title}: ratio\t{ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()

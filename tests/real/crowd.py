@@ -1,0 +1,154 @@
+"""Many nodes and many pods on a real API server, made fast, and the server's own log of what was then done to them.
+
+Used by the binder's test and its bench. Everything is plain HTTP that shares no code with the product.
+"""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from kube_process import ADMIN_TOKEN, Kube
+
+AT_ONCE = 32
+HOST_LABEL = "node.cluster.x-k8s.io/esxi-host"
+Object = dict[str, Any]
+
+
+def a_node(name: str, host: str, number: int, *, cpu: str = "4", memory: str = "32Gi", **spec: Any) -> Object:
+    """A node that KWOK keeps alive, on the VM with this number on the host; it carries the host's label."""
+    resources = {"cpu": cpu, "memory": memory, "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"kubernetes.io/hostname": name, "type": "kwok", HOST_LABEL: host},
+        },
+        "spec": {"providerID": f"vsphere://{uuid_of(number)}", **spec},
+        "status": {"allocatable": resources, "capacity": resources},
+    }
+
+
+def uuid_of(number: int) -> str:
+    """The uuid of a VM."""
+    return f"42000000-0000-4000-8000-{number:012d}"
+
+
+def a_pod(name: str, scheduler: str, *, cpu: str = "100m", memory: str = "500Mi", app: str = "", **spec: Any) -> Object:
+    """A pod; no two pods of an `app` may share a physical host."""
+    affinity: Object = {}
+    if app:
+        term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOST_LABEL}
+        affinity = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    requests = {"cpu": cpu, "memory": memory}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": app} if app else {}},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.9", "resources": {"requests": requests}}],
+            "terminationGracePeriodSeconds": 0,
+            **affinity,
+            **spec,
+        },
+    }
+
+
+def inventory(nodes: Iterable[Object]) -> Object:
+    """The vSphere side of these nodes: a VM for each, on the host that its label names."""
+    hosts = sorted({node["metadata"]["labels"][HOST_LABEL] for node in nodes})
+    vms = [
+        {
+            "name": node["metadata"]["name"],
+            "id": f"vm-{number}",
+            "uuid": node["spec"]["providerID"].removeprefix("vsphere://"),
+            "host": node["metadata"]["labels"][HOST_LABEL],
+        }
+        for number, node in enumerate(nodes)
+    ]
+    return {"kind": "Inventory", "hosts": [{"name": name, "cluster": "C0"} for name in hosts], "vms": vms}
+
+
+def create(kube: Kube, path: str, bodies: Iterable[Object], at_once: int = AT_ONCE) -> None:
+    """POST every body to the path, so many at a time. Fails with the first refusal."""
+    asyncio.run(_create(kube, path, list(bodies), at_once))
+
+
+async def _create(kube: Kube, path: str, bodies: list[Object], at_once: int) -> None:
+    connector = aiohttp.TCPConnector(limit=at_once, ssl=ssl.create_default_context(cafile=str(kube.ca)))
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "User-Agent": "Python-urllib crowd"}
+    left = iter(bodies)
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+
+        async def work() -> None:
+            for body in left:
+                async with session.post(kube.server + path, json=body) as answer:
+                    assert answer.status == 201, await answer.text()
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(at_once):
+                tasks.create_task(work())
+
+
+@dataclass
+class WriteLog:
+    """The API server's log of writes of pods, bindings, statuses and events; read on from where it was left.
+
+    `level` Metadata tells who and what; nothing is asked of the server for it.
+    """
+
+    path: Path
+    events: list[Object] = field(default_factory=list)
+    _read: int = 0
+    _rest: bytes = b""
+
+    def flags(self) -> list[str]:
+        """The flags of kube-apiserver that make it write the log."""
+        resources = [
+            {"group": "", "resources": ["pods", "pods/binding", "pods/status", "bindings", "events"]},
+            {"group": "events.k8s.io", "resources": ["events"]},
+        ]
+        rules = [
+            {
+                "level": "Metadata",
+                "verbs": ["create", "patch", "update", "delete"],
+                "resources": resources,
+                "omitStages": ["RequestReceived"],
+            },
+            {"level": "None"},
+        ]
+        policy = self.path.with_name("write-policy.json")
+        policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
+        return [f"--audit-policy-file={policy}", f"--audit-log-path={self.path}"]
+
+    def read(self) -> list[Object]:
+        """Every event so far."""
+        with self.path.open("rb") as log:
+            log.seek(self._read)
+            data = log.read()
+        self._read += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self.events += [json.loads(line) for line in lines]
+        return self.events
+
+    def writes(self, verb: str, resource: str, namespace: str) -> list[Object]:
+        """The events of successful writes to a resource (`pods`, `pods/binding`, ...), in the order of the log."""
+        return [
+            event
+            for event in self.read()
+            if event["verb"] == verb
+            and _resource(event["objectRef"]) == resource
+            and event["objectRef"].get("namespace") == namespace
+            and event["responseStatus"]["code"] < 300
+        ]
+
+
+def _resource(ref: Mapping[str, str]) -> str:
+    return "/".join(part for part in (ref["resource"], ref.get("subresource", "")) if part)
