@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CACHE ?= $(or $(REAL_PARTS_CACHE),$(HOME)/.cache/underhost)
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test parts check format types bench parity up down lock clean
+.PHONY: help setup run demo test parts check format types bench parity docs up down lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -57,11 +57,14 @@ bench: setup ## measure: ratios and memory, each comparison within one run
 parity: setup ## compare the evaluator with the upstream scheduler's plugins (needs Go)
 	@$(BIN)/python tests/oracle/parity.py $(ARGS)
 
-up: ## the compose stack: Kafka, vcsim and the pipeline
-	docker compose -f compose/compose.yaml up --build
+docs: setup ## write docs/reference anew from the code
+	@$(BIN)/python docs/generate.py
+
+up: ## the compose stack; ARGS="--profile demo --profile extras" for more of it
+	docker compose -f compose/compose.yaml $(ARGS) up --build
 
 down: ## stop the compose stack
-	docker compose -f compose/compose.yaml down
+	docker compose -f compose/compose.yaml --profile demo --profile extras down
 
 lock: ## resolve the requirements again (needs uv)
 	$(PYTHON) requirements/lock.py

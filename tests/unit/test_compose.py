@@ -21,7 +21,7 @@ def documents() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_image_has_a_version(name: str) -> None:
-    assert re.fullmatch(r"[a-z/-]+:\d+\.\d+\.\d+", SERVICES[name]["image"])
+    assert re.fullmatch(r"[a-z/-]+:v?\d+\.\d+\.\d+", SERVICES[name]["image"])
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
@@ -55,7 +55,8 @@ def test_what_we_build_runs_with_nothing_it_does_not_need(name: str) -> None:
 
 def test_nothing_is_published_beyond_this_machine() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
-    assert ports == ["127.0.0.1:19092:19092", "127.0.0.1:8080:8080"]
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert len({port.split(":")[1] for port in ports}) == len(ports) == 7
 
 
 def test_the_image_holds_every_folder_of_the_package() -> None:
