@@ -104,7 +104,7 @@ class Tables:
             except BadEvent:
                 continue
             if isinstance(action, Action) and outdated(action, now):
-                self.forget(key, topics.ACTIONS)
+                self.forget(key, topics.ACTIONS, topics.OUTCOMES)
 
     async def keep(self, topic: Topic, message: Any) -> Struct | None:
         """Bring one record into its table; the record, or None for a tombstone or a foreign site's. Raises BadEvent."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import msgspec
-from check_builders import a_node, a_pod, a_workload, apart
+from check_builders import a_node, a_pod, a_workload, apart, raw
 
 from underhost.agents.engine.evictable import EvictionTerms
 from underhost.agents.engine.snapshot import Options, Snapshot
@@ -72,6 +72,12 @@ class Town:
         self._made += 1
         uid = msgspec.structs.replace(made.metadata, uid=f"{pod}-{self._made}")
         self.pods[f"{namespace}/{pod}"] = msgspec.structs.replace(made, metadata=uid)
+
+    def room(self, node: str, pods: int) -> None:
+        """The node has room for so many pods."""
+        was = self.nodes[node]
+        status = msgspec.structs.replace(was.status, allocatable=raw({"cpu": "8", "memory": "16Gi", "pods": str(pods)}))
+        self.nodes[node] = msgspec.structs.replace(was, status=status)
 
     def move_zone(self, node: str, zone: str) -> None:
         """The node is in another zone from now on."""

@@ -148,7 +148,11 @@ class EvictionDecider:
             self._pace.applied(pod, now)
             self._count(one)
             return
+        if one.leaving:
+            return  # it went all the same: the command came twice, before and after a restart
         self._pace.cancel(pod, asked=outcome.result != DRY_RUN)
+        if one.earlier:
+            return  # superseded by what this run decides
         before = self._pauses.get(pod)
         failures = before.failures if before is not None and before.uid == one.uid else 0
         pauses = {DRY_RUN: float("inf"), REFUSED: AFTER_REFUSAL}

@@ -18,7 +18,7 @@ from underhost.schemas.records import Action, Outcome
 KIND = "evict"
 FRESH = 60.0
 """Seconds for which a decision to evict holds: what kept Kafka from delivering it may have changed the cluster, too."""
-KEPT = 7 * 86_400.0
+KEPT = 2 * 86_400.0
 """Seconds that a command is remembered; what is left to a person is said every day anew."""
 MIGRATES = "triggered evacuation"
 """How KubeVirt's webhook refuses (429) an eviction that it answers with a live migration: it is under way."""

@@ -12,6 +12,7 @@ from underhost.agents.outside import Outside
 from underhost.schemas.errors import Refused
 from underhost.schemas.topics import ACTIONS, DEAD_LETTERS, NODE_HOSTS, OUTCOMES, PLACEMENTS, PODS, VIOLATIONS
 from underhost.streams.ports import Outgoing
+from underhost.streams.settings import EvictionSettings
 
 KEY = "node.cluster.x-k8s.io/esxi-host"
 TIMES = ("since", "firstSeen", "updatedAt")
@@ -318,3 +319,18 @@ def without_times(record: Outgoing) -> bytes | None:
         return None
     fields = json.loads(record.value)
     return json.dumps({name: value for name, value in fields.items() if name not in TIMES}).encode()
+
+
+async def test_an_evictor_of_its_own_says_why_it_evicts_nobody(cluster: FakeCluster, tmp_path: Path) -> None:
+    cluster.pod("db-0", "n1", app="db")
+    cluster.pod("db-1", "n1", app="db")
+    settings = settings_in(tmp_path).model_copy(update={"evictions": EvictionSettings(wait=0)})
+    async with running(settings, cluster, roles=("kubernetes", "vsphere", "evictor")) as worker:
+        await worker.until(lambda: bool(worker.records(OUTCOMES)))
+    [(key, outcome)] = worker.records(OUTCOMES)
+    assert (key, outcome["kind"], outcome["result"], outcome["reason"]) == (
+        "default/pod/shop/db-0",
+        "evict",
+        "refused",
+        "shop/db-0 and shop/db-1: it has no owner that would make another",
+    )

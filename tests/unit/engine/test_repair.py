@@ -119,9 +119,9 @@ NO_BETTER = "no other node would take it and mend anything without breaking some
         pytest.param(
             db(
                 *zoned("a", "b"),
-                replica("small", "n1", spec=cpu("2")),
-                replica("large", "n1", spec=cpu("3")),
-                replica("larger", "n1", spec=cpu("4")),
+                replica("a-small-one", "n1", spec=cpu("1")),
+                replica("large", "n1", spec=cpu("4")),
+                replica("larger", "n1", spec=cpu("5")),
             ),
             ["shop/large -> n2"],
             id="where a node is over-committed, one that makes room enough by itself",

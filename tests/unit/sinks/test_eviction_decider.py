@@ -9,7 +9,7 @@ from check_builders import a_budget
 from eviction_town import Town, adversary
 
 from underhost.schemas import kubernetes as k8s
-from underhost.schemas.records import Action
+from underhost.schemas.records import Action, Outcome
 from underhost.streams.settings import EvictionSettings
 
 NOW = EvictionSettings(wait=0)
@@ -266,6 +266,22 @@ def test_what_a_budget_forbids_is_not_even_asked(
     assert (len(town.evicted), town.refusals()) == (evictions, refusals)
 
 
+def test_a_place_that_is_promised_is_not_promised_again() -> None:
+    """The first pod is not seen to go yet when a second finding comes up, and its next one needs all of the room."""
+    town = Town("aab", ["h1", "h1", "h2"])
+    town.room("n3", pods=1)
+    town.workload("one", "n1", "n2")
+    decider = town.decider(EvictionSettings(wait=0, per_node=9, per_host=9))
+    [first] = decider.decide(town.snapshot(), 0.0)
+    assert (first.target, first.desired["to"]) == ("pod/shop/one-0", "n3")
+    town.workload("two", "n1", "n2")
+    assert decider.decide(town.snapshot(), 2.0) == []
+    town.evict("shop/one-0", "n3")
+    town.run(decider, 30)
+    assert len(town.evicted) == 1
+    assert [pod for pod, _ in town.refusals()] == ["shop/two-0"]
+
+
 def test_a_budget_of_two_workloads_is_spent_once() -> None:
     town = Town("aab", ["h1", "h1", "h2"])
     town.starts = 1000.0
@@ -302,7 +318,10 @@ def test_refused_evictions_do_not_become_a_storm() -> None:
 def test_a_dry_run_says_each_eviction_once() -> None:
     town = two_hosts()
     town.answer = lambda action: ("dry-run", "would evict it")
-    town.run(town.decider(), 3600)
+    decider = town.decider()
+    town.run(decider, 59)
+    assert len(town.actions) == 6, "what is not asked for costs nothing of the minute"
+    town.run(decider, 3600)
     assert sorted(action.target for action in town.actions) == sorted(
         f"pod/shop/{name}-{number}-0" for name in ("one", "two") for number in range(3)
     )
@@ -328,6 +347,33 @@ def test_an_eviction_of_an_earlier_run_is_still_under_way_after_a_restart() -> N
     assert [pod for _, pod, _ in town.evicted] == ["shop/one-0-0"]
     town.run(town.decider(limits), 2)
     assert [pod for _, pod, _ in town.evicted] == ["shop/one-0-0", "shop/one-1-0"]
+
+
+SUPERSEDED = "it was ordered before a restart, and is not what is wanted now"
+
+
+def test_a_command_of_an_earlier_run_that_was_not_carried_out_is_decided_anew_at_once() -> None:
+    town = a_pair()
+    town.actions += town.decider().decide(town.snapshot(), 0.0)
+    [earlier] = town.actions
+    decider = town.decider()
+    assert decider.decide(town.snapshot(), 1.0) == [], "it may be on its way"
+    decider.observe(Outcome(earlier.id, "evict", earlier.target, "refused", SUPERSEDED), 2.0)
+    [again] = decider.decide(town.snapshot(), 2.0)
+    assert (again.target, again.desired["number"]) == (earlier.target, 1)
+
+
+def test_an_eviction_that_is_said_to_be_superseded_after_it_took_place_is_not_forgotten() -> None:
+    town = a_pair(scheduler=adversary)
+    town.starts = 30.0
+    town.actions += town.decider().decide(town.snapshot(), 0.0)
+    [earlier] = town.actions
+    town.evict("shop/db-0", "n3")  # and then the worker is killed
+    decider = town.decider()
+    town.step(decider)
+    decider.observe(Outcome(earlier.id, "evict", earlier.target, "refused", SUPERSEDED), 1.0)
+    town.run(decider, DAY)
+    assert [at for at, _, _ in town.evicted] == [0.0, 600.0, 1200.0]
 
 
 def test_the_minute_goes_on_over_a_restart() -> None:
