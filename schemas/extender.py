@@ -51,8 +51,8 @@ class ExtenderFilterResult(_Message, frozen=True):
     error: str = ""
 
 
-class HostPriority(_Message, frozen=True):
-    """A node's score, 0 to 10; `host` is a node here."""
+class HostPriority(_Message, frozen=True, gc=False):
+    """A node's score, 0 to 10; `host` is a node here. There is one a node, so no collection shall look at them."""
 
     host: str
     score: int

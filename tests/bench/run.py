@@ -79,12 +79,19 @@ def resident() -> None:
     _show("resident evaluator", "bench_resident.py")
 
 
+def extender() -> None:
+    """Answers to kube-scheduler over HTTP, by node name: 5,000 nodes and 50,000 pods that change meanwhile."""
+    for title, rate in (("50 other changes a second", "50"), ("no other changes", "0")):
+        _show(title, "bench_extender.py", "5000", "50000", "500", rate)
+
+
 BENCHES: dict[str, Callable[[], None]] = {
     "pipeline": pipeline,
     "check": check,
     "schedule": schedule,
     "label": label,
     "resident": resident,
+    "extender": extender,
 }
 
 

@@ -81,3 +81,11 @@ def test_a_finding_that_is_open_from_before_a_restart_stays_open_until_the_label
     assert labels.findings(site("esx-1.lab"), 0.0) == [open_before]
     assert labels.findings(site("esx-2.lab"), 1.0) == []
     assert labels.findings(site("esx-1.lab"), 2.0) == []
+
+
+def test_where_only_pods_change_the_minute_goes_on_and_a_vmotion_is_seen_all_the_same():
+    before = site("esx-1.lab")
+    pods = dataclasses.replace(before, pods={})
+    back = dataclasses.replace(pods, node_hosts=site("esx-1.lab", "host-1").node_hosts)
+    named = [[("n1", KEY, "esx-1.lab")]]
+    assert stale((before, 0.0), (pods, 30.0), (pods, 60.0), (back, 61.0)) == [[], [], *named, []]
