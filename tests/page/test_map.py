@@ -61,10 +61,12 @@ def test_hosts_hold_nodes_and_nodes_hold_pods(visits: Visits, shown: ShownSite) 
     expect(second.locator(".pod.hollow .label")).to_have_text(["bare"])
     expect(page.locator("#summary .figure")).to_have_text(["2hosts", "3nodes", "6pods", "1waiting for a node"])
     expect(page.locator("#legend .key")).to_have_text(["db2", "web2", "no workload1", "belongs to its node1"])
-    colours = page.locator(".pod.named .swatch").evaluate_all(
+    colours = first.locator(".pod.named .swatch").evaluate_all(
         "all => all.map(e => getComputedStyle(e).backgroundColor)"
     )
-    assert colours[0] == colours[1] != colours[2]  # replicas look alike, workloads do not
+    assert colours[0] == colours[1]  # replicas look alike
+    expect(page.locator(".tray")).to_have_attribute("aria-label", "1 pod waits for a node")
+    expect(page.locator(".tray .label")).to_have_text(["web"])
 
 
 def test_a_finding_lights_up_its_pods_nodes_and_host(visits: Visits, shown: ShownSite) -> None:

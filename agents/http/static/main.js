@@ -6,9 +6,11 @@ import { Activity, Findings } from "./lists.js";
 import { MapView } from "./map.js";
 import { Palette, slotClass, workloadKey } from "./palette.js";
 import { Panel } from "./panel.js";
+import { Past } from "./past.js";
 import { podLabel, stateOf } from "./pods.js";
 import { GRAVE, SEVERITIES, Store } from "./store.js";
 import { clean, count, el, fill, tick, workloadName } from "./text.js";
+import { WhatIf, account, figures } from "./whatif.js";
 
 const $ = (id) => document.getElementById(id);
 const LEGEND = 24; // workloads that have a colour and pattern of their own
@@ -22,7 +24,9 @@ let grouped = false;
 const map = new MapView($("map"), { palette, pick: open, point: pointAt });
 const findings = new Findings($("findings"), store, { pick: lightFinding, open, toMap });
 const activity = new Activity($("activity"), { open });
-const panel = new Panel($("panel"), store, { palette, open, opened, actions: () => null, site: () => site });
+const whatif = new WhatIf($("whatif"), store, { shown: showOutcome, site: () => site, open });
+const panel = new Panel($("panel"), store, { palette, open, opened, actions: (item) => whatif.actions(item), site: () => site });
+const past = new Past($("past"), { shown: showPast, site: () => site });
 
 // ------------------------------------------------------------------------------------------------ following the worker
 const live = new Live((kind, data) => {
@@ -36,7 +40,7 @@ const live = new Live((kind, data) => {
 
 store.addEventListener("change", ({ detail }) => {
   if (detail.structural) showGroups();
-  map.update(detail.nodes);
+  if (map.scene === store) map.update(detail.nodes);
   findings.update();
   panel.update(detail.nodes);
   showSummary();
@@ -51,6 +55,7 @@ function load(data) {
   performance.mark("underhost-data");
   map.scene ??= store;
   store.load(data.map, data.findings);
+  if (features.has("history")) past.look();
   requestAnimationFrame(() => requestAnimationFrame(() => {
     performance.mark("underhost-drawn"); // the frame before this one holds the map
     document.body.dataset.drawn = "true";
@@ -59,6 +64,8 @@ function load(data) {
 
 function showSites(document_) {
   features = new Set(document_.features);
+  whatif.offered = features.has("whatif");
+  for (const each of document.querySelectorAll("#tab-whatif, .foot [data-view=whatif]")) each.hidden = !whatif.offered;
   const select = $("site");
   const names = document_.sites.map((each) => each.site);
   if (names.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
@@ -179,6 +186,10 @@ $("group").addEventListener("change", () => {
   map.group = $("group").value;
   map.update(null);
   showOverview();
+  if (!$("after").hidden) {
+    after.group = map.group;
+    after.update(null);
+  }
 });
 $("detail").addEventListener("change", () => {
   map.detail = $("detail").value;
@@ -268,8 +279,7 @@ function open(item) {
 
 function opened(item) {
   $("main").dataset.panel = item?.kind ?? "";
-  $("findings").hidden = item !== null || tabs.current !== "findings";
-  $("activity").hidden = item !== null || tabs.current !== "activity";
+  for (const tab of TABS) $(tab).hidden = item !== null || tabs.current !== tab;
   document.querySelector(".tabs").hidden = item !== null;
   map.current?.classList.remove("opened");
   for (const each of document.querySelectorAll(".opened")) each.classList.remove("opened");
@@ -277,15 +287,17 @@ function opened(item) {
   else if ($("main").dataset.view === "panel") view("map");
 }
 
+const TABS = ["findings", "activity", "whatif"];
 const tabs = { current: "findings" };
 
 function view(name) {
   const main = $("main");
   main.dataset.view = name;
   for (const button of document.querySelectorAll(".foot button")) button.setAttribute("aria-pressed", String(button.dataset.view === name));
-  if (name !== "findings" && name !== "activity") return;
+  if (!TABS.includes(name)) return;
   tabs.current = name;
-  for (const tab of ["findings", "activity"]) {
+  if (name === "whatif") whatif.draw();
+  for (const tab of TABS) {
     $(`tab-${tab}`).setAttribute("aria-selected", String(tab === name));
     $(`tab-${tab}`).tabIndex = tab === name ? 0 : -1;
   }
@@ -293,11 +305,13 @@ function view(name) {
   opened(null);
 }
 
-for (const tab of ["findings", "activity"]) {
+for (const tab of TABS) {
   $(`tab-${tab}`).addEventListener("click", () => view(tab));
   $(`tab-${tab}`).addEventListener("keydown", (event) => {
-    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-    const other = tab === "findings" ? "activity" : "findings";
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    const offered = TABS.filter((each) => !$(`tab-${each}`).hidden);
+    const other = offered[(offered.indexOf(tab) + step + offered.length) % offered.length];
     view(other);
     $(`tab-${other}`).focus();
   });
@@ -309,21 +323,66 @@ for (const button of document.querySelectorAll(".foot button")) {
   });
 }
 
+// ------------------------------------------------------------------------------------- other times: what if, and the past
+let after = null; // the map of the outcome, made when it is first wanted
+
+function showOutcome(scene, title, answer, error) {
+  const simulating = scene !== null;
+  $("banner").hidden = !simulating && !error;
+  $("after").hidden = !simulating;
+  $("main").classList.toggle("simulating", simulating);
+  $("account").hidden = !simulating;
+  if (error) fill($("banner"), el("b", {}, "What if"), el("span", { class: "hurts" }, `${title}: ${error}`), closing());
+  if (!simulating) {
+    fill($("account"));
+    return;
+  }
+  fill($("banner"), el("b", {}, "Simulation"), el("span", { class: "if" }, `If ${title}`), el("span", { class: "soft" }, "nothing is touched"), el("span", { class: "figures" }, figures(answer)), closing());
+  fill($("account"), el("h2", { tabindex: -1 }, `If ${title}`), account(answer, open));
+  panel.show(null);
+  if (!after) after = new MapView($("after-map"), { palette, pick: open, point: pointAfter, animate: false });
+  after.group = map.group;
+  after.detail = map.detail === "auto" && map.level === "names" && innerWidth > 800 ? "names" : map.detail;
+  after.show(scene);
+  after.mark(scene.marks);
+  view("map");
+}
+
+function closing() {
+  return el("button", { type: "button", on: { click: () => showOutcome(null) } }, "Close");
+}
+
+function pointAfter(item, element, event) {
+  pointAt(item, element, event, after.scene);
+}
+
+function showPast(scene, moment) {
+  const banner = $("banner");
+  banner.hidden = scene === null;
+  banner.classList.toggle("is-past", scene !== null);
+  $("today-title").hidden = scene === null;
+  map.show(scene ?? store);
+  if (scene !== null) {
+    const number = scene.findings.size;
+    fill(banner, el("b", {}, "The past"), el("span", {}, moment.toLocaleString()), el("span", {}, number ? `${count(number, "finding")} open then` : "no finding open then"), el("button", { type: "button", on: { click: () => past.back() } }, "Back to now"));
+  }
+}
+
 // -------------------------------------------------------------------------------------------------------- the small tip
-function pointAt(item, element, event) {
+function pointAt(item, element, event, scene = map.scene) {
   const tip = $("tip");
   if (!item || item.kind !== "pod") {
     tip.hidden = true;
     return;
   }
-  const pod = store.pods.get(item.id);
+  const pod = scene.pods.get(item.id);
   if (!pod) return;
-  const wrong = store.about("pod", pod.name);
+  const wrong = scene.about("pod", pod.name);
   fill(
     tip,
     el("b", {}, pod.name),
     el("span", {}, `${pod.workload || "no workload"} · ${stateOf(pod)}`),
-    el("span", {}, [pod.node, store.hostOf(pod)?.name].filter(Boolean).join(" on ") || "waits for a node"),
+    el("span", {}, [pod.node, scene.hostOf(pod)?.name].filter(Boolean).join(" on ") || "waits for a node"),
     wrong.map((finding) => el("span", { class: `s-${finding.severity}` }, icon(finding.severity), finding.reason)),
   );
   tip.setAttribute("aria-label", podLabel(pod, wrong));
@@ -345,6 +404,7 @@ function showTheme() {
   $("theme").title = $("theme").getAttribute("aria-label");
   fill($("theme"), icon(THEME_ICONS[chosen]));
   if (map.scene) map.themeChanged();
+  after?.themeChanged();
 }
 
 function nextTheme() {
@@ -378,6 +438,8 @@ function escape() {
     find();
     search.blur();
   } else if (findings.chosen) findings.choose(null);
+  else if (!$("banner").hidden && !past.active) showOutcome(null);
+  else if (past.active) past.back();
 }
 
 const KEYS = {

@@ -7,6 +7,7 @@ import { isLeast } from "./store.js";
 import { count, el, fill, natural } from "./text.js";
 
 const NO_HOST = ""; // the id of the place of nodes whose host is not known
+const TRAY = 300; // waiting pods that are shown
 const MOVE = 900; // milliseconds of a VM on its way
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -18,6 +19,7 @@ export class MapView {
   #dots;
   #width = 0;
   #redraw = new Set();
+  #marks = null;
   #frame = 0;
 
   /** `pick(item)` is called with {kind, id} of what is opened, `point(item, element)` of what is looked at. */
@@ -45,6 +47,7 @@ export class MapView {
   }
 
   #seen;
+  #tray = null;
 
   /** Show this scene (a store, or the outcome of a simulation). */
   show(scene) {
@@ -82,7 +85,8 @@ export class MapView {
         for (const node of on) nodes.add(node.name);
       }
     }
-    place(this.root, wanted);
+    const tray = this.#drawTray(level);
+    place(this.root, tray ? [tray, ...wanted] : wanted);
     this.#forget(this.#hosts, hosts);
     this.#forget(this.#nodes, nodes);
     const width = this.#measured(level);
@@ -92,6 +96,7 @@ export class MapView {
     this.#land(moving);
     if (!this.current?.isConnected) this.#roam(this.root.querySelector("[role=treeitem]"));
     this.#relight();
+    if (this.#marks) this.mark(this.#marks);
   }
 
   #forget(known, wanted) {
@@ -125,6 +130,23 @@ export class MapView {
       hosts.sort((a, b) => !!a.host.pseudo - !!b.host.pseudo || natural(a.host.name, b.host.name));
     }
     return [...groups].sort(([a], [b]) => !a - !b || natural(a, b)).map(([value, hosts]) => ({ value, hosts }));
+  }
+
+  /** The pods that wait for a node, above everything. */
+  #drawTray(level) {
+    const waiting = this.scene.waiting();
+    if (!waiting.length) return null;
+    if (!this.#tray) {
+      const head = el("div", { class: "tray-head" });
+      const pods = el("div", { class: "pods", role: "group" });
+      this.#tray = el("div", { class: "tray", role: "treeitem", "aria-level": 1, tabindex: -1 }, head, pods);
+      Object.assign(this.#tray, { head, pods, item: { kind: "tray", id: `${NO_HOST}\ntray` } });
+    }
+    const text = `${count(waiting.length, "pod")} ${waiting.length === 1 ? "waits" : "wait"} for a node`;
+    this.#tray.setAttribute("aria-label", text);
+    fill(this.#tray.head, icon("pod"), text, waiting.length > TRAY && el("small", {}, `the first ${TRAY} are shown`));
+    drawElements(this.#tray.pods, waiting.slice(0, TRAY), this.scene, this.palette, level === "dense" ? "blocks" : level, 2);
+    return this.#tray;
   }
 
   #valueOf(host, on) {
@@ -289,7 +311,7 @@ export class MapView {
     this.#redraw.add(canvas);
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
-      for (const each of this.#redraw) this.#dots.draw(each, this.scene, this.#lit);
+      for (const each of this.#redraw) this.#dots.draw(each, this.scene, this.#lit, this.#marks);
       this.#redraw.clear();
     });
   }
@@ -347,10 +369,21 @@ export class MapView {
     const lit = this.#lit;
     this.root.classList.toggle("dimmed", lit !== null);
     for (const [id, element] of this.#hosts) element.classList.toggle("lit", lit?.hosts.has(id) ?? false);
+    for (const [pod, each] of this.#tray?.pods.pods ?? []) each.classList.toggle("lit", lit?.pods.has(pod) ?? false);
     for (const [name, element] of this.#nodes) {
       element.classList.toggle("lit", lit?.nodes.has(name) ?? false);
       for (const [pod, each] of element.pods.pods ?? []) each.classList.toggle("lit", lit?.pods.has(pod) ?? false);
     }
+  }
+
+  /** Mark the pods and nodes that are elsewhere than in another scene. */
+  mark(marks) {
+    this.#marks = marks;
+    for (const [name, element] of this.#nodes) {
+      element.classList.toggle("moved", marks.nodes.has(name));
+      for (const [pod, each] of element.pods.pods ?? []) each.classList.toggle("moved", marks.pods.has(pod));
+    }
+    this.#drawAll();
   }
 
   /** Bring something into view, and focus it if asked. */
@@ -370,8 +403,8 @@ export class MapView {
   elementOf(kind, id) {
     if (kind === "host") return this.#hosts.get(id);
     if (kind === "node") return this.#nodes.get(id);
-    const node = this.#nodes.get(this.scene.pods.get(id)?.node);
-    return node?.pods.pods?.get(id) ?? node;
+    const node = this.#nodes.get(this.scene.pods.get(id)?.node) ?? this.#tray;
+    return node?.pods.pods?.get(id) ?? node ?? undefined;
   }
 
   // ------------------------------------------------------------------------------------------------ pointer and keys

@@ -35,7 +35,7 @@ export function podLabel(pod, findings) {
 }
 
 /** Bring the chips or blocks of a node up to date; an element stays as long as its pod does. */
-export function drawElements(holder, pods, scene, palette, detail) {
+export function drawElements(holder, pods, scene, palette, detail, depth = 3) {
   const known = holder.pods ?? new Map();
   const wanted = new Map();
   let at = 0;
@@ -47,6 +47,7 @@ export function drawElements(holder, pods, scene, palette, detail) {
     let element = known.get(pod.name);
     if (!element || element.signature !== signature) {
       const fresh = makePod(pod, named, severity, findings, palette);
+      fresh.ariaLevel = depth;
       if (element) {
         fresh.tabIndex = element.tabIndex;
         const focused = element === document.activeElement;
@@ -75,7 +76,7 @@ function makePod(pod, named, severity, findings, palette) {
   if (severity) classes.push("wrong", `s-${severity}`);
   const element = el(
     "div",
-    { class: classes.join(" "), role: "treeitem", "aria-level": 3, tabindex: -1, "aria-label": podLabel(pod, findings) },
+    { class: classes.join(" "), role: "treeitem", tabindex: -1, "aria-label": podLabel(pod, findings) },
     el("i", { class: "swatch" }),
     named && el("span", { class: "label" }, label),
     named && tail && el("span", { class: "tail" }, tail),
@@ -119,7 +120,7 @@ export class Dots {
     }
   }
 
-  draw(canvas, scene, lit) {
+  draw(canvas, scene, lit, marks) {
     const scale = Math.min(2, devicePixelRatio || 1);
     if (canvas.width !== Math.round(canvas.wide * scale)) canvas.width = Math.round(canvas.wide * scale);
     if (canvas.height !== Math.round(canvas.high * scale)) canvas.height = Math.round(canvas.high * scale);
@@ -141,6 +142,11 @@ export class Dots {
         context.strokeStyle = colour;
         context.lineWidth = 1.5;
         context.strokeRect(x + 1, y + 1, DOT - 2, DOT - 2);
+      }
+      if (marks?.pods.has(pod.name)) {
+        context.strokeStyle = this.#colour("accent");
+        context.lineWidth = 2;
+        context.strokeRect(x + 0.5, y + 0.5, DOT - 1, DOT - 1);
       }
       if (severity) {
         context.strokeStyle = this.#colour(`s-${severity}`);
