@@ -85,6 +85,14 @@ def extender() -> None:
         _show(title, "bench_extender.py", "5000", "50000", "500", rate)
 
 
+def page() -> None:
+    """The page in Chromium with 1,000 nodes and 20,000 pods: the first map, a search, a scroll."""
+    if shutil.which("chromium") is None:
+        print("  left out, there is no Chromium")
+        return
+    _show("1,000 nodes, 20,000 pods", "bench_page.py")
+
+
 BENCHES: dict[str, Callable[[], None]] = {
     "pipeline": pipeline,
     "check": check,
@@ -92,6 +100,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "label": label,
     "resident": resident,
     "extender": extender,
+    "page": page,
 }
 
 

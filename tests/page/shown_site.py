@@ -7,12 +7,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
+from aiohttp import web
 from page_builders import decided, records
 from prometheus_client import CollectorRegistry
 
 from underhost.agents.board import Board
 from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.agents.http import api, events, page
+from underhost.agents.http import api, events, page, plans
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.rooms import Rooms
 from underhost.agents.http.server import start_web
@@ -90,7 +91,14 @@ class OwnLoop:
 
 
 class ShownSite(OwnLoop):
-    """The site `prod`, as a test says that it is."""
+    """The site `prod`, as a test says that it is.
+
+    Attributes:
+        features: what the API says that it offers. more: routes beside the real ones.
+    """
+
+    features = ("whatif",)
+    more: tuple[web.RouteDef, ...] = ()
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +114,8 @@ class ShownSite(OwnLoop):
     async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
         """See `OwnLoop`."""
         feeds = Feeds(self.board, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
-        routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), list)]
+        routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options()), *self.more]
+        routes += api.routes(feeds, Options(), lambda: self.features)
         rooms = Rooms(routes, [feeds.running], [feeds.end])
         server = await start_web(
             "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, rooms=rooms

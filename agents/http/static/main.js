@@ -337,7 +337,7 @@ function showOutcome(scene, title, answer, error) {
     fill($("account"));
     return;
   }
-  fill($("banner"), el("b", {}, "Simulation"), el("span", { class: "if" }, `If ${title}`), el("span", { class: "soft" }, "nothing is touched"), el("span", { class: "figures" }, figures(answer)), closing());
+  fill($("banner"), el("b", {}, "Simulation"), el("span", { class: "if" }, `If ${title}`), el("span", { class: "figures" }, figures(answer)), el("span", { class: "soft" }, "Nothing is touched."), closing());
   fill($("account"), el("h2", { tabindex: -1 }, `If ${title}`), account(answer, open));
   panel.show(null);
   if (!after) after = new MapView($("after-map"), { palette, pick: open, point: pointAfter, animate: false });

@@ -37,6 +37,7 @@ export function podLabel(pod, findings) {
 /** Bring the chips or blocks of a node up to date; an element stays as long as its pod does. */
 export function drawElements(holder, pods, scene, palette, detail, depth = 3) {
   const known = holder.pods ?? new Map();
+  const first = !holder.pods;
   const wanted = new Map();
   let at = 0;
   for (const pod of inOrder(pods, palette)) {
@@ -53,7 +54,7 @@ export function drawElements(holder, pods, scene, palette, detail, depth = 3) {
         const focused = element === document.activeElement;
         element.replaceWith(fresh);
         if (focused) fresh.focus({ preventScroll: true });
-      } else {
+      } else if (!first) {
         fresh.classList.add("new");
       }
       fresh.signature = signature;

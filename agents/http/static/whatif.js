@@ -59,7 +59,7 @@ export class WhatIf {
       this.#busy && el("p", { class: "note", role: "status" }, this.#busy),
       this.#error && el("p", { class: "note bad", role: "alert" }, this.#error),
       this.store.hosts.size > 0 && [
-        el("h3", {}, "Which host would hurt most?"),
+        el("h3", {}, "Which host's failure would hurt most?"),
         el("button", { type: "button", class: "more", on: { click: () => this.#rank() } }, this.#ranking ? "Rank again" : "Let each host fail alone"),
         this.#ranking && this.#ranks(),
       ],
@@ -94,7 +94,13 @@ export class WhatIf {
   }
 
   async #try(what, name) {
-    const [, , plan] = STEPS.find(([each]) => each === what);
+    const [, , plan, kind] = STEPS.find(([each]) => each === what);
+    const all = kind === "host" ? this.store.hosts : this.store.nodes;
+    if (![...all.values()].some((each) => each.name === name)) {
+      this.#error = `There is no ${kind} ${name}.`;
+      this.draw();
+      return;
+    }
     const body = plan(name);
     const title = TITLES[what](name);
     const answer = await this.#ask(`Trying: ${title}…`, body);
@@ -115,9 +121,9 @@ export class WhatIf {
       const name = each.target.slice(each.target.indexOf("/") + 1);
       const hurts = [
         [Object.keys(each.pending).length, "pod", "without a node"],
-        [each.newFindings.length, "finding", "more"],
+        [each.newFindings.length, "new finding", ""],
       ].filter(([number]) => number);
-      const said = hurts.length ? hurts.map(([number, thing, end]) => `${count(number, thing)} ${end}`).join(", ") : "nothing is lost but time";
+      const said = hurts.length ? hurts.map(([number, thing, end]) => `${count(number, thing)} ${end}`.trim()).join(", ") : "no pod without a node, no new finding";
       return el("li", {}, el("button", { type: "button", class: "item", on: { click: () => this.#try("fail host", name) } },
         el("span", { class: "item-head" }, icon("host"), el("b", {}, name), el("small", {}, `${count(each.nodes.length, "node")}, ${count(each.pods, "pod")}`)),
         el("span", { class: hurts.length ? "message hurts" : "message" }, said)));

@@ -1,0 +1,86 @@
+"""The page with 1,000 nodes and 20,000 pods in Chromium: from the click to the drawn map, a change, a search, a scroll.
+
+Called by `run.py`. Prints `name<TAB>value` lines. The times are the page's own performance marks, in a window of
+1440×900; the map is drawn when the frame that holds it has been presented.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+for folder in ("", "page"):
+    sys.path.insert(0, str(Path(__file__).parents[1] / folder))
+
+from big_site import big_site, shared_hosts  # noqa: E402  the folders are no packages
+from playwright.sync_api import sync_playwright  # noqa: E402
+from shown_site import ShownSite  # noqa: E402
+from visits import CHROMIUM, PATIENCE, WIDE  # noqa: E402
+
+RUNS = 7
+MARKS = """() => Object.fromEntries(performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime]))"""
+BYTES = """() => performance.getEntriesByType('resource')
+    .find((each) => each.name.includes('/api/v1/map')).encodedBodySize"""
+TYPED = """async () => {
+  const box = document.getElementById('search');
+  box.value = 'app-77';
+  const begin = performance.now();
+  box.dispatchEvent(new Event('input'));
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return performance.now() - begin;
+}"""
+SCROLLED = """async () => {
+  const pane = document.getElementById('today');
+  let worst = 0, before = performance.now();
+  for (let step = 0; step < 40; step += 1) {
+    pane.scrollBy(0, 180);
+    const now = await new Promise((done) => requestAnimationFrame(done));
+    worst = Math.max(worst, now - before);
+    before = now;
+  }
+  return worst;
+}"""
+
+
+def main() -> None:
+    """Measure and print."""
+    site = big_site(1000, 20_000)
+    with ShownSite() as shown, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        shown.put(site, *shared_hosts(site, 100))
+        visits = [_visit(browser, shown.address) for _ in range(RUNS)]
+        browser.close()
+    print("nodes, pods, findings\t1000, 20000, 100")
+    for name in visits[0]:
+        values = sorted(visit[name] for visit in visits)
+        print(f"{name}, median and worst of {RUNS}\t{values[RUNS // 2]:.0f} and {values[-1]:.0f}")
+
+
+def _visit(browser: Any, address: str) -> dict[str, float]:
+    page = browser.new_page(viewport=WIDE)
+    engine = page.context.new_cdp_session(page)
+    engine.send("Performance.enable")
+    begin = _spent(engine)
+    page.goto(address)
+    page.wait_for_selector("body[data-drawn]", timeout=PATIENCE)
+    marks, spent = page.evaluate(MARKS), _spent(engine) - begin
+    found = {
+        "from the address to the drawn map, ms": marks["underhost-drawn"],
+        "processor time of the page until then, ms": spent * 1000,
+        "of it, from the data to the drawn map, ms": marks["underhost-drawn"] - marks["underhost-data"],
+        "the map on the wire, KiB": page.evaluate(BYTES) / 1024,
+        "a search, from the key to the frame, ms": page.evaluate(TYPED),
+        "the longest frame of a scroll, ms": page.evaluate(SCROLLED),
+        "memory of the page's script, MiB": page.evaluate("performance.memory.usedJSHeapSize") / (1 << 20),
+    }
+    page.close()
+    return found
+
+
+def _spent(engine: Any) -> float:
+    """Seconds of processor time of the page's process: what a busy machine cannot lengthen much."""
+    metrics = {each["name"]: each["value"] for each in engine.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["ProcessTime"])
+
+
+if __name__ == "__main__":
+    main()
