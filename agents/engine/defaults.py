@@ -25,24 +25,31 @@ class DefaultSelectors:
 
     def __init__(self, services: Mapping[str, Service], workloads: Mapping[str, Workload]) -> None:
         self.keys: set[str] = set()
-        self._services: defaultdict[str, list[dict[str, str]]] = defaultdict(list)
+        self._services: defaultdict[str, dict[str, dict[str, str]]] = defaultdict(dict)
         self._owners: dict[tuple[str, str, str], tuple[Requirement, ...]] = {}
         for name, service in services.items():
-            raw = bytes(service.spec.selector)
-            try:
-                selector = terms.labels(raw, "spec.selector")
-            except Fault as fault:
-                raise fault.within(f"Service {name}") from None
-            if selector:
-                self._services[service.metadata.namespace].append(selector)
-                self.keys.update(selector)
+            self.put_service(name, service.metadata.namespace, service)
         for workload in workloads.values():
-            if workload.kind in _API:
-                self._add_owner(workload)
+            self.put_workload(workload)
 
-    def _add_owner(self, workload: Workload) -> None:
+    def put_service(self, name: str, namespace: str, service: Service | None) -> None:
+        """A Service came, changed or went (None). `keys` only grow. Raises BadObjectError."""
+        self._services[namespace].pop(name, None)
+        if service is None:
+            return
+        try:
+            selector = terms.labels(bytes(service.spec.selector), "spec.selector")
+        except Fault as fault:
+            raise fault.within(f"Service {name}") from None
+        if selector:
+            self._services[namespace][name] = selector
+            self.keys.update(selector)
+
+    def put_workload(self, workload: Workload) -> None:
+        """A workload came or changed. Raises BadObjectError."""
         raw, kind, meta = bytes(workload.spec.selector), workload.kind, workload.metadata
-        if raw in _NULL:
+        self.drop_workload(workload)
+        if kind not in _API or raw in _NULL:
             return
         try:
             if kind == "ReplicationController":
@@ -55,6 +62,14 @@ class DefaultSelectors:
         self._owners[(kind, meta.namespace, meta.name)] = requirements
         self.keys.update(key for key, _, _ in requirements)
 
+    def drop_workload(self, workload: Workload) -> None:
+        """A workload went."""
+        self._owners.pop((workload.kind, workload.metadata.namespace, workload.metadata.name), None)
+
+    def of_workload(self, workload: Workload) -> tuple[Requirement, ...] | None:
+        """What the workload's pods are spread by; None where it makes no difference."""
+        return self._owners.get((workload.kind, workload.metadata.namespace, workload.metadata.name))
+
     def known(self, namespace: str, owner: Owner | None) -> Owner | None:
         """The owner if its selector is known: only then does it make a pod differ from others."""
         if owner is None:
@@ -64,7 +79,7 @@ class DefaultSelectors:
 
     def __call__(self, raw: RawClass, labels: Mapping[str, str]) -> tuple[Requirement, ...] | None:
         merged: dict[str, str] = {}
-        for selector in self._services.get(raw.namespace, ()):
+        for selector in self._services.get(raw.namespace, {}).values():
             if terms.meets(labels, selector):
                 merged.update(selector)
         requirements: tuple[Requirement, ...] = tuple((key, IN, (value,)) for key, value in sorted(merged.items()))

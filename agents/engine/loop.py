@@ -4,7 +4,7 @@ In: a state and pending pods in queue order. Out: a `Decision` per pod. Called b
 name, so the first of the highest totals is the smallest name. What a rule says is left to the rules.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class Loop:
         self._state, self._nominations = state, nominations
         self._plans = Plans(state)
         self._locals: dict[int, _Local] = {}
+        self._refused: dict[tuple[int, int], tuple[int, Decision]] = {}
 
     def place(self, pod: PendingPod) -> Decision:
         """Decide one pod and, if it fits somewhere, add it to the state."""
@@ -59,13 +60,26 @@ class Loop:
             return Decision(None, failed={scheduling_gates.reason(pod.gates): 0})
         if not len(self._state.model.nodes):
             return Decision(None, failed={NO_NODES: 0})
-        decision = self._decide(pod)
+        decision = self._decide_once(pod)
         if decision.node is not None:
             if self._nominations:
                 self._nominations.drop(pod)
             self._state.add(pod.cls, pod.request, decision.node)
             for named in self._plans.of(pod.cls).reserving:
                 named.prepared.reserve(decision.node)
+        return decision
+
+    def _decide_once(self, pod: PendingPod) -> Decision:
+        """A pod equal to one that waits, with nothing placed in between, waits for the same reasons."""
+        if self._nominations or pod.nominated:
+            return self._decide(pod)
+        equal, so_far = (pod.cls, pod.request), len(self._state.log)
+        upto, refused = self._refused.get(equal, (-1, None))
+        if refused is not None and upto == so_far:
+            return replace(refused, failed=dict(refused.failed))
+        decision = self._decide(pod)
+        if decision.node is None:
+            self._refused[equal] = so_far, decision
         return decision
 
     def _decide(self, pod: PendingPod) -> Decision:

@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from underhost.agents.engine import terms
-from underhost.agents.engine.classes import ClassBuilder, Parser, PodClass, RawClass
+from underhost.agents.engine.class_builder import ClassBuilder
+from underhost.agents.engine.classes import Parser, PodClass, RawClass
 from underhost.agents.engine.defaults import DefaultSelectors
 from underhost.agents.engine.domains import IndexArray, Topology
 from underhost.agents.engine.fault import Fault

@@ -52,7 +52,7 @@ class Nodes:
         self.unschedulable: BoolArray = np.array([node.spec.unschedulable for node in ordered], bool)
         self.resources = {name: row for row, name in enumerate(BASE_RESOURCES)}
         self._parse(ordered)
-        self.images = self.images_of(nodes)
+        self.images: Mapping[str, tuple[int, IndexArray]] = self.images_of(nodes)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -100,7 +100,7 @@ class Nodes:
                 else:
                     self.allocatable[self.resources[name], at] = amount
 
-    def images_of(self, nodes: Mapping[str, Node]) -> dict[str, tuple[int, IndexArray]]:
+    def images_of(self, nodes: Mapping[str, Node]) -> Mapping[str, tuple[int, IndexArray]]:
         """An image of several sizes has that of the first node that lists it.
 
         First by name, which is the order of the API server's list: upstream takes the order in which its cache heard of

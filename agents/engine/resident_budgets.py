@@ -5,6 +5,7 @@ budget is figured is left to `budgets.py`.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
 from underhost.agents.engine import budgets as b
@@ -34,6 +35,10 @@ class Budgets:
     def figures(self) -> dict[str, BudgetFigures]:
         """Of every budget, sorted by name."""
         return {name: self._covered[name].figures for name in sorted(self._covered)}
+
+    def pods_of(self, namespace: str) -> Mapping[str, Pod]:
+        """The pods of a namespace, finished ones too."""
+        return self._pods.get(namespace, {})
 
     def change_pod(self, key: str, pod: Pod | None, before: Pod | None) -> None:
         """A pod came, changed or went (None). Raises BadObjectError for labels that a budget has to read."""

@@ -3,22 +3,21 @@
 In: pods, one after another. Out: the number of the class of each, made when it is new. Called by `resident_model.py`.
 A class is built as in the compiler; what would make every class anew (a label that no selector named before, a new
 namespace where terms select namespaces) is `Outdated`: the caller starts anew. Images are part of what tells classes
-apart, so that a node's list of images changes none.
+apart, so that a node's list of images changes none; Services and workloads change the scheduler's own spreading.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from underhost.agents.engine import terms
-from underhost.agents.engine.classes import ClassBuilder, Parsed, Parser, PodClass, RawClass
+from underhost.agents.engine.class_builder import ClassBuilder
+from underhost.agents.engine.classes import Parsed, Parser, PodClass, RawClass, affinity_keys, spread_keys
 from underhost.agents.engine.defaults import DefaultSelectors
-from underhost.agents.engine.domains import IndexArray
 from underhost.agents.engine.fault import Fault
+from underhost.agents.engine.nodes import normalised_image
 from underhost.agents.engine.selectors import IN, Selector, SelectorTable
 from underhost.agents.engine.snapshot import Snapshot
-from underhost.schemas.kubernetes import Namespace
-
-Images = Mapping[str, tuple[int, IndexArray]]
+from underhost.schemas.kubernetes import Namespace, Service, Workload
 
 
 class Outdated(Exception):
@@ -33,8 +32,13 @@ class Classifier:
         first: the classes of the raw classes that were there at the beginning; emptied by whoever has read it.
     """
 
-    def __init__(self, snapshot: Snapshot, images: Images, raws: Mapping[tuple[object, ...], str]) -> None:
-        """`raws`: the raw classes there are, each with the name of a pod of it. Raises BadObjectError."""
+    def __init__(
+        self, snapshot: Snapshot, images: Mapping[str, object], raws: Mapping[tuple[object, ...], str]
+    ) -> None:
+        """`images`: those that some node has, as they change. `raws`: the raw classes there are, each with a pod of it.
+
+        Raises BadObjectError.
+        """
         self.classes: list[PodClass] = []
         self.table = SelectorTable()
         self._defaults = DefaultSelectors(snapshot.services, snapshot.workloads)
@@ -44,6 +48,8 @@ class Classifier:
         self._known: dict[object, int] = {}
         self._raw: list[RawClass] = []
         self._by_label: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        self._by_namespace: defaultdict[str, list[int]] = defaultdict(list)
+        self._by_image: defaultdict[str, list[int]] = defaultdict(list)
         self._selects_namespaces = False
         self._used: set[str] = set()
         parsed = []
@@ -83,11 +89,44 @@ class Classifier:
             raise Outdated
         self._namespaces[name] = {} if namespace is None else _labels_of(name, namespace)
 
-    def show_images(self, images: Images) -> None:
-        """The images that the nodes have now: only these make a class prefer a node."""
-        self._builder.know_images(images)
-        for cls, raw in zip(self.classes, self._raw, strict=True):
-            cls.images, cls.image_count = self._builder.image_key(raw)
+    def change_service(self, name: str, namespace: str, service: Service | None) -> None:
+        """A Service came, changed or went (None): it spreads pods of its namespace. Raises Outdated, BadObjectError."""
+        self._defaults.put_service(name, namespace, service)
+        self._spread_anew(namespace)
+
+    def change_workload(self, before: Workload | None, workload: Workload | None) -> bool:
+        """A workload came, changed or went; whether its pods are of other classes now.
+
+        Raises Outdated, BadObjectError.
+        """
+        either = workload or before
+        assert either is not None
+        was = self._defaults.of_workload(either)
+        if workload is None:
+            self._defaults.drop_workload(either)
+        else:
+            self._defaults.put_workload(workload)
+        now = self._defaults.of_workload(either)
+        if was != now:
+            self._spread_anew(either.metadata.namespace)
+        return (was is None) != (now is None)
+
+    def _spread_anew(self, namespace: str) -> None:
+        """The classes that the scheduler spreads by its own constraints have others now."""
+        if not self._defaults.keys <= self._used:
+            raise Outdated
+        selectors = len(self.table.selectors)
+        for number in self._by_namespace.get(namespace, ()):
+            cls = self.classes[number]
+            if cls.system_default or not (cls.hard or cls.soft):
+                self._builder.spread_by_default(cls, self._raw[number])
+        self._match_selectors(self.table.selectors[selectors:])
+
+    def change_images(self, images: Iterable[str]) -> None:
+        """Some node has these images now and none had, or the other way round: only known ones make a class prefer."""
+        for number in {cls for image in images for cls in self._by_image.get(image, ())}:
+            cls = self.classes[number]
+            cls.images, cls.image_count = self._builder.image_key(self._raw[number])
 
     def _number(self, raw: RawClass, pod: str, parts: Parsed | None) -> int:
         own = parts.labels if parts is not None else self._labels(raw, pod)
@@ -99,9 +138,7 @@ class Classifier:
             return found
         if parts is None:
             parts = self._parsed(raw, pod, own)
-            alone = Parser()
-            alone.parse(raw._replace(labels=b"{}"))
-            if not alone.selected_keys() <= self._used:
+            if not affinity_keys(parts.affinity) | spread_keys(parts.spread) <= self._used:
                 raise Outdated
         found = len(self.classes)
         try:
@@ -109,7 +146,10 @@ class Classifier:
         except Fault as fault:
             raise fault.within(f"Pod {pod}") from None
         self._known[identity] = found
-        self._raw.append(raw)
+        self._raw.append(raw._replace(owner=owner))  # an unknown owner may be another pod's as well
+        self._by_namespace[raw.namespace].append(found)
+        for image in {normalised_image(name) for name in raw.images}:
+            self._by_image[image].append(found)
         for label in labels.items():
             self._by_label[label].append(found)
         return found
@@ -131,14 +171,16 @@ class Classifier:
             self._selects_namespaces = any(_selects_namespaces(parts))
         return parts
 
-    def _match(self, cls: PodClass, new: Iterable[Selector]) -> None:
+    def _match(self, cls: PodClass, new: Sequence[Selector]) -> None:
         """Tell the older selectors of the class, and the new ones of every class."""
-        fresh = list(new)
-        made = {selector.id for selector in fresh}
+        made = {selector.id for selector in new}
         cls.selectors = [one for one in self.table.matching(cls.namespace, cls.labels) if one.id not in made]
         for selector in cls.selectors:
             selector.classes = (*selector.classes, cls.id)
-        for selector in fresh:
+        self._match_selectors(new)
+
+    def _match_selectors(self, new: Sequence[Selector]) -> None:
+        for selector in new:
             matched = [one for one in self._candidates(selector) if selector.matches(one.namespace, one.labels)]
             selector.classes = tuple(one.id for one in matched)
             for one in matched:

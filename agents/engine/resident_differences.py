@@ -5,6 +5,8 @@ from itertools import compress
 from operator import is_not
 from typing import TypeVar
 
+import msgspec
+
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod, Workload
 from underhost.schemas.records import NodeHost
@@ -32,6 +34,17 @@ def changed_keys(before: Mapping[K, V], now: Mapping[K, V], hint: Iterable[K] | 
 def is_named_alike(old: Pod, new: Pod) -> bool:
     """Whether findings name both alike."""
     return old.metadata.uid == new.metadata.uid
+
+
+def is_classed_alike(old: Pod, new: Pod) -> bool:
+    """Whether a pod is of the same class as it was, wherever it is now."""
+    one, other = old.metadata, new.metadata
+    return (
+        msgspec.structs.replace(old.spec, node_name=new.spec.node_name) == new.spec
+        and one.labels == other.labels
+        and one.owner_references == other.owner_references
+        and (one.deletion_timestamp is None) == (other.deletion_timestamp is None)
+    )
 
 
 def owners_of(one: Pod | Workload) -> object:

@@ -17,6 +17,7 @@ from underhost.agents.engine.resident_pods import Singles
 from underhost.agents.engine.resident_relations import Relations
 from underhost.agents.engine.resident_store import NOTHING, FindingStore
 from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.schemas.kubernetes import Pod
 
 _MOST_GROWN = 512  # new classes after which all counters are made anew
 
@@ -81,6 +82,11 @@ class Judges:
     def unbound(self, snapshot: Snapshot, key: str, is_unbound: bool) -> None:
         """Whether a pod's node is absent."""
         self.store.put(("unbound", key), [unknown_node(snapshot, key)] if is_unbound else NOTHING)
+
+    def bound(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
+        """Where a pod is, or that it waits."""
+        there = bool(place.node or place.absent)
+        self.applications.change_pod(snapshot, key, pod if there else None, place.cls)
 
     def judge(self, snapshot: Snapshot, marks: Marks) -> None:
         """Everything that is marked."""

@@ -5,18 +5,18 @@ what a change can affect; here nothing is judged. What cannot be changed in plac
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from itertools import repeat
+from collections.abc import Iterable
+from itertools import islice, repeat
 from typing import NamedTuple
 
 from underhost.agents.engine.projection import Projection
 from underhost.agents.engine.reader import PendingPod, PodReader, Reading, pending_pod
 from underhost.agents.engine.resident_classes import Classifier, Outdated
+from underhost.agents.engine.resident_differences import is_classed_alike
 from underhost.agents.engine.resident_model import LiveModel, LiveState
 from underhost.agents.engine.resident_nodes import LiveNodes
 from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.schemas.kubernetes import Pod
+from underhost.schemas.kubernetes import Node, Pod
 
 _SPARE, _LEAST = 4, 512  # how many more classes than what is in use are kept
 
@@ -44,7 +44,7 @@ class Live:
         projection.learn(snapshot.pods.values(), snapshot.services, snapshot.workloads)
         reading = self._reader.read(snapshot.pods, nodes.index, projection)
         self.classifier = Classifier(snapshot, nodes.images, _raw_classes(self._reader, reading))
-        class_of = [self.classifier.first.get(fields, -1) for fields in self._reader.classes]
+        class_of = [self.classifier.first.get(_without_node(fields), -1) for fields in self._reader.classes]
         self._reader.forget_classes()
         self.classifier.first = {}
         classes = [class_of[raw] for raw in reading.pod_class]
@@ -60,18 +60,20 @@ class Live:
             self._put(pod.key, snapshot.pods[pod.key], class_of[pod.cls], pod.request)
         self.settle()
         self.state = LiveState(self.model)
-        self.images_stale = False
 
     # ------------------------------------------------------------------------------------------------------- pods
-    def place_of(self, key: str, pod: Pod) -> tuple[Place, bool]:
-        """Where the pod is, and whether its class is new. Raises Outdated, BadObjectError."""
-        cls, new = self.classifier.class_of(self._fields(key, pod, self.model.nodes.index), key)
+    def place_of(self, key: str, pod: Pod, before: Pod | None = None) -> tuple[Place, bool]:
+        """Where the pod is, and whether its class is new; `before` is what it was. Raises Outdated, BadObjectError."""
+        was, request = self.places.get(key), self._reader.request(key, pod)
+        if before is not None and was is not None and is_classed_alike(before, pod):
+            return self.placed(pod, was.cls, request), False
+        cls, new = self.classifier.class_of(self._reader.raw_class(key, pod), key)
         if new:
             self.model.grow()
             self.uses.append(0)
             if len(self.uses) % _LEAST == 0 and len(self.uses) > _SPARE * (sum(map(bool, self.uses)) + _LEAST):
                 raise Outdated  # most classes are of pods that are gone
-        return self._placed(pod, cls, self._reader.request(key, pod)), new
+        return self.placed(pod, cls, request), new
 
     def add(self, key: str, pod: Pod, place: Place) -> None:
         """A pod that is not finished comes."""
@@ -105,29 +107,22 @@ class Live:
         self.model.show()
 
     def show_waiting(self, snapshot: Snapshot) -> None:
-        """The pods that wait, in the order of the snapshot; the images that nodes have."""
-        waiting = [self.pending[key] for key in snapshot.pods if key in self.pending] if self.pending else []
-        ordered = [replace(pod, order=at) for at, pod in enumerate(waiting)]
-        self.model.put(pending=ordered, unbound=[pod for there in self.unbound.values() for pod in there.values()])
+        """The pods that wait, in the order of the snapshot."""
+        latest_first = islice(filter(self.pending.__contains__, reversed(list(snapshot.pods))), len(self.pending))
+        waiting = [self.pending[key] for key in latest_first]  # pods that wait came late: most pods are not looked at
+        unbound = [pod for there in self.unbound.values() for pod in there.values()]
+        self.model.put(pending=waiting[::-1], unbound=unbound)
         for name in ("pending_at", "running_at", "unbound_at"):
             vars(self.model).pop(name, None)
-        if self.images_stale:
-            self.model.nodes.images = self.model.nodes.images_of(snapshot.nodes)
-            self.classifier.show_images(self.model.nodes.images)
-            self.images_stale = False
 
-    def _fields(self, key: str, pod: Pod, nodes: Mapping[str, int]) -> tuple[object, ...]:
-        fields = self._reader.raw_class(key, pod)
-        absent = pod.spec.node_name
-        return fields if not absent or absent in nodes else (*fields[:-1], absent)
-
-    def _placed(self, pod: Pod, cls: int, request: int) -> Place:
+    def placed(self, pod: Pod, cls: int, request: int) -> Place:
+        """Where a pod of the class is, as the nodes are now."""
         name = pod.spec.node_name
         here = name in self.model.nodes.index
         return Place(cls, request, name if here else "", "" if here else name)
 
     def _put(self, key: str, pod: Pod, cls: int, request: int) -> None:
-        place = self.places[key] = self._placed(pod, cls, request)
+        place = self.places[key] = self.placed(pod, cls, request)
         self.uses[cls] += 1
         if place.node:
             self.model.add(key, cls, request, self.model.nodes.index[place.node])
@@ -149,6 +144,12 @@ class Live:
             return self.host_of(node) or None
         return self.model.nodes.labels[node].get(key)
 
+    def change_images(self, name: str, before: Node | None, now: Node | None) -> None:
+        """A node came, changed or went, maybe with other images. Raises BadObjectError."""
+        if before is None or now is None or bytes(before.status.images) != bytes(now.status.images):
+            self.classifier.change_images(self.model.nodes.images.change(name, before, now))
+            self.state.forget_images()
+
     def change_nodes(self, snapshot: Snapshot, changed: Iterable[str], replaced: Iterable[str]) -> None:
         """Nodes that came, went or changed in what the rules read, and those whose VM or host did.
 
@@ -164,7 +165,6 @@ class Live:
         if gone or come:
             model.shift(shift)
             self.state.shift(shift)
-            self.images_stale = True
         else:
             hosts = nodes.hosts if replaced and nodes.has_hosts else None
             model.topology.forget(keys, hosts, nodes.host_names)
@@ -172,7 +172,11 @@ class Live:
 
 
 def _raw_classes(reader: PodReader, reading: Reading) -> dict[tuple[object, ...], str]:
-    """The raw classes there are, each with a pod of it."""
+    """The raw classes there are, each with a pod of it; a pod's node being absent makes no class of its own here."""
     a_pod = dict(zip(reading.pod_class, reading.keys, strict=True))
     a_pod.update((pod.cls, pod.key) for pod in (*reading.pending, *reading.unbound))
-    return {fields: a_pod[raw] for fields, raw in reader.classes.items() if raw in a_pod}
+    return {_without_node(fields): a_pod[raw] for fields, raw in reader.classes.items() if raw in a_pod}
+
+
+def _without_node(fields: tuple[object, ...]) -> tuple[object, ...]:
+    return (*fields[:-1], "")

@@ -4,7 +4,8 @@ In: pods, one after another, as classes, requests and nodes. Out: `LiveModel` an
 `resident_live.py` only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from underhost.agents.rules import (
     inter_pod_affinity,
     node_affinity,
     node_ports,
-    physical_host,
     pod_topology_spread,
     taint_toleration,
     volume_restrictions,
@@ -33,7 +33,7 @@ _OF_NODES = frozenset(
     | {image_locality.NAME}
 )
 """What rules derive from the nodes' labels and taints, by the first word of the memo's key."""
-_OF_CLASSES = frozenset({inter_pod_affinity.NAME, node_ports.NAME, physical_host.NAME, volume_restrictions.NAME})
+_OF_CLASSES = frozenset({inter_pod_affinity.NAME, node_ports.NAME, volume_restrictions.NAME})
 """What rules derive from all classes."""
 
 
@@ -160,11 +160,26 @@ class LiveState(State):
     """Counters and load that follow a live model; counters are built from the pods that run now."""
 
     model: LiveModel
+    _tried: list[tuple[int, int, int, int]] | None = None
 
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
         super().add(cls, request, node, sign)
-        self.log.clear()
-        self._changes.clear()
+        if self._tried is None:
+            self.log.clear()
+            self._changes.clear()
+        else:
+            self._tried.append((cls, request, node, sign))
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Pods that are added meanwhile are not in the model: at the end they are taken back."""
+        self._tried = []
+        try:
+            yield
+        finally:
+            tried, self._tried = self._tried, None
+            for cls, request, node, sign in reversed(tried):
+                self.add(cls, request, node, -sign)
 
     def shift(self, shift: Shift) -> None:
         """Nodes went, without pods, and came."""
@@ -179,6 +194,10 @@ class LiveState(State):
         if len(self.used) < len(self.model.nodes.resources):
             self.model.show()
             self._fill()
+
+    def forget_images(self) -> None:
+        """Nodes have other images."""
+        self._forget(frozenset({image_locality.NAME}))
 
     def forget_counters(self) -> None:
         """Counters, and what is derived from all classes, are made anew when asked for."""

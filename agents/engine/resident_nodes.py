@@ -6,7 +6,7 @@ totals is the smallest name; that is why others move when one comes or goes.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from underhost.agents.engine.model import hosts_of
 from underhost.agents.engine.nodes import Nodes
 from underhost.agents.engine.requests import PODS, allocatable
 from underhost.agents.engine.resident_classes import Outdated
+from underhost.agents.engine.resident_images import LiveImages
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 
@@ -60,6 +61,8 @@ class LiveNodes(Nodes):
         has_hosts: whether the site has hosts at all: only then a host key means the live host.
     """
 
+    images: LiveImages
+
     def __init__(self, snapshot: Snapshot) -> None:
         """Raises BadObjectError."""
         super().__init__(snapshot.nodes)
@@ -68,6 +71,9 @@ class LiveNodes(Nodes):
         self.hosts: list[str | None] = hosts or [None] * len(self)
         joined = [one for one in snapshot.node_hosts.values() if one.host]
         self._is_named_alike = all(self.host_names[one.host] == one.host_name for one in joined)
+
+    def images_of(self, nodes: Mapping[str, Node]) -> LiveImages:
+        return LiveImages(nodes, self.index)
 
     def change(self, node: Node) -> set[str]:
         """Take in a node that is there; the label keys that changed. Raises BadObjectError."""
@@ -103,7 +109,7 @@ class LiveNodes(Nodes):
         for node in fresh:
             shift.come.append(bisect_left(self.names, node.metadata.name))
             self.names.insert(shift.come[-1], node.metadata.name)
-        self.index = dict(zip(self.names, range(len(self.names)), strict=True))
+        self.index = self.images.index = dict(zip(self.names, range(len(self.names)), strict=True))
         shift.list(self.labels, ({} for _ in fresh))
         shift.list(self.hosts, (None for _ in fresh))
         self.unschedulable, self.taint_list = shift.array(self.unschedulable), shift.array(self.taint_list)

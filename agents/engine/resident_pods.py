@@ -54,16 +54,22 @@ class Singles:
         """What concerns a pod and its node alone: node affinity, NoExecute taints."""
         model = self._live.model
         evicting = any(taint.effect == NO_EXECUTE for taints in model.nodes.taints for taint in taints)
-        for key in keys:
+        found: dict[str, list[Finding]] = {key: [] for key in keys}
+        choosy: defaultdict[int, list[int]] = defaultdict(list)
+        for key, mine in found.items():
             at = model.at.get(key)
-            found: list[Finding] = []
             if at is not None:
                 cls = model.classes[model.class_at[at]]
                 if cls.node_selector or cls.node_terms is not None:
-                    found = v.affinity_findings(snapshot, judge, cls, [at])
+                    choosy[cls.id].append(at)
                 if evicting and judge.is_evicted(cls, model.node_at[at]):
-                    found.append(v.eviction_finding(snapshot, judge, at))
-            self._store.put(("pod", key), found)
+                    mine.append(v.eviction_finding(snapshot, judge, at))
+        for cls_id, pods in choosy.items():
+            for finding in v.affinity_findings(snapshot, judge, model.classes[cls_id], pods):
+                assert finding.pod is not None
+                found[finding.pod].append(finding)
+        for key, mine in found.items():
+            self._store.put(("pod", key), mine)
 
     def judge_nodes(self, snapshot: Snapshot, judge: Judge, names: Iterable[str]) -> None:
         """What a node holds: room, host ports, pods that it would not take now, an unknown host."""

@@ -36,22 +36,24 @@ class PodDecision:
 
 
 def decide(
-    snapshot: Snapshot, options: Options, assumed: Mapping[str, str] | None = None, model: Model | None = None
+    snapshot: Snapshot, options: Options, assumed: Mapping[str, str] | None = None, state: State | None = None
 ) -> list[PodDecision]:
     """The decisions in queue order, for the pending pods of `options.scheduler_names` that are not being deleted.
 
     `assumed` maps `namespace/name` of pods already ordered to a node, and not yet seen there, to the node: they count
     as running there and are not decided again. A gated pod waits with its gate as reason and 0 nodes.
-    `model` is the compiled snapshot, where the caller has it.
+    `state` is that of the compiled snapshot, where the caller has it: the pods that are placed are added to it.
     Raises BadObjectError.
     """
-    model = compile(snapshot, options) if model is None else model
-    return [_named(model, pod, decision) for pod, decision in place_all(model, assumed)]
+    model = compile(snapshot, options) if state is None else state.model
+    return [_named(model, pod, decision) for pod, decision in place_all(model, assumed, state)]
 
 
-def place_all(model: Model, assumed: Mapping[str, str] | None = None) -> list[tuple[PendingPod, Decision]]:
-    """Each pod that is to be placed, in queue order, with its decision; `assumed` as in `decide`."""
-    state, assumed = State(model), assumed or {}
+def place_all(
+    model: Model, assumed: Mapping[str, str] | None = None, state: State | None = None
+) -> list[tuple[PendingPod, Decision]]:
+    """Each pod that is to be placed, in queue order, with its decision; `assumed` and `state` as in `decide`."""
+    state, assumed = State(model) if state is None else state, assumed or {}
     for pod in model.pending:
         node = model.nodes.index.get(assumed[pod.key], -1) if pod.key in assumed else -1
         if node >= 0:

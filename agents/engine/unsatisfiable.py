@@ -21,13 +21,17 @@ REASON_CONTRADICTION = "pods that must share a host must also be apart"
 
 
 def judge_hosts(snapshot: Snapshot, options: Options, model: Model, apart: Sequence[Separation]) -> list[Finding]:
-    """The findings of a snapshot. Separations of fewer pods than any cluster has usable hosts are not looked at."""
+    """The findings of a snapshot.
+
+    Each of too many VMs holds a pod of either side: a separation is not looked at where one side has no more pods than
+    any cluster has usable hosts.
+    """
     near = gatherings(model.classes, options.host_keys)
     if not near:
         usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
         least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
         sizes = model.sizes()
-        apart = [one for one in apart if sum(sizes[cls] for cls in set(one.owners).intersection(one.matched)) > least]
+        apart = [one for one in apart if all(sum(sizes[cls] for cls in side) > least for side in one[2:])]
     return unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart, near), near) if apart or near else []
 
 

@@ -21,6 +21,7 @@ from underhost.agents.engine.rule import (
     Prepared,
     Refusal,
 )
+from underhost.agents.engine.selectors import Selector
 from underhost.agents.engine.state import State
 
 NAME = "InterPodAffinity"
@@ -162,9 +163,8 @@ def _own_anti_counters(state: State, cls: PodClass) -> list[Counter]:
 def _existing_anti_counters(state: State, cls: PodClass) -> list[Counter]:
     """For each selector that matches the class, the pods with an anti-affinity term of that selector, per key."""
     found: dict[int, Counter] = {}
-    owners = _anti_owners(state)
     for selector in cls.selectors:
-        for key, classes in owners.get(selector.id, {}).items():
+        for key, classes in selector.apart.items():
             memo = (NAME, "anti", selector.id, key)
             weights: Weights | None = state.memo.get(memo)
             if weights is None:
@@ -185,13 +185,12 @@ def _preferred_counters(state: State, cls: PodClass) -> list[tuple[Domains, list
     for term in cls.preferred:
         if term.selector is not None and term.selector.classes and term.weight:
             count(state.counter(of(term.key), state.selected(term.selector)), term.weight)
-    owners = _preference_owners(state)
     for selector in cls.selectors:
-        for key, classes in owners.get(selector.id, {}).items():
+        for key in {**selector.preferred, **selector.near}:
             memo = (NAME, "preferred", selector.id, key)
             shared: tuple[Weights, int] | None = state.memo.get(memo)
             if shared is None:
-                shared = state.memo[memo] = _factored(state, classes)
+                shared = state.memo[memo] = _factored(state, _preferring(selector, key))
             count(state.counter(of(key), shared[0]), shared[1])
     by_topology: dict[int, tuple[Domains, list[tuple[Counter, int]]]] = {}
     for counter, factor in factors.values():
@@ -209,31 +208,12 @@ def _factored(state: State, classes: dict[int, int]) -> tuple[Weights, int]:
     return state.weights(kept), 1
 
 
-def _anti_owners(state: State) -> dict[int, dict[str, list[int]]]:
-    """The classes of every required anti-affinity term, by selector and key."""
-    found: dict[int, dict[str, list[int]]] | None = state.memo.get((NAME, "anti"))
-    if found is None:
-        found = state.memo[(NAME, "anti")] = {}
-        for cls in state.model.classes:
-            for term in cls.required_anti:
-                if term.selector is not None:
-                    found.setdefault(term.selector.id, {}).setdefault(term.key, []).append(cls.id)
-    return found
-
-
-def _preference_owners(state: State) -> dict[int, dict[str, dict[int, int]]]:
-    """The weight by class of every preferred term and every required affinity term, by selector and key."""
-    found: dict[int, dict[str, dict[int, int]]] | None = state.memo.get((NAME, "preferred"))
-    if found is None:
-        found = state.memo[(NAME, "preferred")] = {}
-        for cls in state.model.classes:
-            every = [(term.selector, term.key, term.weight) for term in cls.preferred]
-            every += [(term.selector, term.key, _HARD_AFFINITY_WEIGHT) for term in cls.required_affinity]
-            for selector, key, weight in every:
-                if selector is not None:
-                    classes = found.setdefault(selector.id, {}).setdefault(key, {})
-                    classes[cls.id] = classes.get(cls.id, 0) + weight
-    return found
+def _preferring(selector: Selector, key: str) -> dict[int, int]:
+    """The weight by class of every preferred term and every required affinity term of the selector."""
+    weights = dict(selector.preferred.get(key, {}))
+    for cls in selector.near.get(key, ()):
+        weights[cls] = weights.get(cls, 0) + _HARD_AFFINITY_WEIGHT
+    return weights
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:

@@ -69,8 +69,11 @@ class _PhysicalHost(Prepared):
 
     def _by_keys(self, group: _Group, nodes: Where) -> IntArray:
         """Each pod once, though several keys keep it apart."""
-        topology = self._state.model.topology
-        counter = self._state.counter(topology.each_node, self._state.weights(dict.fromkeys(group.classes, 1)))
+        topology, weights = self._state.model.topology, self._state.weights(dict.fromkeys(group.classes, 1))
+        counter = self._state.counter(topology.each_node, weights)
+        if any(domains.unique and not domains.missing for domains in map(topology.of, group.keys)):
+            on_host = self._state.counter(self._hosts, weights)  # of these, all but the node's own are apart from it
+            return (on_host.at(nodes) - counter.at(nodes)) * self._hosts.present[nodes]
         counts = counter.values()
         there: IndexArray = np.flatnonzero(counts)
         of, here = self._hosts.neighbours(there)
@@ -119,9 +122,6 @@ def prepare_apart(state: State, hosts: Domains, separations: Separations) -> Pre
 
 def _separations(state: State, cls: PodClass) -> dict[tuple[str, str], set[int]]:
     """The classes kept apart from this one, by (rule, key), in either direction."""
-    owners: dict[int, list[tuple[str, str, int]]] | None = state.memo.get(NAME)
-    if owners is None:
-        owners = state.memo[NAME] = _owners(state)
     topology = state.model.topology
     found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for rule, terms in ((_ANTI_AFFINITY, cls.required_anti), (_SPREAD, cls.hard)):
@@ -129,18 +129,8 @@ def _separations(state: State, cls: PodClass) -> dict[tuple[str, str], set[int]]
             if term.selector is not None and term.selector.classes and not topology.is_host_key(term.key):
                 found[(rule, term.key)].update(term.selector.classes)
     for selector in cls.selectors:
-        for rule, key, owner in owners.get(selector.id, ()):
-            found[(rule, key)].add(owner)
+        for rule, owners in ((_ANTI_AFFINITY, selector.apart), (_SPREAD, selector.spread)):
+            for key, classes in owners.items():
+                if not topology.is_host_key(key):
+                    found[(rule, key)].update(classes)
     return dict(found)
-
-
-def _owners(state: State) -> dict[int, list[tuple[str, str, int]]]:
-    """(rule, key, class) of every required separation, by selector."""
-    topology = state.model.topology
-    found: dict[int, list[tuple[str, str, int]]] = {}
-    for cls in state.model.classes:
-        for rule, terms in ((_ANTI_AFFINITY, cls.required_anti), (_SPREAD, cls.hard)):
-            for term in terms:
-                if term.selector is not None and not topology.is_host_key(term.key):
-                    found.setdefault(term.selector.id, []).append((rule, term.key, cls.id))
-    return found

@@ -75,8 +75,10 @@ def _show(title: str, script: str, *arguments: str) -> None:
 
 
 def resident() -> None:
-    """One change judged by the resident evaluator: 5,000 nodes with 150,000 pods on 480 hosts; CPU times."""
-    _show("resident evaluator", "bench_resident.py")
+    """The resident evaluator: one change, and bursts of 200 pods, judged and decided; CPU times."""
+    _show("one change, 5,000 nodes with 150,000 pods on 512 hosts", "bench_resident.py")
+    _show("bursts, 1,000 nodes with 3,000 pods", "bench_burst.py", "1000", "150")
+    _show("bursts, 5,000 nodes with 150,000 pods", "bench_burst.py", "5000", "7500")
 
 
 def extender() -> None:

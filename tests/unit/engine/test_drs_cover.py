@@ -232,6 +232,17 @@ def test_two_groups_too_large_for_the_hosts_that_share_their_first_pod_are_one_f
     )
 
 
+def test_pods_of_one_application_that_keep_away_from_another_need_a_host_each_where_both_are_on_every_vm():
+    away = [a_pod(f"db-{at}", f"n{at}", labels=DB, spec=apart(WEB)) for at in (1, 2)]
+    web = [a_pod(f"web-{at}", f"n{at}", labels=WEB) for at in (1, 2)]
+    site = a_site(*nodes(2), *away, *web, on={"n1": "h1", "n2": "h1"}, hosts=FOUR_HOSTS[:1])
+    _, expected = desired_rules(site, Options())
+    assert [(one.reason, one.pod, one.peers) for one in expected] == [
+        (REASON_TOO_MANY, "shop/db-1", ["shop/db-2", "shop/web-1", "shop/web-2"])
+    ]
+    assert [one for one in check(site, Options()).findings if one.severity == "unsatisfiable"] == expected
+
+
 def test_one_replica_needs_no_usable_host():
     hosts = [Host(id="h1", name="esx-1", cluster="C0", state="maintenance")]
     assert desired_rules(a_site(*nodes(1), db(0, "n1"), on={"n1": "h1"}, hosts=hosts), Options()) == ([], [])

@@ -1,5 +1,19 @@
 import pytest
-from rule_builders import HOST, RACK, ZONE, a_node, a_pod, app, cluster, nodes, refused, spread, term, verdict
+from rule_builders import (
+    HOST,
+    RACK,
+    ZONE,
+    NodeBuilder,
+    a_node,
+    a_pod,
+    app,
+    cluster,
+    nodes,
+    refused,
+    spread,
+    term,
+    verdict,
+)
 
 from underhost.agents.engine.judge import Judge
 from underhost.agents.engine.model import compile
@@ -84,6 +98,28 @@ def test_pods_of_one_zone_on_one_host_do_not_conflict_by_a_zone_key() -> None:
     zoned = [a_node("n1").zone("a"), a_node("n2").zone("a"), a_node("n3").zone("b")]
     new = a_pod("w").labels(app="db").spreads(spread(ZONE, app("db"), 5))
     assert conflicts(cluster(zoned, [DB.on("n1"), new], hosts=HOSTS), "w") == {"n1": 0, "n2": 0, "n3": 0}
+
+
+@pytest.mark.parametrize(
+    ("n2", "expected"),
+    [
+        pytest.param(a_node("n2").zone("a"), {"n1": 1, "n2": 1, "n3": 2, "n4": 0}, id="of every name"),
+        pytest.param(
+            a_node("n2").zone("a").labels({HOST: None}),
+            {"n1": 0, "n3": 2, "n4": 0},
+            id="where a node lacks one of them",
+        ),
+    ],
+)
+def test_by_two_keys_each_pod_of_the_host_counts_once_the_nodes_own_never_and_none_where_no_host_is_known(
+    n2: NodeBuilder, expected: dict[str, int]
+) -> None:
+    there = [a_pod(f"db-{name}").labels(app="db").on(name) for name in ("n1", "n2", "n4")]
+    new = a_pod("db-1").labels(app="db").spreads(spread(HOST, app("db"), 5), spread(ZONE, app("db"), 5))
+    others = [a_node("n1").zone("a"), a_node("n3").zone("b"), a_node("n4").zone("a")]
+    hosts = {"n1": "h1", "n2": "h1", "n3": "h1", "n4": ""}
+    snapshot = cluster([*others, n2], [*there, new], hosts=hosts)
+    assert conflicts(snapshot, "db-1") == expected
 
 
 def test_fewer_conflicts_come_before_any_score() -> None:
