@@ -86,8 +86,9 @@ class Extender:
         return len(self._assumed)
 
     def check(self) -> None:
-        """Raises Unready where no answer can be given now."""
+        """Raises Unready where no answer can be given now; where one can, the picture is made before it is needed."""
         self.follower.ground()
+        self.follower.prepare()
 
     def close(self) -> None:
         """Follow the site no more."""
@@ -166,18 +167,16 @@ class Extender:
             raise InputError(str(error)) from error
 
     def _judge(self, question: _Question, gone: Sequence[Moved] = ()) -> Verdict:
-        picture, key = question.picture, question.key
-        # A pod of this very name that runs in our picture is gone: two of one name there never are.
-        node = picture.node_of(key)
-        if node >= 0:
-            gone = (*gone, Moved(picture.class_at(key), node, -1))
-        coming = [one.coming for one in self._coming(question)]
-        return judge(picture, self._options, question.apart, question.request, coming, gone)
+        picture, coming = question.picture, self._coming(question)
+        # Two pods of one name there never are: what runs in our picture under the name of one that is placed is gone.
+        names = [question.key, *(one.key for one in coming)]
+        past = [Moved(picture.class_at(key), picture.node_of(key), -1) for key in names if picture.node_of(key) >= 0]
+        placed = [one.coming for one in coming]
+        return judge(picture, self._options, question.apart, question.request, placed, (*gone, *past))
 
     def _coming(self, question: _Question) -> list[Assumed]:
-        """The pods that are being placed; one that the picture has counts there."""
-        every = self._assumed.coming(question.apart, question.key)
-        return [one for one in every if question.picture.node_of(one.key) < 0]
+        """The pods that are being placed and matter to this one."""
+        return self._assumed.coming(question.apart, question.key)
 
     async def _settle(self, question: _Question, names: Sequence[str]) -> tuple[_Question, Verdict]:
         """The verdict, once waiting cannot make it any surer."""
@@ -216,15 +215,16 @@ class Extender:
     async def _refused(self, key: str, args: wire.ExtenderBindingArgs) -> str | None:
         """Why the pod must not be bound there; the host rules are asked once more, as a VM may have moved meanwhile.
 
-        A pod that no host rule concerns may be bound before the picture shows it; its uid is looked at by the binder.
+        A pod that no host rule concerns, or a node that has just joined, may come before the picture shows it: the
+        binder looks at the pod's uid, and whether there is such a node.
         """
-        if args.node not in self.follower.rows(topics.NODES):
-            return f"node {args.node} is not known here"
         pod = self._assumed[key].pod if key in self._assumed else self.follower.rows(topics.PODS).get(key)
         if pod is None or pod.metadata.uid != args.pod_uid:
             return None
         question = await self._question(pod, [args.node])
         [node] = question.offered.tolist()
+        if node < 0:
+            return None
         code = int(self._judge(question).codes[node])
         if code:
             return REFUSALS[code].reason

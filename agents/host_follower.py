@@ -114,6 +114,11 @@ class HostFollower:
         if self._due is None:
             self._due = asyncio.get_running_loop().call_later(PAUSE, self._in_background)
 
+    def prepare(self) -> None:
+        """Compile before somebody asks, where that is needed and not under way."""
+        if self._picture is None and not self._compiling.locked() and (self._again is None or self._again.done()):
+            self._again = asyncio.get_running_loop().create_task(self._renew())
+
     def close(self) -> None:
         """Follow no more."""
         for pending in (self._due, self._again):
@@ -173,8 +178,7 @@ class HostFollower:
             self._take_in()
         except Unready:
             return  # what has changed stays noted
-        if self._picture is None:
-            self._again = asyncio.get_running_loop().create_task(self._renew())
+        self.prepare()
 
     async def _renew(self) -> None:
         """Compile before somebody asks."""

@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 from underhost.agents.cli import build
 from underhost.agents.commands.topics import asyncapi_text
 from underhost.agents.engine.lint import CHECKS
+from underhost.agents.http.extender import ExtenderMetrics
 from underhost.agents.metrics import Metrics
 from underhost.agents.rules import REGISTRY
 from underhost.schemas.topics import TOPICS
@@ -166,7 +167,9 @@ def metrics() -> str:
     text = f"# Metrics\n\n{MADE}\nAt `/metrics` of every worker. No label holds a name out of a cluster.\n\n"
     text += "| metric | type | labels | |\n|---|---|---|---|\n"
     rows = []
-    for collector in list(Metrics().registry._collector_to_names):
+    registry = Metrics().registry
+    ExtenderMetrics(registry)
+    for collector in list(registry._collector_to_names):
         for family in collector.describe() if hasattr(collector, "describe") else collector.collect():
             name = family.name + ("_total" if family.type == "counter" else "")
             labels = ", ".join(f"`{label}`" for label in getattr(collector, "_labelnames", ()))

@@ -352,9 +352,21 @@ async def test_a_binding_to_a_host_that_a_replica_has_come_to_is_refused(ask: St
     assert [refused for _, refused in asking.site.performed] == [REASON_SHARED_HOST, None]
 
 
-async def test_a_binding_to_a_node_that_is_not_there_is_refused(ask: Start) -> None:
+async def test_a_binding_to_a_node_that_is_not_shown_yet_is_left_to_the_binder(ask: Start) -> None:
     asking = ask(NEW)
-    assert await asking.bind(NEW, "n77") == "refused: node n77 is not known here"
+    asking.site.result = ("refused", "there is no node n77")
+    assert await asking.bind(NEW, "n77") == "refused: there is no node n77"
+    assert [refused for _, refused in asking.site.performed] == [None]
+
+
+async def test_being_asked_whether_it_answers_makes_the_picture_before_it_is_needed(ask: Start) -> None:
+    asking = ask(DB.on("n1"), NEW, options=REQUIRED)
+    asking.extender.check()
+    asking.extender.check()
+    assert await asking.left(NEW) == ["n1", "n3", "n4", "n5"]
+    asking.extender.check()
+    await asking.left(NEW)
+    assert asking.extender.follower.compiled == 1
 
 
 async def test_a_pod_that_is_not_shown_yet_is_bound_and_its_uid_left_to_the_binder(ask: Start) -> None:

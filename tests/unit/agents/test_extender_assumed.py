@@ -90,6 +90,13 @@ async def test_a_term_on_the_host_key_leaves_the_whole_host_and_that_is_enough(a
     assert await asking.left(two, *but("n1", "n2")) == ["n3", "n5", "n6"]
 
 
+async def test_a_node_without_the_key_may_be_offered_to_both(ask: Start) -> None:
+    asking = ask(wait=0)
+    one, two = replica(1, ALIAS), replica(2, ALIAS)  # no node carries the host label, so kube-scheduler sees no term
+    assert await asking.left(one, "n1", "n3") == ["n1", "n3"]
+    assert await asking.left(two, "n1", "n3", "n5") == ["n5"]
+
+
 async def test_of_a_sample_of_nodes_only_hosts_where_the_first_may_be_are_avoided(ask: Start) -> None:
     asking = ask(options=REQUIRED)
     assert await asking.left(A, "n1", "n3") == ["n1", "n3"]
@@ -126,7 +133,9 @@ async def test_another_scheduler_does_not_know_where_this_one_puts_its_pods(ask:
     asking = ask(options=REQUIRED, wait=0)
     await asking.left(A, "n1", "n3")
     foreign = B.spec(schedulerName="other")
+    asking.site.put(foreign)
     assert await asking.left(foreign, "n1", "n3") == ["n1", "n3"]  # A may be there, on the very node
+    asking.site.drop(foreign)
     assert await asking.left(C, "n2", "n4", "n6") == ["n6"]  # nothing was learnt of A
 
 
@@ -263,8 +272,19 @@ async def test_an_older_pod_of_that_name_may_go_after_the_new_one_was_answered(a
     old = asking.site.put(A.on("n5"), uid="old")
     assert old.metadata.uid == "old"
     assert await asking.left(built(A), "n1") == ["n1"]
+    assert await asking.left(B, "n2", "n6") == ["n6"]  # the old one is gone, as there is a new one of its name
     asking.site.drop(A)
-    assert await asking.left(B, "n2") == []
+    assert await asking.left(B, "n2", "n6") == ["n6"]
+
+
+async def test_what_we_have_bound_is_there_whatever_a_scheduler_offers(ask: Start) -> None:
+    asking = ask(options=REQUIRED)
+    asking.site.put(A)
+    await asking.left(A, "n1")
+    assert await asking.bind(A, "n1") == ""
+    for _ in range(2):
+        assert await asking.left(B, "n1", "n2") == ["n1"]
+        asking.now += 60
 
 
 async def test_a_pod_that_a_new_list_lacks_is_gone(ask: Start) -> None:

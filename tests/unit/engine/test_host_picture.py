@@ -147,6 +147,17 @@ def test_a_pod_that_may_come_to_the_same_zone_is_in_nobodys_way_by_a_zone_key() 
     assert asked(picture, "shop/db-2", new.build(), coming=[one]).possible.tolist() == [False, False, False, True]
 
 
+@pytest.mark.parametrize("key", [HOST, HOST_KEY])
+def test_an_unknown_host_is_shared_with_nobody(key: str) -> None:
+    hosts = {"n1": "h1", "n2": "h1", "n3": "", "n4": ""}
+    new = a_pod("db-1").labels(app="db").apart(term(key, app("db")))
+    picture = HostPicture(cluster(nodes(*hosts), [new], hosts=hosts), REQUIRED)
+    cls, _ = picture.class_of("shop/db-1", new.build())
+    one = Coming(cls, np.array([1, 2], np.intp))
+    verdict = asked(picture, "shop/db-2", new.build(), coming=[one])
+    assert verdict.possible.tolist() == [True, key == HOST_KEY, False, False]
+
+
 def test_a_pod_on_its_way_may_be_the_one_that_affinity_on_the_host_wants() -> None:
     near = a_pod("web").near(term(HOST_KEY, app("db")))
     other = a_pod("db-9").labels(app="db").on("n4")
