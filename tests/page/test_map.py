@@ -112,7 +112,7 @@ def test_a_pod_tells_every_rules_word_on_every_node_its_scores_and_its_history(
     shown.put(a_shop(), SHARED)
     page = visits.open(shown.address)
     shown.tell(PLACEMENTS, "prod/pod/shop/db-0", Placement("shop/db-0", "u", "n1", 7, 0, {}, {"pods": 3}))
-    page.click("#map .pod.named >> nth=0")
+    page.click("#map .host .pod.named >> nth=0")
     expect(page.locator("#panel h2")).to_have_text("db-0")
     expect(page.locator("#panel tbody tr")).to_have_count(3)
     expect(page.locator("#panel tbody th .link")).to_have_text(["n1", "n2", "n3"])
