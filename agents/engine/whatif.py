@@ -41,7 +41,7 @@ class Answer(NamedTuple):
 
 
 class Once(Evaluation):
-    """For one plan: snapshots are compiled one after another, each reading only what is new in it."""
+    """For a few plans, not for several threads at once: snapshots are compiled one after another, each reading only what is new in it."""
 
     def __init__(self, options: Options) -> None:
         self._options, self._compiler = options, Compiler()
@@ -71,14 +71,19 @@ class Often(Evaluation):
 
 
 def what_if(
-    snapshot: Snapshot, options: Options, steps: Iterable[Step], others: Mapping[str, Manifest] = NO_MANIFESTS
+    snapshot: Snapshot,
+    options: Options,
+    steps: Iterable[Step],
+    others: Mapping[str, Manifest] = NO_MANIFESTS,
+    evaluation: Evaluation | None = None,
 ) -> Answer:
-    """What the steps, one after another, do to the site. `others` are the manifests of the input.
+    """What the steps, one after another, do to the site.
 
+    `others` are the manifests of the input. `evaluation` has tried other plans before and so reads only what is new.
     Raises InputError for a step that names what is not there, BadObjectError for an object that the API server would
     not have let in.
     """
-    world = World.at_rest(snapshot, options, Once(options), others)
+    world = World.at_rest(snapshot, evaluation or Once(options), others)
     waited, first = set(world.waiting), world.placed_first
     base = world.evaluation.report(world.snapshot)
     for step in steps:
@@ -99,7 +104,7 @@ def each(
 
     Raises InputError where no host is known, BadObjectError.
     """
-    start = World.at_rest(snapshot, options, Often(options), others)
+    start = World.at_rest(snapshot, Often(options), others)
     base = start.evaluation.report(start.snapshot)
     nodes_on = _hosts(start.snapshot) if kind == HOST else {name: [name] for name in snapshot.nodes}
     counts = _pod_counts(start.snapshot)

@@ -171,7 +171,8 @@ def _fail(world: World, step: s.Fail) -> None:
     lost |= {name for ref in stopped for name in nodes.get(ref, ())}
     _move(world, [move for move in moves if move[1] is not None])
     off = {ref: replace(world.snapshot.vms[ref], power="off") for ref in stopped}
-    world.change(vms={**world.snapshot.vms, **off})
+    if off:
+        world.change(vms={**world.snapshot.vms, **off})
     lose_nodes(world, lost - world.lost)
 
 

@@ -15,7 +15,7 @@ from underhost.agents.engine.model import Model
 from underhost.agents.engine.owners import FINISHED
 from underhost.agents.engine.reader import DEFAULT_SCHEDULER
 from underhost.agents.engine.schedule import place_all
-from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.snapshot import Snapshot
 from underhost.agents.engine.whatif_pods import GONE, is_replaced_already, owner_kind, started, successor
 from underhost.schemas.documents import Move, Report, VmMove
 from underhost.schemas.errors import InputError
@@ -49,6 +49,7 @@ class World:
 
     Attributes:
         snapshot: as it is now. others: the manifests of the input.
+        now: when pods are made, which are younger than all that are there.
         step: the number of the step that is being taken.
         moves, vm_moves, used: for the document; `used` holds every budget that was asked.
         waiting: pods without a node. placed_first: pods that waited, and found a node before the plan began.
@@ -59,9 +60,9 @@ class World:
     """
 
     snapshot: Snapshot
-    options: Options
     evaluation: Evaluation
     others: Mapping[str, Manifest] = field(default_factory=dict)
+    now: str = ""
     step: int = 0
     moves: list[Move] = field(default_factory=list)
     vm_moves: list[VmMove] = field(default_factory=list)
@@ -75,11 +76,10 @@ class World:
     draining: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     @classmethod
-    def at_rest(
-        cls, snapshot: Snapshot, options: Options, evaluation: Evaluation, others: Mapping[str, Manifest]
-    ) -> "World":
+    def at_rest(cls, snapshot: Snapshot, evaluation: Evaluation, others: Mapping[str, Manifest]) -> "World":
         """The site before the plan: what could be placed now, is. Raises BadObjectError."""
-        world = cls(snapshot, options, evaluation, others)
+        times = (pod.metadata.creation_timestamp or "" for pod in snapshot.pods.values())
+        world = cls(snapshot, evaluation, others, max(times, default=""))
         for key, pod in snapshot.pods.items():
             if not pod.spec.node_name and pod.status.phase not in FINISHED:
                 world.waiting.add(key)
@@ -108,27 +108,27 @@ class World:
 
     def pods_on(self, nodes: Collection[str]) -> list[str]:
         """The pods on some nodes that have not finished, by name."""
-        return sorted(
-            key
-            for key, pod in self.snapshot.pods.items()
-            if pod.spec.node_name in nodes and pod.spec.node_name and pod.status.phase not in FINISHED
-        )
+        pods = self.snapshot.pods.items() if nodes else ()
+        there = [(key, pod) for key, pod in pods if pod.spec.node_name in nodes]
+        return sorted(key for key, pod in there if pod.status.phase not in FINISHED)
 
     # ---------------------------------------------------------------------------------------------------- pods
     def displace(self, keys: Iterable[str]) -> None:
         """Pods leave: their owners make others, which wait. Raises BadObjectError."""
-        pods, created = dict(self.snapshot.pods), self._created
-        for key in keys:
+        going = list(keys)
+        pods = dict(self.snapshot.pods) if going else {}
+        for key in going:
             pod = pods.pop(key)
             if pod.status.phase in FINISHED or is_replaced_already(pod):
                 continue
             if not owner_kind(pod):
                 self.lose(key, GONE)
                 continue
-            pods[key] = successor(pod, created, self.others)  # at the end: the scheduler takes the oldest first
+            pods[key] = successor(pod, self.now, self.others)  # at the end: the scheduler takes the oldest first
             self.waiting.add(key)
             self.origin.setdefault(key, pod.spec.node_name or None)
-        self.change(pods=pods)
+        if going:
+            self.change(pods=pods)
 
     def lose(self, key: str, reason: str, held: Pod | None = None) -> None:
         """A pod goes that is not to be placed again; `held` is the pod, where it waits for its node."""
@@ -139,19 +139,22 @@ class World:
 
     def release(self, keys: Iterable[str]) -> None:
         """Pods that wait for a lost node wait no more: their owners may make others."""
-        pods = dict(self.snapshot.pods)
-        for key in list(keys):
-            stuck = self.stuck.pop(key)
-            if stuck.held is not None:
-                pods[key] = successor(stuck.held, self._created, self.others)
-                self.waiting.add(key)
-                self.origin[key] = stuck.held.spec.node_name
-        self.change(pods=pods)
+        freed = {key: held for key in list(keys) if (held := self.stuck.pop(key).held) is not None}
+        for key, held in freed.items():
+            self.waiting.add(key)
+            self.origin[key] = held.spec.node_name
+        if freed:
+            made = {key: successor(held, self.now, self.others) for key, held in freed.items()}
+            self.change(pods={**self.snapshot.pods, **made})
 
     def drop(self, keys: Iterable[str]) -> None:
         """Pods leave the picture."""
-        gone = set(keys)
-        self.change(pods={key: pod for key, pod in self.snapshot.pods.items() if key not in gone})
+        gone = list(keys)
+        if gone:
+            pods = dict(self.snapshot.pods)
+            for key in gone:
+                del pods[key]
+            self.change(pods=pods)
 
     def settle(self, reason: str) -> list[str]:
         """Place what waits, in the scheduler's order; the pods that found a node. Raises BadObjectError."""
@@ -185,14 +188,6 @@ class World:
     def _undecided(self, key: str) -> dict[str, int]:
         name = self.snapshot.pods[key].spec.scheduler_name or DEFAULT_SCHEDULER
         return {f"scheduler {name} is not asked": 0}
-
-    @property
-    def _created(self) -> str:
-        """Pods that are made now are younger than all that are."""
-        if not hasattr(self, "_youngest"):
-            times = (pod.metadata.creation_timestamp or "" for pod in self.snapshot.pods.values())
-            self._youngest: str = max(times, default="")
-        return self._youngest
 
     # --------------------------------------------------------------------------------------------------- looking up
     def node(self, name: str) -> str:

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from underhost.agents.dumping import documents
 from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.agents.engine.whatif import each, what_if
+from underhost.agents.engine.whatif import Once, each, what_if
 from underhost.agents.engine.whatif_steps import HOST, NODE, Add, Step, parse
 from underhost.agents.http.api import document, feed_of
 from underhost.agents.http.feed import Feed
@@ -58,7 +58,7 @@ _plans = msgspec.json.Decoder(Plan)
 def routes(feeds: Feeds, options: Options) -> list[web.RouteDef]:
     """`options` are the worker's; pods of every scheduler that the commands place are placed here, too."""
     judged = replace(options, scheduler_names=Options().scheduler_names)
-    workshop = _Workshop()
+    workshop = _Workshop(judged)
 
     async def snapshot(request: web.Request) -> web.StreamResponse:
         feed = feed_of(request, feeds)
@@ -84,7 +84,9 @@ def routes(feeds: Feeds, options: Options) -> list[web.RouteDef]:
             if plan.each:
                 found = await workshop.run(lambda: to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha))))
             else:
-                found = await workshop.run(lambda: to_json(what_if(picture, judged, steps).document))
+                found = await workshop.run(
+                    lambda: to_json(what_if(picture, judged, steps, evaluation=workshop.evaluation).document)
+                )
         except InputError as error:
             return refuse(422, "; ".join(error.faults))
         except OverflowError as error:
@@ -115,7 +117,8 @@ def _steps(plan: Plan) -> list[Step]:
 class _Workshop:
     """Where plans are tried: one thread, and a bound on what may wait for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options) -> None:
+        self.evaluation = Once(options)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="what-if")
         self._running = self._sending = 0
 

@@ -95,6 +95,11 @@ def page() -> None:
     _show("1,000 nodes, 20,000 pods", "bench_page.py")
 
 
+def whatif() -> None:
+    """A plan beside a check of the same files: 5,000 nodes with 150,000 pods on 512 hosts; every host failing alone."""
+    _show("what-if", "bench_whatif.py")
+
+
 BENCHES: dict[str, Callable[[], None]] = {
     "pipeline": pipeline,
     "check": check,
@@ -103,6 +108,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "resident": resident,
     "extender": extender,
     "page": page,
+    "whatif": whatif,
 }
 
 

@@ -1,0 +1,65 @@
+"""How long is a plan? A drain beside a check of the same files: 5,000 nodes on 512 hosts, 150,000 pods, 750 budgets.
+
+Called by `run.py`. Prints `name<TAB>value` lines. The dump is that of `bench_check.py`, with a budget for every tenth
+application, so that drains go in steps.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import bench_check
+from usage import usage_of
+
+ROUNDS = 2
+PLANS = {
+    "drain of a node": ["drain", "n0001"],
+    "drain of 20 nodes": ["drain", *(f"n{at:04d}" for at in range(1, 21))],
+    "host with HA": ["fail", "host/esx-1"],
+    "host without HA": ["fail", "host/esx-1", "--no-ha"],
+    "maintenance": ["maintain", "host/esx-1"],
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as folder:
+        dump, inventory = Path(folder, "dump.json"), Path(folder, "inventory.json")
+        objects = [*bench_check._objects(), *_budgets()]
+        dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}), encoding="utf-8")
+        inventory.write_text(json.dumps(bench_check._inventory()), encoding="utf-8")
+        given = ["-f", str(dump), "--inventory", str(inventory), "-o", "json"]
+        check = _least([bench_check.UNDERHOST, "check", *given])
+        print(f"check: whole command, CPU s\t{check[0]:.2f}")
+        for name, plan in PLANS.items():
+            cpu, memory = _least([bench_check.UNDERHOST, *plan, *given])
+            print(f"{name}: CPU s\t{cpu:.2f}")
+            print(f"{name}: CPU / check's\t{cpu / check[0]:.2f}")
+            print(f"{name}: memory, MiB\t{memory:.0f}")
+        each = usage_of([bench_check.UNDERHOST, "fail", "--each", "host", *given])
+        print(f"each of 512 hosts with HA: CPU s\t{each.cpu:.1f}")
+        print(f"each of 512 hosts with HA: CPU / check's\t{each.cpu / check[0]:.1f}")
+
+
+def _least(command: list[str]) -> tuple[float, float]:
+    """(CPU seconds, MiB) of the quickest of some runs."""
+    runs = [usage_of(command) for _ in range(ROUNDS)]
+    return min(run.cpu for run in runs), min(run.memory for run in runs)
+
+
+def _budgets() -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": "PodDisruptionBudget",
+            "apiVersion": "policy/v1",
+            "metadata": {"name": f"app-{app}", "namespace": f"team-{app % 40}"},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": f"app-{app}"}}},
+        }
+        for app in range(0, bench_check.APPS, 10)
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
