@@ -40,8 +40,8 @@ class Answer(NamedTuple):
     waiting: list[str]
 
 
-class Once(Evaluation):
-    """For a few plans, not for several threads at once: snapshots are compiled one after another, each reading only what is new in it."""
+class Compiled(Evaluation):
+    """For a few plans: each snapshot is compiled, reading only what is new in it. Not for several threads at once."""
 
     def __init__(self, options: Options) -> None:
         self._options, self._compiler = options, Compiler()
@@ -55,7 +55,7 @@ class Once(Evaluation):
         return check(snapshot, self._options, self.model(snapshot))
 
 
-class Often(Evaluation):
+class Followed(Evaluation):
     """For many plans from one start: a resident evaluator judges only what each of them changes."""
 
     def __init__(self, options: Options) -> None:
@@ -83,7 +83,7 @@ def what_if(
     Raises InputError for a step that names what is not there, BadObjectError for an object that the API server would
     not have let in.
     """
-    world = World.at_rest(snapshot, evaluation or Once(options), others)
+    world = World.at_rest(snapshot, evaluation or Compiled(options), others)
     waited, first = set(world.waiting), world.placed_first
     base = world.evaluation.report(world.snapshot)
     for step in steps:
@@ -104,7 +104,7 @@ def each(
 
     Raises InputError where no host is known, BadObjectError.
     """
-    start = World.at_rest(snapshot, Often(options), others)
+    start = World.at_rest(snapshot, Followed(options), others)
     base = start.evaluation.report(start.snapshot)
     nodes_on = _hosts(start.snapshot) if kind == HOST else {name: [name] for name in snapshot.nodes}
     counts = _pod_counts(start.snapshot)

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from underhost.agents.dumping import documents
 from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.agents.engine.whatif import Once, each, what_if
+from underhost.agents.engine.whatif import Compiled, each, what_if
 from underhost.agents.engine.whatif_steps import HOST, NODE, Add, Step, parse
 from underhost.agents.http.api import document, feed_of
 from underhost.agents.http.feed import Feed
@@ -118,7 +118,7 @@ class _Workshop:
     """Where plans are tried: one thread, and a bound on what may wait for it."""
 
     def __init__(self, options: Options) -> None:
-        self.evaluation = Once(options)
+        self.evaluation = Compiled(options)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="what-if")
         self._running = self._sending = 0
 

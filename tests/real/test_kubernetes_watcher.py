@@ -14,7 +14,9 @@ import pytest
 from fake_topics import FakeTopics
 from kube_process import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, free_ports, start_kube
 from outage import Outage
+from typer.testing import CliRunner, Result
 
+from underhost.agents.cli import build
 from underhost.agents.sinks.bindings import BindSink
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.labels import LabelSink
@@ -22,7 +24,9 @@ from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import BackendError, Conflict, Gone, Refused, Unreachable
 from underhost.schemas.records import Action
 from underhost.schemas.topics import BUDGETS, NAMESPACES, NODES, PODS, SERVICES, WORKLOADS
+from underhost.streams.kubernetes import dump
 from underhost.streams.kubernetes.client import KubernetesClient, connect
+from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.kubernetes.watcher import KubernetesSource
 from underhost.streams.pace import Pace
 from underhost.streams.settings import HostLabelSettings, KubernetesSettings
@@ -544,3 +548,58 @@ async def test_the_sinks_need_get_and_patch_of_nodes_get_of_pods_and_create_of_b
         assert (await labels.apply(label(node, **{KEY: "esx-1"}))).result == "applied"
         bind = order("bind", f"pod/{namespace}/web-0", {"uid": pod["metadata"]["uid"], "node": node[0]}, "", {})
         assert (await BindSink(writer, enabled=True).apply(bind)).result == "applied"
+
+
+# ------------------------------------------------------------------------------- a live cluster in the place of a dump
+async def commanded(*arguments: str) -> Result:
+    """A command of ours, in a thread: it runs an event loop of its own."""
+    return await asyncio.to_thread(CliRunner().invoke, build(), list(arguments))
+
+
+async def test_the_commands_judge_the_live_cluster_as_its_dump(
+    kube: Kube, client: KubernetesClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dump, "PAGE", 2)
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": a_pod("")["spec"]}
+    selector = {"matchLabels": {"app": "web"}}
+    for name in ("live-1", "live-2"):
+        allocatable = {"cpu": "4", "memory": "8Gi", "pods": "20"}
+        body = {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "status": {}}
+        await create(client, "/api/v1/nodes", body | {"status": {"capacity": allocatable, "allocatable": allocatable}})
+    owner = await create(
+        client,
+        f"/apis/apps/v1/namespaces/{namespace}/replicasets",
+        {"metadata": {"name": "web"}, "spec": {"replicas": 3, "selector": selector, "template": template}},
+    )
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
+    for number in range(3):
+        pod = a_pod(f"web-{number}", "live-1")
+        pod["metadata"]["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
+        await create(client, f"/api/v1/namespaces/{namespace}/pods", pod)
+    budget = {"metadata": {"name": "web"}, "spec": {"maxUnavailable": 1, "selector": selector}}
+    await create(client, f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets", budget)
+    items = []
+    for kind in KINDS:
+        if not kind.optional:
+            listed = json.loads(await client.call("GET", kind.path))["items"]
+            items += [{"kind": kind.kind, "apiVersion": kind.api_version, **item} for item in listed]
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    try:
+        for command in (["check"], ["schedule"], ["drain", "live-1"], ["fail", "node/live-1"]):
+            live = await commanded(*command, "--kubeconfig", str(kube.kubeconfig), "-o", "json")
+            assert live.stdout == (await commanded(*command, "-f", str(file), "-o", "json")).stdout, live.stderr
+        tried = json.loads(
+            (await commanded("drain", "live-1", "--kubeconfig", str(kube.kubeconfig), "-o", "json")).stdout
+        )
+        # no pod has started, as there are no kubelets: no budget is asked; and new nodes are tainted as not ready
+        why = {"node(s) were unschedulable": 1, "node(s) had untolerated taint(s)": 1}
+        assert {pod: reasons for pod, reasons in tried["pending"].items() if pod.startswith(f"{namespace}/")} == {
+            f"{namespace}/web-{number}": why for number in range(3)
+        }
+        refused = await commanded("check", "--kubeconfig", str(kube.kubeconfig_of(NOBODY_TOKEN)))
+        assert isinstance(refused.exception, Refused)
+        assert "403" in str(refused.exception)
+    finally:
+        for name in ("live-1", "live-2"):
+            await client.call("DELETE", f"/api/v1/nodes/{name}")

@@ -9,14 +9,19 @@ import pytest
 import yaml
 from aiohttp import web
 from fake_kube import FakeKube
+from pipeline_harness import running, settings_in
 from typer.testing import CliRunner, Result
 
+from underhost.agents import roles as role
+from underhost.agents.board import Board
 from underhost.agents.cli import build
 from underhost.agents.dumping import documents
 from underhost.agents.http.plans import OPTIONS, SITE
 from underhost.agents.load import snapshot_of
+from underhost.agents.outside import connect
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.streams.files import load_files
+from underhost.streams.settings import KubernetesSettings, Settings, VSphereSettings, WebSettings
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"
 DUMP, INVENTORY = DATA / "dump.json", DATA / "inventory.json"
@@ -231,3 +236,25 @@ async def test_a_simulated_site_is_asked_of_its_worker(tmp_path: Path) -> None:
     result = await run("check", "--config", str(config))
     assert isinstance(result.exception, InputError)
     assert "a simulated site lives in its worker; name that with --server" in str(result.exception)
+
+
+async def test_a_plan_is_tried_on_the_picture_of_a_pipeline_that_runs(tmp_path: Path) -> None:
+    """The simulated site, its watchers, the embedded log, the tables, the board and the room that hands it out."""
+    settings = settings_in(tmp_path, sinks=False)
+    simulated = Settings(
+        site="demo",
+        kafka=settings.kafka,
+        kubernetes=KubernetesSettings(simulated="kubevirt"),
+        vsphere=VSphereSettings(simulated="kubevirt"),
+        web=WebSettings(listen="127.0.0.1:0"),
+    )
+    board, addresses = Board(), list[str]()
+    outside = await connect(simulated, frozenset(role.ALL))
+    async with running(simulated, outside, board=board, on_listening=addresses.append) as worker:
+        await worker.until(lambda: bool(addresses) and board.latest("demo") is not None)
+        result = await run("fail", "host/esx-1", "--server", addresses[0], "-o", "json")
+        wrong = await run("drain", "kni-wroker", "--server", addresses[0])
+    found = json.loads(result.stdout)
+    assert {(one["vm"], one["from"]) for one in found["vmMoves"]} == {("kni-worker", "esx-1"), ("kni-worker2", "esx-1")}
+    assert found["moves"] == []
+    assert str(wrong.exception) == "node kni-wroker: not there; did you mean kni-worker?"
