@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.engine.snapshot import Snapshot, View
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import LISTED, Key, parse_key
@@ -126,7 +126,8 @@ class SiteState:
         self.as_of = 0.0
         self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
         self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
-        self._views: dict[str, dict[Any, Any]] = {}
+        self._views: dict[str, View[Any, Any]] = {}
+        self._changed: dict[str, dict[Any, None]] = {}
         self._followers: list[Changes] = []
 
     def follow(self, changes: Changes) -> None:
@@ -152,7 +153,7 @@ class SiteState:
             changed = rows.get(name) != value
             rows[name] = value
         if changed:
-            self._views.pop(topic.short, None)
+            self._changed.setdefault(topic.short, {})[name] = None
             for follower in self._followers:
                 follower.note(topic.short, name)
         return changed
@@ -230,11 +231,11 @@ class SiteState:
             offsets=offsets,
         )
 
-    def _view(self, topic: Topic) -> dict[Any, Any]:
+    def _view(self, topic: Topic) -> View[Any, Any]:
         # A view handed out is never touched again: a change makes the next snapshot copy the references once.
-        view = self._views.get(topic.short)
-        if view is None:
-            view = self._views[topic.short] = dict(self._rows.get(topic.short, {}))
+        view, changed = self._views.get(topic.short), self._changed.pop(topic.short, {})
+        if view is None or changed:
+            view = self._views[topic.short] = View(self._rows.get(topic.short, {}), view, changed)
         return view
 
 

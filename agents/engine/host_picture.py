@@ -197,7 +197,7 @@ class HostPicture:
         touched = {name for name in changed if self._differs(name, snapshot.nodes.get(name))}
         moved, before, now = set[str](), self._hosts, snapshot.node_hosts
         if now is not before:
-            other = changed_keys(before, now, None)
+            other = changed_keys(before, now)
             moved = {name for name in other if host_of(before.get(name)) != host_of(now.get(name))}
         self._hosts = now
         if touched or moved:

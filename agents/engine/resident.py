@@ -2,11 +2,12 @@
 
 In: one snapshot of a site after another. Out: the same `Report` as `check.check`, and the same decisions as
 `schedule.decide`. Called by the evaluator agent, one for each site; not for several threads at once. What changed is
-found by identity: an object that is the same Python object as before is not looked at. Every rule, every word of a
-finding is that of the full check. What cannot follow a change (`Outdated`) is compiled anew.
+found by identity: an object that is the same Python object as before is not looked at (of a `View` only the keys that
+it names). Every rule, every word of a finding is that of the full check. What cannot follow a change (`Outdated`) is
+compiled anew.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from underhost.agents.engine import findings as f
 from underhost.agents.engine.check import check
@@ -33,12 +34,8 @@ class Resident:
         self._following: Following
         self.rebuilt = 0
 
-    def update(self, snapshot: Snapshot, changed: Mapping[str, Iterable[str]] | None = None) -> Report:
-        """The report of the snapshot.
-
-        `changed` names, by mapping of the snapshot (`pods`, ...), the keys that may differ from the last one; a mapping
-        that it lacks is compared key by key. Raises BadObjectError; the next update then starts anew.
-        """
+    def update(self, snapshot: Snapshot) -> Report:
+        """The report of the snapshot. Raises BadObjectError; the next update then starts anew."""
         if self._is_whole(snapshot):
             self._before = None
             return check(snapshot, self._options)
@@ -47,7 +44,7 @@ class Resident:
             self._begin(snapshot)
         else:
             try:
-                self._following.follow(before, snapshot, changed or {})
+                self._following.follow(before, snapshot)
             except Outdated:
                 self._begin(snapshot)
         self._before = snapshot

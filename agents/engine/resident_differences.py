@@ -1,13 +1,13 @@
 """What is different between two snapshots, and whether it matters. Called by `resident.py`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import compress
 from operator import is_not
 from typing import TypeVar
 
 import msgspec
 
-from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.engine.snapshot import Snapshot, View
 from underhost.schemas.kubernetes import Node, Pod, Workload
 from underhost.schemas.records import NodeHost
 
@@ -15,12 +15,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def changed_keys(before: Mapping[K, V], now: Mapping[K, V], hint: Iterable[K] | None) -> list[K]:
+def changed_keys(before: Mapping[K, V], now: Mapping[K, V]) -> list[K]:
     """The keys whose objects are not the same."""
     if before is now:
         return []
-    if hint is not None:
-        return [key for key in hint if before.get(key) is not now.get(key)]
+    told = now.since(before) if isinstance(now, View) else None
+    if told is not None:
+        return [key for key in told if before.get(key) is not now.get(key)]
     names, known = list(now), list(before)
     if names[: len(known)] == known:  # nobody has gone: both are in one order, which is compared five times as fast
         changed = map(is_not, now.values(), before.values())

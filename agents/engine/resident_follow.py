@@ -4,8 +4,6 @@ In: the snapshot before and the one now. Out: a live model that is the one now, 
 `resident.py`. The pods of a changed node are marked under what was and under what is; in between the model follows.
 """
 
-from collections.abc import Iterable, Mapping
-
 from underhost.agents.engine.owners import controller_of
 from underhost.agents.engine.reader import FINISHED
 from underhost.agents.engine.resident_colocated import Owner
@@ -22,8 +20,6 @@ from underhost.agents.engine.resident_marks import Marks
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.kubernetes import Pod
 
-Hints = Mapping[str, Iterable[str]]
-
 
 class Following:
     """Follows one site."""
@@ -31,22 +27,19 @@ class Following:
     def __init__(self, live: Live, judges: Judges) -> None:
         self._live, self._judges = live, judges
 
-    def follow(self, before: Snapshot, snapshot: Snapshot, hints: Hints) -> None:
-        """Take in what is different, and judge what it concerns; `hints` as in `Resident.update`.
-
-        Raises Outdated, BadObjectError.
-        """
+    def follow(self, before: Snapshot, snapshot: Snapshot) -> None:
+        """Take in what is different, and judge what it concerns. Raises Outdated, BadObjectError."""
         marks = Marks()
         if before.namespaces is not snapshot.namespaces:
-            for name in changed_keys(before.namespaces, snapshot.namespaces, hints.get("namespaces")):
+            for name in changed_keys(before.namespaces, snapshot.namespaces):
                 self._live.classifier.change_namespace(name, snapshot.namespaces.get(name))
-        self._follow_selectors(before, snapshot, hints, marks)
-        self._follow_nodes(before, snapshot, hints, marks)
+        self._follow_selectors(before, snapshot, marks)
+        self._follow_nodes(before, snapshot, marks)
         if before.pods is not snapshot.pods:
-            for key in changed_keys(before.pods, snapshot.pods, hints.get("pods")):
+            for key in changed_keys(before.pods, snapshot.pods):
                 self._follow_pod(snapshot, marks, key, before.pods.get(key), snapshot.pods.get(key))
         if before.budgets is not snapshot.budgets:
-            for key in changed_keys(before.budgets, snapshot.budgets, hints.get("budgets")):
+            for key in changed_keys(before.budgets, snapshot.budgets):
                 self._judges.budgets.change_budget(key, snapshot.budgets.get(key), before.budgets.get(key))
         if before.hosts is not snapshot.hosts:
             self._live.model.nodes.place(snapshot, ())
@@ -54,14 +47,14 @@ class Following:
             self._judges.hosts.use(snapshot)
         self._judges.judge(snapshot, marks)
 
-    def _follow_selectors(self, before: Snapshot, snapshot: Snapshot, hints: Hints, marks: Marks) -> None:
+    def _follow_selectors(self, before: Snapshot, snapshot: Snapshot, marks: Marks) -> None:
         """Services and workloads: their selectors make the scheduler's own spreading; owners tell applications."""
         classifier, judges = self._live.classifier, self._judges
-        for key in changed_keys(before.services, snapshot.services, hints.get("services")):
+        for key in changed_keys(before.services, snapshot.services):
             service = snapshot.services.get(key)
             classifier.change_service(key, key.partition("/")[0], service)
         regrouped = set[Owner]()
-        for name in changed_keys(before.workloads, snapshot.workloads, hints.get("workloads")):
+        for name in changed_keys(before.workloads, snapshot.workloads):
             old, new = before.workloads.get(name), snapshot.workloads.get(name)
             either = new or old
             assert either is not None
@@ -132,12 +125,12 @@ class Following:
         self._judges.bound(snapshot, key, pod, place)
 
     # ------------------------------------------------------------------------------------------------------ nodes
-    def _follow_nodes(self, before: Snapshot, snapshot: Snapshot, hints: Hints, marks: Marks) -> None:
+    def _follow_nodes(self, before: Snapshot, snapshot: Snapshot, marks: Marks) -> None:
         live = self._live
         if before.vsphere is not snapshot.vsphere:
             marks.hosts.update(snapshot.nodes)
         touched, moved = set[str](), set[str]()
-        for name in changed_keys(before.nodes, snapshot.nodes, hints.get("nodes")):
+        for name in changed_keys(before.nodes, snapshot.nodes):
             old, new = before.nodes.get(name), snapshot.nodes.get(name)
             marks.hosts.add(name)
             if old is None or new is None or old.metadata.uid != new.metadata.uid:
@@ -147,7 +140,7 @@ class Following:
                 touched.add(name)
         replaced = set[str]()
         if before.node_hosts is not snapshot.node_hosts:
-            for name in changed_keys(before.node_hosts, snapshot.node_hosts, hints.get("node_hosts")):
+            for name in changed_keys(before.node_hosts, snapshot.node_hosts):
                 one, other = before.node_hosts.get(name), snapshot.node_hosts.get(name)
                 if host_of(one) != host_of(other):
                     replaced.add(name)

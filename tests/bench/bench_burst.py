@@ -2,7 +2,7 @@
 
 `bench_burst.py NODES APPS [CYCLES]`; called by `run.py`. Prints `name<TAB>value` lines. In each cycle 200 pods of ten
 applications come (half of these are new, with their workload), and the 200 that were decided in the last cycle are seen
-on their nodes. CPU times, of the update with the keys that changed and of the decision; the last cycle's report and
+on their nodes. CPU times, of the update and of the decision; the last cycle's report and
 decisions are compared with those of an evaluator that starts anew.
 """
 
@@ -91,9 +91,9 @@ def main() -> None:
         fresh, workloads = bursts.arrive()
         placed = _bound(waiting, decided)
         before = made.snapshot  # freeing its references is not what is measured
-        snapshot, keys = made.apply(pods={**placed, **fresh}, workloads=workloads)
+        snapshot = made.apply(pods={**placed, **fresh}, workloads=workloads)
         begin = time.process_time()
-        report = resident.update(snapshot, keys)
+        report = resident.update(snapshot)
         updated = time.process_time()
         decided = resident.decide(snapshot)
         times.append((updated - begin, time.process_time() - updated))

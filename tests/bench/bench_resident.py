@@ -2,8 +2,8 @@
 
 `bench_resident.py [NODES APPS ROUNDS]`; called by `run.py`. Prints `name<TAB>value` lines. The site is that of
 `bench_check.py`: 20 replicas an application with required anti-affinity, spread and node affinity, a few misplaced.
-Times are CPU times: a loaded machine changes little. The keys that changed are handed over, as whoever keeps the site's
-tables knows them. A node comes and goes with its VM's host, as in the pipeline.
+Times are CPU times: a loaded machine changes little. The mappings know the keys that changed, as
+those of whoever keeps the site's tables do. A node comes and goes with its VM's host, as in the pipeline.
 """
 
 import gc
@@ -21,12 +21,11 @@ import msgspec
 
 from underhost.agents.engine.check import check
 from underhost.agents.engine.resident import Resident
-from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.engine.snapshot import Options, Snapshot, View
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import NodeHost
 from underhost.schemas.vsphere import Host
 
-Change = dict[str, list[str]]  # by mapping of the snapshot, the keys
 JOINING = 10  # nodes of one scale-up
 
 
@@ -36,15 +35,20 @@ class Site:
     def __init__(self) -> None:
         self.pick = random.Random(7)
         built = site._objects()
-        self.nodes = {one["metadata"]["name"]: _read(one, k8s.Node) for one in built if one["kind"] == "Node"}
+        self.nodes = View({one["metadata"]["name"]: _read(one, k8s.Node) for one in built if one["kind"] == "Node"})
         pods = [_read(one, k8s.Pod) for one in built if one["kind"] == "Pod"]
-        self.pods = {f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods}
+        self.pods = View({f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods})
         self.keys = list(self.pods)
         self.names = list(self.nodes)
         hosts = {f"host-{at}": Host(f"esx-{at}", f"host-{at}", cluster=f"C{at // 32}") for at in range(site.HOSTS)}
-        self.node_hosts = {name: self._joined(name, at * 7 % site.HOSTS) for at, name in enumerate(self.names)}
+        self.node_hosts = View({name: self._joined(name, at * 7 % site.HOSTS) for at, name in enumerate(self.names)})
         self.snapshot = Snapshot(
-            nodes=self.nodes, pods=self.pods, hosts=hosts, node_hosts=self.node_hosts, vsphere=True
+            nodes=self.nodes,
+            pods=self.pods,
+            workloads=View({}),
+            hosts=hosts,
+            node_hosts=self.node_hosts,
+            vsphere=True,
         )
         self.number = 0
         self.spare: list[str] = []
@@ -53,18 +57,19 @@ class Site:
     def _joined(name: str, host: int) -> NodeHost:
         return NodeHost(name, f"vm-{name}", f"host-{host}", f"esx-{host}", "name")
 
-    def apply(self, **changes: dict[str, Any]) -> tuple[Snapshot, Change]:
+    def apply(self, **changes: dict[str, Any]) -> Snapshot:
         """The snapshot after a change: by mapping, the new value of each key, None to remove it."""
         fields: dict[str, Any] = {}
         for mapping, values in changes.items():
-            changed = fields[mapping] = dict(getattr(self.snapshot, mapping))
+            before = getattr(self.snapshot, mapping)
+            changed = fields[mapping] = View(before, before, values)
             for key, value in values.items():
                 if value is None:
                     changed.pop(key, None)
                 else:
                     changed[key] = value
         self.snapshot = replace(self.snapshot, **fields)
-        return self.snapshot, {mapping: list(values) for mapping, values in changes.items()}
+        return self.snapshot
 
     def a_pod(self) -> tuple[str, k8s.Pod]:
         """Some pod."""
@@ -81,13 +86,13 @@ class Site:
                 return name, self.snapshot.nodes[name]
 
     # ---------------------------------------------------------------------------------------------------- changes
-    def pod_moved(self) -> tuple[Snapshot, Change]:
+    def pod_moved(self) -> Snapshot:
         """The replica is on another node."""
         key, pod = self.a_pod()
         spec = msgspec.structs.replace(pod.spec, node_name=self.pick.choice(self.names))
         return self.apply(pods={key: msgspec.structs.replace(pod, spec=spec)})
 
-    def pod_added(self) -> tuple[Snapshot, Change]:
+    def pod_added(self) -> Snapshot:
         """One more replica of an application."""
         _, pod = self.a_pod()
         self.number += 1
@@ -99,23 +104,23 @@ class Site:
         added = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
         return self.apply(pods={f"{metadata.namespace}/{name}": added})
 
-    def pod_removed(self) -> tuple[Snapshot, Change]:
+    def pod_removed(self) -> Snapshot:
         """A replica is gone."""
         return self.apply(pods={self.a_pod()[0]: None})
 
-    def pod_deleting(self) -> tuple[Snapshot, Change]:
+    def pod_deleting(self) -> Snapshot:
         """A replica is being deleted."""
         key, pod = self.a_pod()
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
         return self.apply(pods={key: msgspec.structs.replace(pod, metadata=metadata)})
 
-    def pod_unready(self) -> tuple[Snapshot, Change]:
+    def pod_unready(self) -> Snapshot:
         """Only the readiness of a replica changes."""
         key, pod = self.a_pod()
         status = msgspec.structs.replace(pod.status, conditions=[k8s.Condition("Ready", "False")])
         return self.apply(pods={key: msgspec.structs.replace(pod, status=status)})
 
-    def pod_of_new_application(self) -> tuple[Snapshot, Change]:
+    def pod_of_new_application(self) -> Snapshot:
         """The first pod of an application: a class and a selector that were not there."""
         self.number += 1
         name = self.pick.choice(self.names)
@@ -123,40 +128,40 @@ class Site:
         pod = _read(raw, k8s.Pod)
         return self.apply(pods={f"{pod.metadata.namespace}/{pod.metadata.name}": pod})
 
-    def node_moved(self) -> tuple[Snapshot, Change]:
+    def node_moved(self) -> Snapshot:
         """The node's VM is on another host."""
         name, _ = self.a_node()
         return self.apply(node_hosts={name: self._joined(name, self.pick.randrange(site.HOSTS))})
 
-    def node_rezoned(self) -> tuple[Snapshot, Change]:
+    def node_rezoned(self) -> Snapshot:
         """The label of a topology key that spread and anti-affinity use."""
         return self._labelled(site.ZONE, f"z{self.pick.randrange(10)}")
 
-    def node_labelled(self) -> tuple[Snapshot, Change]:
+    def node_labelled(self) -> Snapshot:
         """A label that no rule reads."""
         return self._labelled("team", str(self.pick.random()))
 
-    def _labelled(self, key: str, value: str) -> tuple[Snapshot, Change]:
+    def _labelled(self, key: str, value: str) -> Snapshot:
         name, node = self.a_node()
         labels = {**json.loads(bytes(node.metadata.labels)), key: value}
         metadata = msgspec.structs.replace(node.metadata, labels=msgspec.Raw(json.dumps(labels).encode()))
         return self.apply(nodes={name: msgspec.structs.replace(node, metadata=metadata)})
 
-    def node_cordoned(self) -> tuple[Snapshot, Change]:
+    def node_cordoned(self) -> Snapshot:
         """The node is cordoned, or no longer."""
         name, node = self.a_node()
         spec = msgspec.structs.replace(node.spec, unschedulable=not node.spec.unschedulable)
         return self.apply(nodes={name: msgspec.structs.replace(node, spec=spec)})
 
-    def node_added(self) -> tuple[Snapshot, Change]:
+    def node_added(self) -> Snapshot:
         """One more node."""
         return self._joining(1)
 
-    def nodes_added(self) -> tuple[Snapshot, Change]:
+    def nodes_added(self) -> Snapshot:
         """A scale-up: several nodes in one snapshot."""
         return self._joining(JOINING)
 
-    def _joining(self, count: int) -> tuple[Snapshot, Change]:
+    def _joining(self, count: int) -> Snapshot:
         nodes, node_hosts = {}, {}
         for _ in range(count):
             self.number += 1
@@ -166,12 +171,12 @@ class Site:
             self.spare.append(name)
         return self.apply(nodes=nodes, node_hosts=node_hosts)
 
-    def node_removed(self) -> tuple[Snapshot, Change]:
+    def node_removed(self) -> Snapshot:
         """A node that was drained before it went."""
         name = self.spare.pop(self.pick.randrange(len(self.spare)))
         return self.apply(nodes={name: None}, node_hosts={name: None})
 
-    def node_lost(self) -> tuple[Snapshot, Change]:
+    def node_lost(self) -> Snapshot:
         """A node that went with some 30 pods still bound to it."""
         name, _ = self.a_node()
         return self.apply(nodes={name: None}, node_hosts={name: None})
@@ -197,7 +202,7 @@ def main() -> None:
     print(f"pods\t{len(made.pods)}")
     print(f"findings\t{len(found.findings)}")
     print(f"first report, s\t{time.perf_counter() - begin:.2f}")
-    kinds: list[Callable[[], tuple[Snapshot, Change]]] = [
+    kinds: list[Callable[[], Snapshot]] = [
         made.pod_moved,
         made.pod_added,
         made.pod_removed,
@@ -218,9 +223,9 @@ def main() -> None:
         times = []
         for _ in range(rounds if kind not in few else max(3, rounds // 4)):
             before = made.snapshot  # freeing its 150,000 references is not what is measured
-            snapshot, keys = kind()
+            snapshot = kind()
             begin = time.process_time()
-            found = resident.update(snapshot, keys)
+            found = resident.update(snapshot)
             times.append(time.process_time() - begin)
             del before
         times.sort()

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from underhost.agents.engine.snapshot import Snapshot, View
 from underhost.agents.site_state import Changes, SiteState, decode_record, read_key, read_record
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import parse_key
@@ -123,3 +124,36 @@ def test_who_follows_takes_the_names_that_changed_each_once_and_in_order() -> No
     state.unfollow(changes)
     state.put(PODS, parse_key("s/pod/shop/after"), Pod(Metadata(name="after")))
     assert changes.take(PODS) == []
+
+
+def test_a_snapshot_tells_which_keys_differ_from_the_ones_before_it() -> None:
+    state = SiteState("s", SOURCE_TOPICS)
+
+    def put(name: str, uid: str | None) -> None:
+        pod = None if uid is None else Pod(Metadata(name=name, namespace="shop", uid=uid))
+        state.put(PODS, parse_key(f"s/pod/shop/{name}"), pod)
+
+    def snapshot() -> Snapshot:
+        return state.snapshot(vsphere=False, offsets={})
+
+    put("a", "1")
+    put("b", "1")
+    first = snapshot()
+    put("b", "2")
+    put("c", "1")
+    put("c", None)
+    second = snapshot()
+    put("a", None)
+    third = snapshot()
+    assert _told(first, second) == ["shop/b", "shop/c"]
+    assert _told(second, third) == ["shop/a"]
+    assert _told(first, third) == ["shop/a", "shop/b", "shop/c"]
+    assert third.nodes is first.nodes
+    state.replace(PODS, [(parse_key("s/pod/shop/a"), Pod(Metadata(name="a", namespace="shop", uid="1")))])
+    assert _told(third, snapshot()) is None
+
+
+def _told(before: Snapshot, now: Snapshot) -> list[str] | None:
+    assert isinstance(now.pods, View)
+    told = now.pods.since(before.pods)
+    return None if told is None else sorted(told)
