@@ -3,7 +3,7 @@
 Versioned like the documents of the commands. A default is left out, so that a site of twenty thousand pods stays small.
 """
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from underhost.schemas.documents import API_VERSION, PodVerdict
 from underhost.schemas.records import FindingEvent
@@ -79,6 +79,16 @@ class OpenFindings(_Page):
     findings: list[FindingEvent]
     api_version: str = API_VERSION
     kind: str = "Findings"
+
+
+class HistoryRange(_Page):
+    """`/api/v1/history`: every moment between these (RFC 3339) can be told, with `at=` of the map and the findings."""
+
+    site: str
+    from_: str = field(name="from")
+    to: str
+    api_version: str = API_VERSION
+    kind: str = "History"
 
 
 class MapChange(_Page, omit_defaults=True):

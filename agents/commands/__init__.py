@@ -22,6 +22,7 @@ COMMANDS = (
     "whatif",
     "inventory",
     "violations",
+    "replay",
     "topics",
     "dead-letters",
     "resume",

@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
         elif output == out.NAME:
             out.show("".join(f"pod/{clean(name)}\n" for name in explanation.pods))
         else:
-            _print(explanation, output == out.WIDE)
+            show_explanation(explanation, output == out.WIDE)
             nowhere = [
                 name
                 for name, verdict in explanation.pods.items()
@@ -98,7 +98,7 @@ def _explain(site: Site, scope: Scope, pods: list[str] | None) -> "Explanation":
     return Explanation(pods={name: verdict for name, verdict in explanation.pods.items() if scope.has(name)})
 
 
-def _print(explanation: "Explanation", wide: bool) -> None:
+def show_explanation(explanation: "Explanation", wide: bool) -> None:
     from underhost.agents.commands.output import show, show_tables
     from underhost.agents.commands.plain import clean
 

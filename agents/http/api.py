@@ -16,6 +16,7 @@ from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.http.feed import Feed
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.guard import refuse
+from underhost.agents.http.pasts import Pasts, document
 from underhost.schemas.documents import PodVerdict
 from underhost.schemas.errors import InputError
 from underhost.schemas.page import History, PodDetail, SiteList
@@ -26,18 +27,22 @@ WAITING = 8
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str]]) -> list[web.RouteDef]:
-    """The routes. `features` are what other rooms of this server offer."""
+def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str]], pasts: Pasts) -> list[web.RouteDef]:
+    """The routes. `features` are what other rooms of this server offer; `pasts` answers for `at=`."""
     explanations = Explanations(options)
 
     async def sites(request: web.Request) -> web.Response:
         return document(_encoder.encode(SiteList([feeds.summary(site) for site in feeds.names()], sorted(features()))))
 
     async def site_map(request: web.Request) -> web.Response:
+        if "at" in request.query:
+            return await pasts.map(request)
         feed = feed_of(request, feeds)
         return document(await feed.map()) if isinstance(feed, Feed) else feed
 
     async def findings(request: web.Request) -> web.Response:
+        if "at" in request.query:
+            return await pasts.findings(request)
         feed = feed_of(request, feeds)
         return document(await feed.findings()) if isinstance(feed, Feed) else feed
 
@@ -77,13 +82,6 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
         web.get("/api/v1/activity", activity),
         web.get("/api/v1/pods/{namespace}/{name:.+}", pod),
     ]
-
-
-def document(body: bytes) -> web.Response:
-    """A JSON answer, compressed where the client can read it."""
-    response = web.Response(body=body, content_type="application/json")
-    response.enable_compression()
-    return response
 
 
 def feed_of(request: web.Request, feeds: Feeds, named: str = "") -> Feed | web.Response:

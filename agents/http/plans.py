@@ -20,10 +20,11 @@ from underhost.agents.dumping import documents
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.whatif import Compiled, each, what_if
 from underhost.agents.engine.whatif_steps import HOST, NODE, Add, Step, parse
-from underhost.agents.http.api import document, feed_of
+from underhost.agents.http.api import feed_of
 from underhost.agents.http.feed import Feed
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.guard import refuse
+from underhost.agents.http.pasts import document
 from underhost.agents.load import added_of
 from underhost.schemas.documents import WhatIfList, to_json
 from underhost.schemas.errors import InputError

@@ -13,6 +13,7 @@ from underhost.agents.board import Board
 from underhost.agents.http import api, events, page, plans
 from underhost.agents.http.extender import ExtenderRoom
 from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.pasts import Pasts
 from underhost.agents.memory import options_of
 from underhost.agents.pipeline import Pipeline
 from underhost.streams.reader import open_reader
@@ -44,7 +45,10 @@ def furnish(
     routes: list[web.RouteDef] = []
     routes += page.routes()
     routes += events.routes(feeds)
-    routes += api.routes(feeds, options, lambda: [FEATURES[route.path] for route in routes if route.path in FEATURES])
+    pasts = Pasts(settings.site, options, open_reader(settings.kafka))
+    routes += pasts.routes()
+    offered = lambda: [FEATURES[route.path] for route in routes if route.path in FEATURES]  # noqa: E731
+    routes += api.routes(feeds, options, offered, pasts)
     routes += plans.routes(feeds, options)
     extender = ExtenderRoom(settings.site, options, pipeline, board, registry)
     routes += extender.routes()

@@ -18,6 +18,7 @@ from underhost.agents.engine.snapshot import Options
 from underhost.agents.http import api, events, page
 from underhost.agents.http import feed as feed_module
 from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.pasts import Pasts
 from underhost.agents.http.rooms import Rooms
 from underhost.agents.http.server import start_web
 from underhost.schemas.records import Outcome, Placement
@@ -99,7 +100,8 @@ class Follower:
 async def asked() -> AsyncIterator[Asked]:
     board, topics, reasons = Board(), HeldTopics(), dict[str, str]()
     feeds = Feeds(board, "prod", lambda: reasons, topics)  # type: ignore[arg-type]
-    routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), lambda: ["whatif"])]
+    pasts = Pasts("prod", Options(), topics)  # type: ignore[arg-type]
+    routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), lambda: ["whatif"], pasts)]
     server = await start_web(
         "127.0.0.1:0",
         unready=dict,

@@ -1,0 +1,66 @@
+"""`underhost replay`: a site as it was, judged anew from the topics.
+
+In: the topics, on Kafka or the embedded log, and a moment. Out: the report as `check` has it, or with `--pod` what
+`explain` says of a pod then. Exit 0; 2 where the history does not reach so far back; 3 when nobody answers.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+
+if TYPE_CHECKING:
+    from underhost.agents.history import Past
+    from underhost.streams.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def replay(
+        at: Annotated[str, typer.Option("--at", metavar="TIME", help="2026-11-21T03:00:00Z, or 10m: so long ago.")],
+        pod: Annotated[list[str] | None, typer.Option(metavar="NS/NAME", help="Explain this pod (repeatable).")] = None,
+        site: Annotated[str | None, typer.Option(help="The site; absent: the configuration's.")] = None,
+        output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml")] = "table",
+        config: ConfigOption = None,
+        bootstrap_servers: ServersOption = None,
+        embedded: EmbeddedOption = None,
+    ) -> None:
+        """Judge a site as it was at a time of the last day, from what the topics hold."""
+        from underhost.agents.commands import check, explain
+        from underhost.agents.commands import output as out
+        from underhost.agents.commands.plain import one_of
+        from underhost.agents.memory import options_of
+        from underhost.agents.moments import moment_of
+
+        one_of("--output", output, (out.TABLE, out.WIDE, out.JSON, out.YAML))
+        moment, settings = moment_of(at), settings_of(config, bootstrap_servers, embedded)
+        past = asyncio.run(_read(settings, site or settings.site))
+        snapshot, options = past.at(moment), options_of(settings)
+        if pod:
+            from underhost.agents.engine.explain import explain as explain_pods
+
+            explanation = explain_pods(snapshot, options, pod)
+            if output in (out.JSON, out.YAML):
+                out.show(out.document(explanation, output))
+            else:
+                explain.show_explanation(explanation, output == out.WIDE)
+            return
+        from underhost.agents.engine.check import check as check_all
+
+        report = check_all(snapshot, options)
+        if output in (out.JSON, out.YAML):
+            out.show(out.document(report, output))
+        else:
+            out.show_tables(check.tables(report, output == out.WIDE))
+            out.show(f"{check.summary(report)}\n")
+
+
+async def _read(settings: "Settings", site: str) -> "Past":
+    from underhost.agents.history import Past
+    from underhost.streams.reader import open_reader
+
+    return await Past.read(open_reader(settings.kafka), site)
