@@ -97,7 +97,8 @@ class SiteCycle:
         """Wait for a change and for quiet after it; False when only time has passed."""
         due, orders_due = (None, None) if self._evaluation is None else self._evaluation.times(self.still.forbids)
         now = time.monotonic()
-        timeout = max(0.0, min([TICK, *(at - now for at in (due, orders_due) if at is not None)]))
+        # At least the quiet time: what stays due, because it raises, say, must not keep a processor busy.
+        timeout = max(QUIET, min([TICK, *(at - now for at in (due, orders_due) if at is not None)]))
         try:
             async with asyncio.timeout(timeout):
                 await self._changed.wait()

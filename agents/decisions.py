@@ -30,7 +30,10 @@ class Engine(Protocol):
         """Every finding of the running pods."""
 
     def decide(self, snapshot: Snapshot, options: Options, assumed: Mapping[str, str]) -> Sequence[Placement]:
-        """Where the pending pods go, given that the assumed ones (pod to node) are placed already."""
+        """Where the pending pods go, given that the assumed ones (pod to node) are placed already.
+
+        A pod that is assumed on a node that is not there waits for another time, and counts nowhere.
+        """
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Evaluation:
             if memory.placements is not None:
                 memory.placements.observe(outcome, now)
             for decider in memory.deciders:
-                if decider.kind == outcome.kind:
+                if outcome.kind in getattr(decider, "hears", (decider.kind,)):
                     decider.observe(outcome, now)
 
     def locate(self, snapshot: Snapshot, at: str) -> Decisions:
@@ -113,10 +116,13 @@ class Evaluation:
         memory, snapshot, now = self._memory, located.snapshot, self._monotonic()
         if memory.findings is None or memory.placements is None:
             return located
+        # What was due has been looked at, even if what follows raises: else it would be due for ever.
+        stale, assumed = memory.stale.findings(snapshot, now), memory.placements.assumed(snapshot, now)
         report = self._reports.of(snapshot)
-        found = [*report.findings, *memory.stale.findings(snapshot, now), *also]
-        assumed = memory.placements.assumed(snapshot)
-        placed = self._engine.decide(snapshot, self._options, assumed) if orders else []
+        found = [*report.findings, *stale, *also]
+        placed: list[Placement] = []
+        if orders:
+            placed = [*self._engine.decide(snapshot, self._options, assumed), *memory.placements.overdue(now)]
         return replace(
             located,
             report=report,

@@ -72,7 +72,7 @@ class Memories:
             findings=Findings(site, open_findings) if self._evaluates else None,
             placements=placements if self._evaluates else None,
             stale=StaleLabels(self._options, known=stale),
-            deciders=self._deciders(site, reports, outcomes, now),
+            deciders=[*self._deciders(site, reports, outcomes, now), *self._tellers(site, placements)],
         )
         return Evaluation(engine, self._options, memory, time.monotonic, reports)
 
@@ -106,6 +106,13 @@ class Memories:
                 )
             )
         return deciders
+
+    def _tellers(self, site: str, placements: Placements) -> list[Decider]:
+        if site != self._settings.site or "event" not in self._kinds or not self._evaluates:
+            return []
+        from underhost.agents.sinks.waiting import WaitingDecider
+
+        return [WaitingDecider(placements)]
 
 
 def order_id(placement: Placement, site: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from underhost.agents import roles as role
-from underhost.agents.ports import DrsWriter, KubernetesWriter, Sink
+from underhost.agents.ports import DrsWriter, EventWriter, KubernetesWriter, Sink
 from underhost.agents.supervise import SourceFactory
 from underhost.schemas.errors import InputError
 from underhost.streams.ports import Publisher, Source, TopicReader
@@ -29,6 +29,7 @@ class Outside:
     sources: SourceFactory
     kubernetes: KubernetesWriter | None = None
     drs: DrsWriter | None = None
+    events: EventWriter | None = None
     closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     async def close(self) -> None:
@@ -46,12 +47,13 @@ async def connect(settings: Settings, roles: Collection[str]) -> Outside:
         outside.drs = simulated.vsphere if settings.vsphere.simulated else None
     live = not (settings.kubernetes.files or settings.kubernetes.simulated)
     if live and {role.LABELLER, role.BINDER, role.EVICTOR} & set(roles):
+        from underhost.agents.sinks.event_writer import KubernetesEvents
         from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
         from underhost.streams.kubernetes.client import connect as connect_kubernetes
 
         client = await connect_kubernetes(settings.kubernetes)
         outside.closing.append(client.close)
-        outside.kubernetes = KubernetesApiWriter(client)
+        outside.kubernetes, outside.events = KubernetesApiWriter(client), KubernetesEvents(client)
     if settings.vsphere.url and role.DRS in roles:
         from underhost.agents.sinks.drs_writer import VSphereDrsWriter
 
@@ -129,6 +131,10 @@ def sinks_of(
         from underhost.agents.sinks.bindings import BindSink
 
         sinks.append(BindSink(outside.kubernetes, enabled=settings.sinks.bindings, is_node=is_node))
+    if role.BINDER in roles and outside.events is not None:
+        from underhost.agents.sinks.events import EventSink
+
+        sinks.append(EventSink(outside.events, settings.site, enabled=settings.sinks.bindings))
     if role.EVICTOR in roles and outside.kubernetes is not None:
         from underhost.agents.sinks.evictions import EvictionSink
 

@@ -141,7 +141,7 @@ class Pipeline:
             answered=self._is_answered,
             failed=self._fail,
             forbids=lambda kind: self.guards.standstill(site).forbids(kind),
-            decided_here={"label", "drs-rule", "evict", *({"bind"} if role.EVALUATOR in self._roles else ())},
+            decided_here={"label", "drs-rule", "evict", *({"bind", "event"} if role.EVALUATOR in self._roles else ())},
         )
         binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None
         sink_agents.attach(self.app, runner, self._publisher.dead_letter, action_of=binds)

@@ -1,7 +1,7 @@
 """What the sinks need of a cluster, and what deciders and sinks are: real clients, the simulated site and fakes fit."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome
@@ -41,6 +41,34 @@ class KubernetesWriter(Protocol):
         """
 
 
+class PodState(NamedTuple):
+    """A live pod as far as one condition goes. `node` is "" while it is not bound, `condition` empty if it has none."""
+
+    uid: str
+    version: str
+    node: str
+    condition: Mapping[str, str]
+
+
+class EventWriter(Protocol):
+    """Tells people in one Kubernetes cluster. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
+
+    async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
+        """Create a core/v1 Event. Conflict: one of this name is there."""
+
+    async def event(self, namespace: str, name: str, annotation: str) -> tuple[int, str]:
+        """The live Event: (count, what it carries under the annotation)."""
+
+    async def change_event(self, namespace: str, name: str, changes: Mapping[str, object]) -> None:
+        """Merge the changes into the Event. Gone: it is not there any more."""
+
+    async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
+        """The live pod and its condition of this type."""
+
+    async def set_pod_condition(self, namespace: str, name: str, pod: PodState, condition: Mapping[str, str]) -> None:
+        """Set one condition in the pod's status, if the pod is still as it was read; else Conflict."""
+
+
 class DrsWriter(Protocol):
     """Edits the VM-VM rules of vSphere clusters. Methods raise Refused, Conflict, Gone or Unreachable."""
 
@@ -58,7 +86,10 @@ class DrsWriter(Protocol):
 
 
 class Decider(Protocol):
-    """Turns a snapshot into commands; level-triggered, so a lost command is ordered again."""
+    """Turns a snapshot into commands; level-triggered, so a lost command is ordered again.
+
+    One that has an attribute `hears` is told what became of commands of these kinds, not only of its own.
+    """
 
     kind: str
 

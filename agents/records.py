@@ -29,6 +29,10 @@ def event_id(key: str, value: bytes) -> str:
     return hashlib.blake2b(key.encode() + b"\0" + value, digest_size=12).hexdigest()
 
 
+FLEETING = "event/"
+"""Targets of commands that no table keeps: what was told is of no use after a restart, and there is no end of it."""
+
+
 def node_key(site: str, node: str) -> str:
     """The key of a node's records."""
     return object_key(site, "node", node)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import faust
 from msgspec import Struct
 
+from underhost.agents.records import FLEETING
 from underhost.agents.sinks.evictions import KIND as EVICT
 from underhost.agents.sinks.evictions import outdated
 from underhost.agents.site_state import decode_record, read_key, read_record
@@ -116,6 +117,8 @@ class Tables:
         table = self._tables[topic.short]
         if record is None:
             self.forget(message.key, topic)
+        elif topic.source is None and key.name.startswith(FLEETING):
+            pass
         elif _stored(table).get(message.key) != message.value:
             table[message.key] = message.value
         if topic in self.sites.read:

@@ -105,10 +105,11 @@ class FindingEvent(_Record, frozen=True, omit_defaults=True):
 class Action(_Record, frozen=True):
     """A command to a sink. `kind` is label, bind, drs-rule, evict, event or resume; `target` names one object.
 
-    Targets: label `node/NAME`; bind and evict `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`; resume
-    `site/SITE`. `desired` by kind: label {"uid", "labels": {key: value | null}}; bind {"uid", "node"}; drs-rule
-    {"cluster", "type", "vms", "mandatory"} or {} to remove it; evict {"uid", "at", "node", "to", ...}
-    (docs/evictor.md); resume {"at"}. `because` is one line for a person; `id` is stable for equal (kind, target,
+    Targets: label `node/NAME`; bind and evict `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`; event
+    `event/KIND/NAMESPACE/NAME/REASON`; resume `site/SITE`. `desired` by kind: label {"uid", "labels": {key: value |
+    null}}; bind {"uid", "node"}; drs-rule {"cluster", "type", "vms", "mandatory"} or {} to remove it; evict {"uid",
+    "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action", "condition"}
+    (docs/binder.md); resume {"at"}. `because` is one line for a person; `id` is stable for equal (kind, target,
     desired, snapshot).
     """
 

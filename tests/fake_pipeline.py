@@ -126,14 +126,14 @@ class FakeCluster:
 
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """See `ports.KubernetesWriter`."""
-        pod = self._live(name)
+        pod = self.live(name)
         return pod.metadata.uid, pod.spec.node_name
 
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
         """See `ports.KubernetesWriter`."""
         if self.refuses.get(name):
             raise self.refuses[name].pop(0)
-        pod = self._live(name)
+        pod = self.live(name)
         if pod.metadata.uid != uid or pod.spec.node_name:
             raise Conflict(f"pod {name} is bound to {pod.spec.node_name!r}")
         self.bound.append((name, node))
@@ -141,7 +141,8 @@ class FakeCluster:
         spec = msgspec.structs.replace(pod.spec, node_name=node)
         self.put(PODS, self._pod_key(name), Pod(meta, spec, pod.status))
 
-    def _live(self, name: str) -> Pod:
+    def live(self, name: str) -> Pod:
+        """The pod as it is. Raises Gone."""
         entry = self.objects["kubernetes"].get(self._pod_key(name))
         if entry is None or not isinstance(entry[1], Pod):
             raise Gone(f"no pod {name}")

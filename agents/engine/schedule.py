@@ -41,8 +41,9 @@ def decide(
     """The decisions in queue order, for the pending pods of `options.scheduler_names` that are not being deleted.
 
     `assumed` maps `namespace/name` of pods already ordered to a node, and not yet seen there, to the node: they count
-    as running there and are not decided again. A gated pod waits with its gate as reason and 0 nodes.
-    `state` is that of the compiled snapshot, where the caller has it: the pods that are placed are added to it.
+    as running there (nowhere, if there is no such node) and are not decided again. A gated pod waits with its gate as
+    reason and 0 nodes. `state` is that of the compiled snapshot, where the caller has it: the pods that are placed are
+    added to it.
     Raises BadObjectError.
     """
     model = compile(snapshot, options) if state is None else state.model

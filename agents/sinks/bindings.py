@@ -49,7 +49,7 @@ class BindSink:
         self, writer: KubernetesWriter, *, enabled: bool, is_node: Callable[[str], bool] = lambda node: False
     ) -> None:
         self._writer, self._enabled, self._is_node = writer, enabled, is_node
-        self._bound: OrderedDict[str, str] = OrderedDict()
+        self._bound: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     async def apply(self, action: Action) -> Outcome:
         """Bind the pod, and say what happened. A pod that is bound stays where it is."""
@@ -66,7 +66,7 @@ class BindSink:
             desired = msgspec.convert(action.desired, _Desired)
         except msgspec.ValidationError as error:
             return outcome(action, REFUSED, f"not a bind command: {error}")
-        if self._bound.get(desired.uid) == desired.node:
+        if self._bound.get((pod, desired.uid)) == desired.node:
             return outcome(action, NOOP, f"bound to {desired.node} already")
         try:
             result, reason = await self._apply(namespace, name, desired, look)
@@ -75,7 +75,7 @@ class BindSink:
         except (Retry, Unreachable) as error:
             result, reason = FAILED, str(error)
         if result in (APPLIED, NOOP):
-            self._remember(desired)
+            self._remember(pod, desired)
         return outcome(action, result, reason)
 
     async def _apply(self, namespace: str, name: str, desired: _Desired, look: bool) -> tuple[str, str]:
@@ -113,7 +113,7 @@ class BindSink:
             return False
         return True
 
-    def _remember(self, desired: _Desired) -> None:
-        self._bound[desired.uid] = desired.node
+    def _remember(self, pod: str, desired: _Desired) -> None:
+        self._bound[pod, desired.uid] = desired.node
         if len(self._bound) > REMEMBERED:
             self._bound.popitem(last=False)

@@ -18,6 +18,8 @@ from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build
 from underhost.agents.sinks.bindings import BindSink
+from underhost.agents.sinks.event_writer import KubernetesEvents
+from underhost.agents.sinks.events import Condition, EventSink, Regarding, Told, event
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.labels import LabelSink
 from underhost.agents.sinks.orders import order
@@ -466,6 +468,39 @@ async def test_of_two_orders_for_a_pod_exactly_one_binds_it(
         assert bound == (node[0] if here.result == "applied" else "elsewhere")
 
 
+def failed_scheduling(pod: dict[str, Any], note: str, at: int) -> Action:
+    meta = pod["metadata"]
+    about = Regarding("Pod", meta["name"], meta["namespace"], meta["uid"])
+    condition = Condition("PodScheduled", "False", "Unschedulable")
+    return event(Told(about, "Warning", "FailedScheduling", note, "Scheduling", condition), "", {"pods": at})
+
+
+async def test_a_pod_that_waits_says_why_in_its_condition_and_in_one_event_whose_count_goes_up(
+    client: KubernetesClient, namespace: str, node: tuple[str, str]
+) -> None:
+    pods, events = f"/api/v1/namespaces/{namespace}/pods", f"/api/v1/namespaces/{namespace}/events"
+    pod = await create(client, pods, a_pod("web-0"))
+    first, second = (failed_scheduling(pod, f"0/7 nodes are available: {at} taints.", at) for at in (7, 6))
+    for action, results in ((first, ["applied", *["noop"] * 4]), (second, ["applied", *["noop"] * 4])):
+        sink = EventSink(KubernetesEvents(client), "prod", enabled=True)
+        assert [(await sink.apply(action)).result for _ in range(5)] == results
+    live = json.loads(await client.call("GET", f"{pods}/web-0"))
+    [condition] = [each for each in live["status"]["conditions"] if each["type"] == "PodScheduled"]
+    assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+    assert condition["message"] == "0/7 nodes are available: 6 taints."
+    [told] = json.loads(await client.call("GET", events))["items"]
+    assert (told["count"], told["reason"], told["type"]) == (2, "FailedScheduling", "Warning")
+    assert (told["message"], told["reportingComponent"]) == (condition["message"], "underhost")
+    assert told["involvedObject"]["uid"] == pod["metadata"]["uid"]
+
+    # The API server sets the condition with the binding; nothing is said of a pod that is bound.
+    await KubernetesApiWriter(client).bind_pod(namespace, "web-0", pod["metadata"]["uid"], node[0])
+    late = await EventSink(KubernetesEvents(client), "prod", enabled=True).apply(failed_scheduling(pod, "late", 9))
+    assert (late.result, late.reason) == ("noop", f"bound to {node[0]} by now")
+    live = json.loads(await client.call("GET", f"{pods}/web-0"))
+    assert [each["status"] for each in live["status"]["conditions"] if each["type"] == "PodScheduled"] == ["True"]
+
+
 async def test_kubevirt_replica_sets_are_watched_where_kubevirt_is_installed(
     kube: Kube, client: KubernetesClient, namespace: str
 ) -> None:
@@ -514,6 +549,8 @@ ACTOR_RULES: list[dict[str, list[str]]] = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
+    {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "patch"]},
 ]
 
 
@@ -536,7 +573,7 @@ async def test_the_watcher_needs_list_and_watch_and_nothing_else(kube: Kube, cli
         await topics.until(lambda t: f"prod/namespace//{name}" in t.keys(NAMESPACES))
 
 
-async def test_the_sinks_need_get_and_patch_of_nodes_get_of_pods_and_create_of_bindings(
+async def test_the_sinks_need_these_verbs_and_no_others(
     kube: Kube, client: KubernetesClient, namespace: str, node: tuple[str, str]
 ) -> None:
     await grant(client, "actor", ACTOR_RULES)
@@ -546,6 +583,10 @@ async def test_the_sinks_need_get_and_patch_of_nodes_get_of_pods_and_create_of_b
         writer = KubernetesApiWriter(least)
         labels = LabelSink(writer, HostLabelSettings(), enabled=True)
         assert (await labels.apply(label(node, **{KEY: "esx-1"}))).result == "applied"
+        for at in (1, 2):
+            # A sink of a new run each time: it has to find out which Event is there.
+            sink = EventSink(KubernetesEvents(least), "prod", enabled=True)
+            assert (await sink.apply(failed_scheduling(pod, f"{at} Insufficient cpu", at))).result == "applied"
         bind = order("bind", f"pod/{namespace}/web-0", {"uid": pod["metadata"]["uid"], "node": node[0]}, "", {})
         assert (await BindSink(writer, enabled=True).apply(bind)).result == "applied"
 

@@ -245,14 +245,20 @@ def test_kill_9_in_the_middle_ends_in_the_same_state_with_no_duplicate_action(
         bound = here.api.bound()
         assert len(bound) == len(hosts_of(here)) + (1 if len(shares) == 2 else 0)
         binding = "/api/v1/namespaces/default/pods/{}/binding"
-        assert sorted(w for w in here.audit.product_writes() if w[0] == "create") == sorted(
+        writes = [write for write in here.audit.product_writes() if not tells_people(write[1])]
+        assert sorted(w for w in writes if w[0] == "create") == sorted(
             ("create", binding.format(name), 201) for name in bound
         )
-        assert sorted(w for w in here.audit.product_writes() if w[0] == "patch") == sorted(
+        assert sorted(w for w in writes if w[0] == "patch") == sorted(
             ("patch", f"/api/v1/nodes/{name}", 200) for name in (*NODES, moved)
         )
-        assert len(here.audit.product_writes()) == len(bound) + len(NODES) + 1
+        assert len(writes) == len(bound) + len(NODES) + 1
         assert pipeline.end(signal.SIGTERM) == 0
+
+
+def tells_people(path: str) -> bool:
+    """Whether a write is an Event, or the condition of a pod that waits: told again after a restart, counts go up."""
+    return "/events" in path or path.endswith("/status")
 
 
 def hosts_of(here: World) -> set[str]:
