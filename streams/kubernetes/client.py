@@ -183,6 +183,7 @@ async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | 
     answer, has an untrusted certificate or does not take the credentials.
     """
     origin = kubeconfig.find(settings, os.environ if environ is None else environ)
+    await kubeconfig.prepare()
     try:
         api = await asyncio.wait_for(kubeconfig.load(origin), PROBE_TIMEOUT)
     except TimeoutError as error:

@@ -64,10 +64,15 @@ def _existing(files: tuple[Path, ...], place: str) -> tuple[Path, ...]:
     return there
 
 
+async def prepare() -> None:
+    """Import what `load` needs: half a second, and far more on a busy machine, which says nothing of credentials."""
+    await asyncio.to_thread(_import)
+
+
 async def load(origin: Origin) -> Any:
     """An ApiClient for the origin's cluster. Raises InputError."""
     context = await asyncio.to_thread(_context, origin) if origin.files else None
-    # Half a second of imports, so only here, and off the event loop.
+    # Imported only here, and off the event loop.
     config_module, client_module = await asyncio.to_thread(_import)
     configuration = client_module.Configuration()
     try:

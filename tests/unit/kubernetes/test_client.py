@@ -6,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 from fake_kube import FakeKube, Fault
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, UnderhostError, Unreachable
+from underhost.streams.kubernetes import kubeconfig
 from underhost.streams.kubernetes.client import connect, said
 from underhost.streams.settings import KubernetesSettings
 
@@ -36,6 +38,27 @@ async def test_a_server_on_the_loopback_is_not_asked_through_a_proxy(
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{unused_tcp_port}")
     await (await connect(kube.settings(tmp_path))).close()
     assert kube.count("version") == 1
+
+
+async def test_the_imports_take_nothing_of_the_time_that_credentials_have(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine they alone took longer than that, and the credentials' plugin was blamed."""
+    order: list[str] = []
+    load, wait_for = kubeconfig._import, asyncio.wait_for
+
+    def imports() -> Any:
+        order.append("imports")
+        return load()
+
+    def clock(awaitable: Any, timeout: float | None) -> Any:
+        order.append("clock")
+        return wait_for(awaitable, timeout)
+
+    monkeypatch.setattr(kubeconfig, "_import", imports)
+    monkeypatch.setattr(asyncio, "wait_for", clock)
+    await (await connect(kube.settings(tmp_path))).close()
+    assert order[:2] == ["imports", "clock"]
 
 
 async def test_wrong_credentials_are_refused(kube: FakeKube, tmp_path: Path) -> None:
