@@ -27,10 +27,13 @@ LISTED = 8
 
 
 def alert_name(event: FindingEvent) -> str:
+    """The name of the alert that a finding is."""
+    return STOPPED if event.rule == INVENTORY else severity_alert(event.severity)
+
+
+def severity_alert(severity: str) -> str:
     """`co-located` as `UnderhostCoLocated`."""
-    if event.rule == INVENTORY:
-        return STOPPED
-    return "Underhost" + "".join(part.capitalize() for part in event.severity.split("-"))
+    return "Underhost" + "".join(part.capitalize() for part in severity.split("-"))
 
 
 def level(event: FindingEvent) -> str:
