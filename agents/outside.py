@@ -144,3 +144,15 @@ def sinks_of(
 
         sinks.append(DrsSink(outside.drs, settings.site, enabled=settings.sinks.drs_rules, refresh=refresh))
     return sinks
+
+
+def limits_of(settings: Settings) -> dict[str, int]:
+    """Writes a minute, by the kind of command, of the sinks that write at all."""
+    sinks, limits = settings.sinks, settings.limits
+    of_kind = {
+        "label": (sinks.labels, limits.labels),
+        "bind": (sinks.bindings, limits.bindings),
+        "drs-rule": (sinks.drs_rules, limits.drs_rules),
+        "evict": (sinks.evictions, limits.evictions),
+    }
+    return {kind: limit for kind, (enabled, limit) in of_kind.items() if enabled}

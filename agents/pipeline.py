@@ -25,7 +25,7 @@ from underhost.agents.gauges import Gauges
 from underhost.agents.guards import Guards
 from underhost.agents.memory import Memories
 from underhost.agents.metrics import Metrics
-from underhost.agents.outside import Outside, sinks_of
+from underhost.agents.outside import Outside, limits_of, sinks_of
 from underhost.agents.publishing import AgentPublisher
 from underhost.agents.resume import Resumes
 from underhost.agents.sinks.bindings import action_of
@@ -141,6 +141,7 @@ class Pipeline:
             answered=self._is_answered,
             failed=self._fail,
             forbids=lambda kind: self.guards.standstill(site).forbids(kind),
+            limits=limits_of(self._settings),
             decided_here={"label", "drs-rule", "evict", *({"bind", "event"} if role.EVALUATOR in self._roles else ())},
         )
         binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None

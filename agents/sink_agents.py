@@ -15,6 +15,7 @@ from typing import Any
 
 import faust
 
+from underhost.agents.limits import WriteLimits
 from underhost.agents.outbox import Outbox
 from underhost.agents.ports import Sink
 from underhost.agents.records import outgoing, target_key
@@ -34,6 +35,9 @@ AT_ONCE: Mapping[str, int] = {"label": 8, "bind": 32, "event": 2}
 PATIENCE = 60.0
 """Seconds that a sink may take for one command."""
 
+WRITES = frozenset({"applied", "failed"})
+"""Results of commands that were, or may have been, a write."""
+
 SUPERSEDED = "it was ordered before a restart, and is not what is wanted now"
 
 DeadLetter = Callable[[Any, str, BaseException], Awaitable[None]]
@@ -51,7 +55,7 @@ class SinkRunner:
     """Carries out commands for one site. `answered` tells whether a command's outcome is known already.
 
     `decided_here` are the kinds of commands that this worker's own cycles order; `forbids` tells why no command of a
-    kind may be carried out now, "" where one may.
+    kind may be carried out now, "" where one may; `limits` is how many may be, in a minute.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class SinkRunner:
         failed: Callable[[BaseException], None],
         decided_here: Collection[str] = (),
         forbids: Callable[[str], str] = lambda kind: "",
+        limits: Mapping[str, int] | None = None,
     ) -> None:
         self.site = site
         self.sinks = {sink.kind: sink for sink in sinks}
@@ -75,7 +80,7 @@ class SinkRunner:
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._publishing: set[asyncio.Task[None]] = set()
         self._decided_here, self._began = frozenset(decided_here), 0.0
-        self._forbids = forbids
+        self._forbids, self._limits = forbids, WriteLimits(limits or {})
         self._confirmed: frozenset[str] = frozenset()
         self._decided = asyncio.Event()
 
@@ -157,6 +162,8 @@ class SinkRunner:
 
     async def _answer(self, action: Action, message: Any) -> Outcome:
         """What the sink says. Whatever it raises is a bug of it, and must not stop the others' commands."""
+        if why := self._limits.take(action.kind):
+            return Outcome(action.id, action.kind, action.target, "failed", why)
         sink = self.sinks[action.kind]
         # A command from before our time may have been carried out already, without an outcome.
         earlier = message is not None and message.timestamp < self._began
@@ -173,6 +180,8 @@ class SinkRunner:
             return Outcome(action.id, action.kind, action.target, "failed", f"no answer within {PATIENCE:.0f} s")
         error = answer.exception()
         if error is None:
+            if answer.result().result not in WRITES:
+                self._limits.give_back(action.kind)
             return answer.result()
         log.error("sink %s raised for %s", action.kind, action.target, exc_info=error)
         if message is not None:

@@ -154,6 +154,15 @@ class SinkSettings(_Group):
     evictions: bool = False
 
 
+class LimitSettings(_Group):
+    """Writes of each kind in any minute, of the whole site, at most: a fence against what nobody has thought of."""
+
+    labels: int = Field(default=6000, ge=1)
+    bindings: int = Field(default=30_000, ge=1)
+    drs_rules: int = Field(default=20, ge=1)
+    evictions: int = Field(default=20, ge=1)
+
+
 class EvictionSettings(_Group):
     """Which pods the evictor may end, and how many at once; it ends none unless `sinks.evictions` is true."""
 
@@ -253,6 +262,7 @@ class Settings(_Group):
     sinks: SinkSettings = SinkSettings()
     drs_rules: DrsRuleSettings = DrsRuleSettings()
     evictions: EvictionSettings = EvictionSettings()
+    limits: LimitSettings = LimitSettings()
     web: WebSettings = WebSettings()
     alerting: AlertingSettings = AlertingSettings()
 

@@ -18,6 +18,7 @@ class SlowSink:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
+        self.result = "applied"
         self.begun: asyncio.Queue[Action] = asyncio.Queue()
         self.gate = asyncio.Semaphore(0)
 
@@ -25,7 +26,7 @@ class SlowSink:
         """See `ports.Sink`."""
         self.begun.put_nowait(action)
         await self.gate.acquire()
-        return Outcome(action.id, action.kind, action.target, "applied", "")
+        return Outcome(action.id, action.kind, action.target, self.result, "")
 
 
 class Event:
@@ -42,7 +43,13 @@ class Event:
 class Bench:
     """A runner with one sink, and what came out of it."""
 
-    def __init__(self, kind: str = "label", answered: tuple[str, ...] = (), decided_here: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        kind: str = "label",
+        answered: tuple[str, ...] = (),
+        decided_here: tuple[str, ...] = (),
+        limits: dict[str, int] | None = None,
+    ) -> None:
         self.sink = SlowSink(kind)
         self.outcomes: list[str] = []
         self.results: list[str] = []
@@ -60,6 +67,7 @@ class Bench:
             failed=self.failures.append,
             decided_here=decided_here,
             forbids=lambda kind: self.stopped,
+            limits=limits,
         )
 
     async def publish(self, *records: Outgoing) -> None:
@@ -248,3 +256,22 @@ async def test_what_is_refused_or_stopped_reaches_no_sink_but_is_an_outcome() ->
     assert bench.results == ["refused", "failed"]
     assert bench.sink.begun.empty()
     assert await bench.runner.perform(Action("now", "label", "node/n1", {}, "", {})) is None
+
+
+async def test_more_commands_than_a_minute_may_see_are_failed_outcomes_with_the_reason() -> None:
+    bench = Bench(limits={"label": 2})
+    bench.sink.gate.release()
+    bench.sink.gate.release()
+    for number in range(3):
+        await bench.order(f"order-{number}", target=f"node/n{number}").acked.wait()
+    assert bench.results == ["applied", "applied", "failed"]
+    assert bench.reasons[2] == "held back: 2 label writes in the last minute (limits)"
+
+
+async def test_what_a_sink_did_not_write_does_not_count_against_the_limit() -> None:
+    bench = Bench(limits={"label": 1})
+    bench.sink.result = "noop"
+    for number in range(3):
+        bench.sink.gate.release()
+        await bench.order(f"order-{number}").acked.wait()
+    assert bench.results == ["noop"] * 3
