@@ -31,14 +31,16 @@ class ListingPlan:
 
     Attributes:
         records: changes topic by topic, then one `listed` marker a topic.
-        shrunk: one line for each topic whose vanished objects are not believed: nothing of it is tombstoned. The
-            caller logs them as errors.
+        shrunk: one line for each topic whose list is not believed, because of the objects that vanished. The caller
+            logs them as errors.
         missing: keys of the vanished objects that are not believed to be gone.
+        frozen: full names of the topics that are not believed: nothing of theirs is published.
     """
 
     records: list[Outgoing] = field(default_factory=list)
     shrunk: list[str] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
+    frozen: set[str] = field(default_factory=set)
 
 
 def plan_listing(
@@ -57,8 +59,9 @@ def plan_listing(
 
     `held` and `listed` are by the topic's full name, then by record key; markers in `held` are ignored. An object that
     differs in its resourceVersion only is not published. Where a list is empty, or shorter than what is held by more
-    than `shrink_limit`, a broken answer is likelier than the truth, so its vanished objects stay (one single vanished
-    object beside others is always believed; so are services, workloads, budgets and rules while nothing else shrank).
+    than `shrink_limit`, a broken answer is likelier than the truth, so the topic stays as it is: two inventories must
+    not be mixed (one single vanished object beside others is always believed; so are services, workloads, budgets and
+    rules while nothing else shrank).
 
     `accepted` are objects that a person has said are gone. `doubt` is an earlier list's that nobody has accepted yet:
     until then no vanished object is believed to be gone. The markers carry the doubt of this list, or that one.
@@ -77,16 +80,17 @@ def plan_listing(
         suspicious = set()
     for topic in topics:
         name = topic.name
-        for key, value in sorted(listed.get(name, {}).items()):
-            if differs(topic, key, value, objects[name].get(key)):
-                plan.records.append(outgoing_of(topic, key, value))
-        kept = missing[name] if name in suspicious else []
-        if kept:
-            plan.missing.update(kept)
+        if name in suspicious:
+            plan.frozen.add(name)
+            plan.missing.update(missing[name])
             plan.shrunk.append(
-                f"{topic.short}: {len(kept)} of {count[name]} objects of site {site} are missing in "
-                f"the new list; not believed, so none is deleted"
+                f"{topic.short}: {len(missing[name])} of {count[name]} objects of site {site} are missing in "
+                f"the new list; not believed"
             )
+        else:
+            for key, value in sorted(listed.get(name, {}).items()):
+                if differs(topic, key, value, objects[name].get(key)):
+                    plan.records.append(outgoing_of(topic, key, value))
         deleted = [key for key in gone[name] if key not in plan.missing]
         plan.records.extend(outgoing_of(topic, key, None, _uid(objects[name][key])) for key in deleted)
     now = "; ".join(plan.shrunk) or doubt

@@ -237,7 +237,6 @@ class Follower:
         of = len(self._held) - len(vanished) + len(missing)
         collapsed = self._deletions is not None and is_collapse(len(missing), of)
         if missing and (self._doubts or not listing.objects or collapsed):
-            await self._take_all([*listing.objects.values(), *listing.unreadable])
             line = f"{self._feed.name}: {len(missing)} of {of} objects are missing in the new list; none is deleted"
             self._doubts.see([line], missing)
             self._doubted()
@@ -245,7 +244,9 @@ class Follower:
         self._doubts.see([])
         changes: list[Seen | Unreadable] = [*listing.objects.values(), *listing.unreadable]
         changes.extend(Seen(key, self._held[key].uid, None) for key in vanished)
-        await self._take_all(changes)
+        for begin in range(0, len(changes), AT_ONCE):
+            await self._take(changes[begin : begin + AT_ONCE])
+            await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
         if self._deletions is not None:
             self._deletions.forget()
         self._doubts.settle(accepted)
@@ -267,11 +268,6 @@ class Follower:
         """Delete what the server said to be deleted and a person has accepted; a list is read anew instead."""
         if self._deletions is not None:
             await self._take(self._deletions.take_accepted())
-
-    async def _take_all(self, changes: Sequence[Seen | Unreadable]) -> None:
-        for begin in range(0, len(changes), AT_ONCE):
-            await self._take(changes[begin : begin + AT_ONCE])
-            await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
 
     async def _take(self, changes: Sequence[Seen | Unreadable]) -> None:
         """Publish what differs from what is held, in order."""

@@ -71,6 +71,7 @@ class VSphereSource:
         self._since: float | None = None
         self._held: dict[str, dict[str, bytes]] | None = None
         self._recent: dict[str, tuple[int, int]] = {}
+        self._frozen: set[str] = set()
 
     @property
     def shrunk(self) -> list[str]:
@@ -234,6 +235,7 @@ class VSphereSource:
         await self._publish(records + self._markers(listed, first))
         doubts.settle(accepted)
         self._recent = {topic.name: (len(held[topic.name]), 0) for topic in TOPICS_IN_ORDER}
+        self._frozen = plan.frozen
         self.ready.set()
 
     def _markers(self, listed: Records, first: bool) -> list[Outgoing]:
@@ -258,6 +260,8 @@ class VSphereSource:
         held, protected = self._known(), picture.protected()
         outgoing, vanished = [], []
         for topic, key, record in picture.changed(touched):
+            if topic.name in self._frozen:
+                continue
             before = held[topic.name].get(key)
             if record is not None and differs(topic, key, record, before):
                 outgoing.append(outgoing_of(topic, key, record))
@@ -282,6 +286,7 @@ class VSphereSource:
         if not any(line.startswith(f"{topic.short}: ") for line in lines):
             lines.append(f"{topic.short}: {gone} of {total} objects of site {self.site} vanished at once; not believed")
         self._doubts.see(lines, self._doubts.missing.union(vanished))
+        self._frozen.add(topic.name)
         return False
 
     async def _publish(self, records: list[Outgoing]) -> None:

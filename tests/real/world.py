@@ -102,7 +102,22 @@ class KubeApi:
         }
         self.ask("POST", "/api/v1/nodes", body)
 
-    def add_replica(self, name: str) -> None:
+    def add_replica_set(self, name: str, replicas: int) -> dict[str, Any]:
+        """A ReplicaSet of `db`, as its pods name their owner; nobody makes its pods."""
+        labels = {"app": "db"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "db", "image": "db"}]}}
+        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+        body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
+        made = self.ask("POST", "/apis/apps/v1/namespaces/default/replicasets", body)
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": True}
+        return {**owner, "uid": made["metadata"]["uid"]}
+
+    def bind(self, pod: str, node: str) -> None:
+        """Bind a pod of the default namespace, as a scheduler does."""
+        body = {"target": {"kind": "Node", "name": node}, "metadata": {"name": pod}}
+        self.ask("POST", f"/api/v1/namespaces/default/pods/{pod}/binding", body)
+
+    def add_replica(self, name: str, owner: Mapping[str, Any] | None = None) -> None:
         """A pod of `db` for our scheduler; no two of them may share a physical host."""
         term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOST_LABEL}
         spec = {
@@ -111,7 +126,7 @@ class KubeApi:
             "containers": [{"name": "db", "image": "db", "resources": {"requests": {"cpu": "100m"}}}],
             "terminationGracePeriodSeconds": 0,
         }
-        metadata = {"name": name, "labels": {"app": "db"}}
+        metadata = {"name": name, "labels": {"app": "db"}, "ownerReferences": [owner] if owner else []}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         self.ask("POST", "/api/v1/namespaces/default/pods", body)
 
@@ -125,7 +140,7 @@ class VCenter:
             host="127.0.0.1", port=vcsim.port, user=USERNAME, pwd=PASSWORD, sslContext=context
         )
         content = self._service.RetrieveContent()
-        self._collector = content.propertyCollector
+        self._collector, self._content = content.propertyCollector, content
         self.cluster = next(iter(self._all(content, vim.ClusterComputeResource)))
         self.hosts = {host.name: host for host in self._all(content, vim.HostSystem)}
         self.vms = {vm.name: vm for vm in sorted(self._all(content, vim.VirtualMachine), key=lambda vm: vm.name)}
@@ -168,6 +183,14 @@ class VCenter:
         change = vim.cluster.RuleSpec(operation="add", info=rule)
         task = self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True)
         pyVim.task.WaitForTask(task)
+
+    def set_option(self, option: Any) -> None:
+        """A setting of the vCenter."""
+        self._content.setting.UpdateOptions([option])
+
+    def tasks(self) -> list[str]:
+        """What vCenter has done lately, whoever asked for it."""
+        return [str(task.info.descriptionId) for task in self._content.taskManager.recentTask]
 
     def rules(self) -> dict[str, tuple[bool, list[str]]]:
         """(enabled, sorted names of its VMs) of each rule."""

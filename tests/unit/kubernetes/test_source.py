@@ -343,7 +343,7 @@ def doubts_in(records: list[Outgoing]) -> list[str]:
     return [decode(record.value or b"", Listed).doubt for record in records if record.key == "prod/listed/kubernetes"]
 
 
-COLLAPSED = "nodes: 7 of 8 objects of site prod are missing in the new list; not believed, so none is deleted"
+COLLAPSED = "nodes: 7 of 8 objects of site prod are missing in the new list; not believed"
 
 
 async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_accepts_it_even_if_all_is_back(

@@ -95,8 +95,7 @@ def test_a_list_that_shrank_too_much_deletes_nothing(held: int, listed: int, bel
         assert plan.shrunk == []
     else:
         assert plan.shrunk == [
-            f"nodes: {held - listed} of {held} objects of site s are missing in the new list; "
-            "not believed, so none is deleted"
+            f"nodes: {held - listed} of {held} objects of site s are missing in the new list; not believed"
         ]
     assert plan.records[-1].key == "s/listed/kubernetes"
 
@@ -115,9 +114,7 @@ def test_while_a_doubt_lasts_nothing_at_all_is_deleted() -> None:
     plan = plan_of(nodes(10), nodes(9), doubt="nodes: 6 of 10 are missing")
     assert changes(plan) == {}
     assert plan.missing == {"s/node//n9"}
-    assert plan.shrunk == [
-        "nodes: 1 of 10 objects of site s are missing in the new list; not believed, so none is deleted"
-    ]
+    assert plan.shrunk == ["nodes: 1 of 10 objects of site s are missing in the new list; not believed"]
     whole = plan_of(nodes(10), nodes(10), doubt="nodes: 6 of 10 are missing")
     assert (whole.shrunk, whole.missing) == ([], set())
     assert whole.records[-1].value is not None
@@ -130,13 +127,13 @@ def test_what_a_person_has_accepted_is_deleted_and_no_more_than_that() -> None:
     plan = plan_of(nodes(10), nodes(2), accepted=accepted)
     assert changes(plan) == dict.fromkeys(accepted, "tombstone")
     assert plan.missing == {"s/node//n2", "s/node//n3", "s/node//n4"}
-    assert plan.shrunk == [
-        "nodes: 3 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
-    ]
+    assert plan.shrunk == ["nodes: 3 of 5 objects of site s are missing in the new list; not believed"]
 
 
-def test_a_shrunken_list_still_publishes_what_is_new() -> None:
-    assert changes(plan_of(nodes(5), [a_node("new")])) == {"s/node//new": "put"}
+def test_of_a_shrunken_list_nothing_is_published_so_that_two_inventories_are_never_mixed() -> None:
+    plan = plan_of(nodes(5), [a_node("new"), a_node("n0", "2", zone="a")])
+    assert changes(plan) == {}
+    assert plan.frozen == {NODES.name}
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def doubts_in(log: list[Outgoing]) -> list[tuple[str, str]]:
     ]
 
 
-LOST = "vms: 3 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
+LOST = "vms: 3 of 5 objects of site s are missing in the new list; not believed"
 TOPICS = ("hosts", "vms", "drs-rules")
 
 
@@ -240,7 +240,7 @@ async def test_a_shrunken_inventory_stays_so_over_a_restart_even_if_all_of_it_is
     source = a_source(vcenter, topics)
     async with running(source):
         await topics.until(6)
-        stopped = "vms: 1 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
+        stopped = "vms: 1 of 5 objects of site s are missing in the new list; not believed"
         assert source.shrunk == [stopped]  # one alone would be believed, were there no doubt
         vcenter.tell(ObjectChange(ENTER, VM, "vm-5", whole["vm-5"]))
         vcenter.vms = whole
@@ -266,9 +266,7 @@ async def test_what_vanishes_after_a_person_has_accepted_a_loss_is_a_new_loss() 
         source.accept()
         vcenter.tell(SessionLost("the session has ended"))
         log = await topics.until(3 + 5 + 3)
-        assert source.shrunk == [
-            "vms: 4 of 5 objects of site s are missing in the new list; not believed, so none is deleted"
-        ]
+        assert source.shrunk == ["vms: 4 of 5 objects of site s are missing in the new list; not believed"]
     assert [record.key for record in log if record.value is None] == [f"s/vm//vm-{number}" for number in range(1, 6)]
 
 
@@ -314,6 +312,24 @@ async def test_vms_that_vanish_in_several_updates_between_two_polls_count_togeth
     assert deleted == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3", "s/vm//vm-4"]
     assert source.shrunk == ["vms: 6 of 10 objects of site s vanished at once; not believed"]
     assert doubts_in(log)[3:] == [(topic, source.shrunk[0]) for topic in TOPICS]
+
+
+async def test_a_vcenter_that_was_set_up_anew_is_not_mixed_with_what_it_was() -> None:
+    vcenter, topics = FakeVCenter(vms=3), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        first = len(await topics.until(10))
+        vcenter.vms = {f"vm-9{number}": a_vm(f"node-{number}", "host-1") for number in (1, 2, 3)}  # other morefs
+        vcenter.tell(SessionLost("the session has ended"))
+        await topics.until(first + 3)
+        vcenter.move("vm-91", to="host-2")
+        vcenter.tell(ObjectChange(MODIFY, HOST, "host-1", {"runtime.inMaintenanceMode": True}))
+        log = await topics.until(first + 4)
+        assert [record.key for record in log[first:]] == [*["s/listed/vsphere"] * 3, "s/host//host-1"]
+        source.accept()
+        log = await topics.until(first + 4 + 6 + 3)
+    assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-91", "s/vm//vm-92", "s/vm//vm-93"]
+    assert decode((await topics.state(VMS, "s"))["s/vm//vm-91"], Vm).host == "host-2"
 
 
 async def test_the_last_vm_that_vanishes_is_an_empty_inventory_and_not_deleted() -> None:
