@@ -72,6 +72,10 @@ class Site:
     def writes(self) -> list[tuple[str, str, int]]:
         return self.here.audit.product_writes()
 
+    def ordered(self) -> list[str]:
+        """The target of every command, in order: what is not ordered is not written a moment later either."""
+        return [record.value["target"] for record in self.topics.records("underhost.actions")]
+
     def stopped(self) -> list[Any]:
         """The open findings that say that writes stop."""
         return [found for found in self.topics.open_findings().values() if found["rule"] == "Inventory"]
@@ -135,7 +139,7 @@ def test_a_vcenter_that_lost_its_hosts_stops_every_write_over_restarts_until_a_p
 
         site.vcenter_comes_back(hosts=3)  # and its VMs are on other hosts, and our rule is gone
         [found] = site.stops()
-        before = site.writes()
+        before, ordered = site.writes(), site.ordered()
         assert (found["severity"], found["domain"]["value"]) == ("unknown-node", "vsphere")
         assert "hosts: 4 of 7 objects of site prod-a are missing in the new list" in found["message"]
         assert found["message"].endswith("underhost resume prod-a")
@@ -155,7 +159,7 @@ def test_a_vcenter_that_lost_its_hosts_stops_every_write_over_restarts_until_a_p
         eventually("it has started again", lambda: site.status() == "stopped")
         site.evaluated_again()
         assert [again["id"] for again in site.stopped()] == [found["id"]]
-        assert site.writes() == before
+        assert (site.writes(), site.ordered()) == (before, ordered)
         assert site.here.vcenter.rules() == {}
         assert tombstones(site, "underhost.hosts") == tombstones(site, "underhost.node-hosts") == []
 
@@ -177,14 +181,14 @@ def test_a_vcenter_that_shows_nothing_and_then_everything_again_waits_for_a_pers
         eventually("labels", site.labels_are_right)
         site.vcenter_comes_back(hosts=0, vms=0)
         site.stops()
-        before = site.writes()
+        before, ordered = site.writes(), site.ordered()
         site.vcenter_comes_back(hosts=FULL)
         moved = eventually("a node's label is wrong now", lambda: not site.labels_are_right())
         assert moved
         eventually("what is there again is seen", lambda: newest_hosts(site) == set(site.hosts_of_nodes().values()))
         site.evaluated_again()
         assert len(site.stopped()) == 1
-        assert site.writes() == before
+        assert (site.writes(), site.ordered()) == (before, ordered)
         assert tombstones(site, "underhost.vms") == tombstones(site, "underhost.hosts") == []
         site.resume()
         eventually("labels follow", site.labels_are_right)
@@ -205,7 +209,7 @@ def test_a_vcenter_that_is_away_or_forgets_its_sessions_deletes_nothing_and_stop
         eventually("labels", site.labels_are_right)
         site.here.vcsim.process.send_signal(signal.SIGSTOP)
         [found] = site.stops()
-        before = site.writes()
+        before, ordered = site.writes(), site.ordered()
         assert (found["severity"], found["reason"]) == ("unknown-host", "vSphere data is too old")
         assert site.metric(f'underhost_writes_stopped{{site="{SITE}",why="stale"}}') == 1
         site.here.api.ask("PATCH", f"/api/v1/nodes/{NODES[0]}", {"metadata": {"labels": {HOST_LABEL: "by-hand"}}})
@@ -215,6 +219,7 @@ def test_a_vcenter_that_is_away_or_forgets_its_sessions_deletes_nothing_and_stop
         assert [write for write in site.writes() if write not in before] == [
             ("create", "/api/v1/namespaces/default/pods/db-9/binding", 201)
         ]
+        assert site.ordered() == ordered
         site.here.vcsim.process.send_signal(signal.SIGCONT)
         eventually("it recovers unaided", lambda: not site.stopped() and site.labels_are_right())
     for topic in ("underhost.hosts", "underhost.vms", "underhost.node-hosts"):
