@@ -45,6 +45,7 @@ class FakeCluster:
     )
     shrunk: dict[str, list[str]] = field(default_factory=lambda: {"kubernetes": [], "vsphere": []})
     stale: dict[str, str] = field(default_factory=dict)
+    sources: "list[FakeSource]" = field(default_factory=list)
     site: str = "default"
     version: int = 0
 
@@ -93,6 +94,13 @@ class FakeCluster:
             self.objects[source][key] = (topic, value)
         for queue in self.watchers[source]:
             queue.put_nowait((topic, key, encode(value) if value is not None else None))
+
+    def doubt(self, source: str, line: str) -> None:
+        """The source does not believe what it lists from now on, and says so in its markers."""
+        self.shrunk[source].append(line)
+        for each in self.sources:
+            if each.name == source:
+                each.mark()
 
     def garble(self, topic: Topic, key: str, data: bytes) -> None:
         """The watcher publishes bytes that are no record."""
@@ -190,6 +198,7 @@ class FakeSource:
         self.epoch = time.time_ns() // 1_000_000
         self.shrunk = cluster.shrunk[name]
         self._cluster, self._publisher, self._reader, self._gate, self._fails = cluster, publisher, reader, gate, fails
+        self._changes: asyncio.Queue[tuple[Topic, str, bytes | None]] = asyncio.Queue()
 
     @property
     def stale(self) -> str:
@@ -199,7 +208,14 @@ class FakeSource:
     def accept(self) -> list[str]:
         """As a live watcher's."""
         settled, self.shrunk[:] = list(self.shrunk), []
+        self.mark()
         return settled
+
+    def mark(self) -> None:
+        """Say in the markers what is believed now."""
+        marker = encode(Listed(self.epoch, 0, "; ".join(self.shrunk)))
+        for topic in TOPICS[self.name]:
+            self._changes.put_nowait((topic, listed_key(self._cluster.site, self.name), marker))
 
     async def run(self) -> None:
         """See `ports.Source`."""
@@ -208,7 +224,8 @@ class FakeSource:
         if self._gate is not None:
             await self._gate.wait()
         site, objects = self._cluster.site, self._cluster.objects[self.name]
-        changes: asyncio.Queue[tuple[Topic, str, bytes | None]] = asyncio.Queue()
+        changes = self._changes
+        self._cluster.sources.append(self)
         self._cluster.watchers[self.name].append(changes)
         listed = {key: (topic, encode(value)) for key, (topic, value) in objects.items()}
         try:
@@ -231,6 +248,7 @@ class FakeSource:
                 await self._publisher.publish(Outgoing(topic, key, data, "change"))
         finally:
             self._cluster.watchers[self.name].remove(changes)
+            self._cluster.sources.remove(self)
 
 
 class FakeEngine:

@@ -101,9 +101,17 @@ async def _sent(action: "Action", site: str, settings: "KafkaSettings") -> Async
 
     record = record_of(action, site)
     if settings.bootstrap_servers:
+        from underhost.schemas.errors import Unreachable
+        from underhost.streams import kafka
         from underhost.streams.publish import KafkaPublisher
 
-        async with KafkaPublisher(settings.bootstrap_servers, settings.partitions) as publisher:
+        servers = settings.bootstrap_servers
+        async with kafka.admin(servers) as admin:
+            with kafka.answering(servers):
+                partitions = (await kafka.partition_counts(admin)).get(record.topic.name)
+        if partitions is None:
+            raise Unreachable(f"Kafka at {servers}: no topic {record.topic.name}; `underhost run` makes it")
+        async with KafkaPublisher(servers, partitions) as publisher:
             await publisher.publish(record)
         yield
         return

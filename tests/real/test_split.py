@@ -1,5 +1,6 @@
 """The roles of a site over three workers on a real Kafka broker: watchers, evaluator, and the hands."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -8,8 +9,13 @@ import pytest
 from fake_pipeline import FakeCluster
 from kafka_process import KafkaProcess
 from pipeline_harness import running
+from typer.testing import CliRunner
 
+from underhost.agents.cli import build
+from underhost.agents.records import outgoing
+from underhost.schemas.records import Placement
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, VIOLATIONS
+from underhost.streams.publish import KafkaPublisher
 from underhost.streams.settings import KafkaSettings, Settings, SinkSettings, VSphereSettings
 
 pytestmark = pytest.mark.real
@@ -50,6 +56,37 @@ async def test_each_worker_does_its_part_and_nothing_else(settings: Settings) ->
     assert {record.topic.short for record in hands.published} == {"actions", "outcomes"}
     assert len(evaluator.records(PLACEMENTS)) == 3
     assert {key for key, _ in hands.records(ACTIONS)} == {f"prod/node//n{number}" for number in (1, 2, 3)}
+
+
+async def test_what_a_watcher_does_not_believe_stops_every_worker_until_a_person_resumes(settings: Settings) -> None:
+    cluster = FakeCluster(site="prod")
+    cluster.node("n1", "h1")
+    async with AsyncExitStack() as stack:
+        watchers = await stack.enter_async_context(running(settings, cluster, roles=("kubernetes", "vsphere")))
+        await cluster.listed["vsphere"].wait()
+        binder = await stack.enter_async_context(running(settings, cluster, roles=("binder",)))
+        thinker = await stack.enter_async_context(running(settings, cluster, roles=("evaluator", "labeller")))
+        await thinker.until(lambda: len(cluster.labelled) == 1)
+        cluster.doubt("vsphere", "vms: 39 of 40 are missing")
+        await thinker.until(lambda: len(thinker.records(VIOLATIONS)) == 1)
+        # Whatever is published for the binder by hand now, or was on its way, it refuses.
+        cluster.pod("db-1", app="db")
+        order = Placement("shop/db-1", "pod-db-1", "n1", 0, 0, {}, {})
+        async with KafkaPublisher(str(settings.kafka.bootstrap_servers), 4) as publisher:
+            await publisher.publish(outgoing(PLACEMENTS, "prod/pod/shop/db-1", order))
+        await binder.until(lambda: len(binder.records(OUTCOMES)) == 1)
+        cluster.move("n1", "h2")
+        await thinker.until(lambda: thinker.states(NODE_HOSTS, "hostName")[-1:] == [("prod/node//n1", "h2")])
+        assert (len(cluster.labelled), cluster.bound) == (1, [])
+
+        command = ["resume", "prod", "--bootstrap-servers", str(settings.kafka.bootstrap_servers)]
+        done = await asyncio.to_thread(CliRunner().invoke, build(), command)
+        assert (done.exception, done.output) == (None, "Site prod goes on. Accepted:\n  vms: 39 of 40 are missing\n")
+        await thinker.until(lambda: len(cluster.labelled) == 2)
+        await binder.until(lambda: cluster.bound == [("db-1", "n1")])
+    [refused, *_] = [value for _, value in binder.records(OUTCOMES)]
+    assert (refused["result"], refused["reason"]) == ("failed", "writes stop: vms: 39 of 40 are missing")
+    assert [value["kind"] for _, value in watchers.records(OUTCOMES)] == ["resume"]
 
 
 async def test_a_standby_of_the_same_roles_takes_the_site_over(settings: Settings) -> None:
