@@ -152,6 +152,7 @@ def limits_of(settings: Settings) -> dict[str, int]:
     of_kind = {
         "label": (sinks.labels, limits.labels),
         "bind": (sinks.bindings, limits.bindings),
+        "event": (sinks.bindings, limits.events),
         "drs-rule": (sinks.drs_rules, limits.drs_rules),
         "evict": (sinks.evictions, limits.evictions),
     }

@@ -159,6 +159,7 @@ class LimitSettings(_Group):
 
     labels: int = Field(default=6000, ge=1)
     bindings: int = Field(default=30_000, ge=1)
+    events: int = Field(default=3000, ge=1)
     drs_rules: int = Field(default=20, ge=1)
     evictions: int = Field(default=20, ge=1)
 
