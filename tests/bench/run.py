@@ -48,6 +48,15 @@ def schedule() -> None:
         _show(f"{nodes} nodes", "bench_schedule.py", nodes)
 
 
+def labels() -> None:
+    """Fifty different nodes move every second, for 40 s: from each real vMotion to its label."""
+    parts, why = parts_folder.find()
+    if parts is None:
+        print(f"  left out, {why}")
+        return
+    _show("embedded default", "bench_labels.py", str(parts), "40", "50")
+
+
 def label() -> None:
     """From a real vMotion to the label on the Node: kube-apiserver, vcsim, and either transport."""
     parts, why = parts_folder.find()
@@ -105,6 +114,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "check": check,
     "schedule": schedule,
     "label": label,
+    "labels": labels,
     "resident": resident,
     "extender": extender,
     "page": page,
