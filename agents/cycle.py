@@ -35,7 +35,9 @@ QUIET_KINDS = frozenset({"bind", "event"})
 
 
 class SiteCycle:
-    """One site's cycle. `begin` makes the evaluation once the site is ready; `published` is told of each result.
+    """One site's cycle. `begin` makes the evaluation once the site is ready.
+
+    `publishing` is told of what is about to be published, `published` of each result.
 
     Attributes:
         failure: why the last evaluation came to nothing, None when all went well.
@@ -52,10 +54,12 @@ class SiteCycle:
         *,
         has_vsphere: Callable[[str], bool],
         published: Callable[[str, Decisions, float], None],
+        publishing: Callable[[str, Decisions], None] = lambda site, decided: None,
         standstill: Callable[[str], Standstill] = lambda site: Standstill(),
     ) -> None:
         self._site, self._sites, self._begin, self._publisher, self._pool = site, sites, begin, publisher, pool
-        self._has_vsphere, self._published, self._standstill = has_vsphere, published, standstill
+        self._has_vsphere, self._standstill = has_vsphere, standstill
+        self._publishing, self._published = publishing, published
         self._changed = asyncio.Event()
         self._first = self._last = 0.0
         self._outcomes: list[Outcome] = []
@@ -138,6 +142,7 @@ class SiteCycle:
         self.failure = next(iter(self._failures), None)
         took = time.perf_counter() - started
         if decided.records:
+            self._publishing(self._site, decided)
             await self._publish(decided)
         evaluation.commit(decided)
         self._decided = decided

@@ -30,13 +30,14 @@ class Cycles:
         pool: Executor,
         *,
         has_vsphere: Callable[[str], bool],
+        publishing: Callable[[str, Decisions], None],
         published: Callable[[str, Decisions, float], None],
         standstill: Callable[[str], Standstill],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._sites, self._begin, self._publisher, self._pool = sites, begin, publisher, pool
         self._has_vsphere, self._published, self._failed = has_vsphere, published, failed
-        self._standstill = standstill
+        self._publishing, self._standstill = publishing, standstill
         self._running: dict[str, tuple[SiteCycle, asyncio.Task[None]]] = {}
         sites.on_change = self.poke
 
@@ -77,6 +78,7 @@ class Cycles:
             self._publisher,
             self._pool,
             has_vsphere=self._has_vsphere,
+            publishing=self._publishing,
             published=self._published,
             standstill=self._standstill,
         )

@@ -21,6 +21,7 @@ from underhost.agents.board import Board
 from underhost.agents.cycles import Cycles
 from underhost.agents.decisions import Decisions, Engine
 from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.fence import FencedPublisher, fenced
 from underhost.agents.gauges import Gauges
 from underhost.agents.guards import Guards
 from underhost.agents.memory import Memories
@@ -32,10 +33,13 @@ from underhost.agents.sinks.bindings import action_of
 from underhost.agents.site_state import SiteState
 from underhost.agents.sites import Sites
 from underhost.agents.supervise import Watchers
+from underhost.agents.watchdog import Watchdog, behind
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action, FindingEvent, Outcome
 from underhost.schemas.topics import NODES, OUTCOMES, VIOLATIONS
 from underhost.streams.app import build_app
+from underhost.streams.kafka import translated
+from underhost.streams.membership import Membership
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.publish import FaustPublisher
@@ -46,6 +50,8 @@ log = logging.getLogger(__name__)
 
 DONE = frozenset({"applied", "noop"})
 WAITING = "it waits for its partitions and their tables"
+SUSPEND_WITHIN = 1.0
+"""Seconds at the end for what watchers and cycles publish; Kafka may not answer at all."""
 
 
 class Pipeline:
@@ -67,9 +73,12 @@ class Pipeline:
         self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._recovered = self._was_up = False
         self.app = build_app(settings, app_id=role.app_id(roles, settings.site))
-        self.app.agent_failed = self._fail
+        self.app.on_failure = self._fail
         self.app.producer_only = not role.consumes(roles)
-        plain = FaustPublisher(self.app)
+        # Without a consumer there is no group that could count on this worker or not.
+        self._membership = Membership() if self.app.producer_only else self.app.membership
+        outside = fenced(outside, self._membership)
+        plain = FencedPublisher(FaustPublisher(self.app), self._membership)
         self._publisher = AgentPublisher(plain, metrics, on_event)
         self._reader = open_reader(settings.kafka)
         # One thread evaluates: the sites of a worker take turns, so that the event loop keeps a processor.
@@ -101,11 +110,19 @@ class Pipeline:
             self._publisher,
             self._pool,
             has_vsphere=self._has_vsphere,
+            publishing=self._deciding,
             published=self._decided,
             standstill=self.guards.standstill,
             failed=self._fail,
         )
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
+        self._watchdog = Watchdog(
+            self._membership,
+            settings.kafka.session_timeout,
+            behind=self._behind,
+            alive=self._alive,
+            failed=self._fail,
+        )
 
     def _make_sites(self) -> Sites:
         return Sites(
@@ -140,12 +157,13 @@ class Pipeline:
             self._publisher.dead_letter,
             answered=self._is_answered,
             failed=self._fail,
+            membership=self._membership,
             forbids=lambda kind: self.guards.standstill(site).forbids(kind),
             limits=limits_of(self._settings),
             decided_here={"label", "drs-rule", "evict", *({"bind", "event"} if role.EVALUATOR in self._roles else ())},
         )
         binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None
-        sink_agents.attach(self.app, runner, self._publisher.dead_letter, action_of=binds)
+        sink_agents.attach(self.app, runner, action_of=binds)
         return runner
 
     # ------------------------------------------------------------------------------------------------------ its life
@@ -166,21 +184,21 @@ class Pipeline:
             if self.app.producer_only:
                 await self._resume()
             crashed = asyncio.ensure_future(self.app.wait())
+            watching = asyncio.ensure_future(self._watchdog.run())
             try:
                 await asyncio.wait([crashed, self._failure], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 crashed.cancel()
+                watching.cancel()
         except (KafkaError, FaustError, OSError) as error:
-            raise Unreachable(f"Kafka: {' '.join(str(error).split()) or type(error).__name__}") from error
+            raise translated(error) from None
         error_ = self._failure.result() if self._failure.done() else self.app.crash_reason
-        if isinstance(error_, KafkaError | FaustError | OSError):
-            raise Unreachable(f"Kafka: {' '.join(str(error_).split()) or type(error_).__name__}") from error_
-        if error_ is not None:
-            raise error_
+        raise Unreachable("Kafka: the consumer has ended") if error_ is None else translated(error_)
 
     async def close(self) -> None:
-        """End everything, in the order in which data flows."""
-        await self._suspend()
+        """End everything, in the order in which data flows. Whoever waits for Kafka is not waited for long."""
+        suspending = asyncio.ensure_future(self._suspend())
+        await asyncio.wait([suspending], timeout=SUSPEND_WITHIN)
         await self.app.stop()
         await self._reader.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -216,7 +234,16 @@ class Pipeline:
 
     def _fail(self, error: BaseException) -> None:
         if not self._failure.done():
-            self._failure.set_result(error)
+            self._failure.set_result(translated(error))
+
+    def _behind(self) -> str | None:
+        """How far it is from what the topics held when the partitions became ours; None once it is there."""
+        return None if self.app.producer_only else behind(self.app, self.sites, recovered=self._recovered)
+
+    def _alive(self) -> None:
+        """This event loop runs, whether or not there is something to fetch."""
+        if not self.app.producer_only:
+            self.app.consumer.keep_alive()
 
     # ------------------------------------------------------------------------------------------------ what it is told
     def _sources_of(self, state: SiteState) -> frozenset[str]:
@@ -242,6 +269,12 @@ class Pipeline:
             row is not None and (last := msgspec.json.decode(row, type=Outcome)).id == action.id and last.result in DONE
         )
 
+    def _deciding(self, site: str, decisions: Decisions) -> None:
+        if site == self._settings.site:
+            placed = decisions.placements.placements if decisions.placements is not None else ()
+            binds = [action_of(placement, site) for placement in placed]
+            self._sinks.expect([*decisions.actions, *(bind for bind in binds if bind is not None)])
+
     def _decided(self, site: str, decisions: Decisions, seconds: float) -> None:
         if site == self._settings.site:
             self._sinks.confirm(decisions.confirmed)
@@ -255,6 +288,9 @@ class Pipeline:
 
     def unsure(self, site: str) -> str | None:
         """Why nothing may be said of the site now; None when its picture is complete and trusted."""
+        doubt = self._membership.doubt()
+        if doubt is not None:
+            return doubt
         if not self._recovered:
             return WAITING
         if role.EVALUATOR not in self._roles:
@@ -280,8 +316,13 @@ class Pipeline:
 
     def unready(self) -> dict[str, str]:
         """Why it is not ready, by what is not; empty when everything is decided for."""
+        doubt = self._membership.doubt()
+        if doubt is not None:
+            return {"worker": doubt}
         if not self._recovered:
             return {"worker": WAITING}
+        if (left := self._behind()) is not None:
+            return {"worker": left}
         reasons = {f"source {name}": reason for name, reason in self.watchers.unlisted().items()}
         for site in self.sites.held():
             reason = self.sites.unready(site) or self._cycles.failure(site)

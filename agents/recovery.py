@@ -38,6 +38,10 @@ def attach(app: faust.App, sites: Sites, tables: Tables, *, on_suspended: Hook, 
         mine = {topic.name: topic for topic in (*sites.read, *sites.followed)}
         held = {tp for tp in app.consumer.assignment() if tp.topic in mine}
         positions, highwaters = await _places(app, held)
+        # Faust goes back to committed offsets only: where nothing is committed yet, what was fetched for an earlier
+        # assignment would be left out.
+        if positions:
+            await app.consumer.seek_wait(positions)
         sites.resume(
             {tp.partition for tp in held},
             {(mine[tp.topic].short, tp.partition): offset for tp, offset in positions.items()},

@@ -1,9 +1,10 @@
 """Commands to the sinks: an agent on `actions`, and one on `placements` for the binder; each answer goes to `outcomes`.
 
-In: records of both topics. Out: outcomes, and dead letters (stage `sinks`) for what cannot be read or makes a sink
-raise. Of a backlog only the newest command of each target is carried out, and where the decisions are made in this
-worker, too, only if they still stand: what was decided before a crash may be wrong after it. A record is acknowledged
-once its outcome is published, so a killed worker's commands come again: sinks read before they write.
+In: records of both topics. Out: outcomes, and dead letters (stage `sinks`) for what makes a sink raise; what cannot be
+read is put there by the tables. Of a backlog only the newest command of each target is carried out, and where the
+decisions are made in this worker, too, only if this run has made them or they still stand: what was decided before a
+crash, or by a worker that does not know yet that the site is another's, may be wrong. A record is acknowledged once its
+outcome is published, so a killed worker's commands come again: sinks read before they write.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from underhost.schemas.keys import site_of
 from underhost.schemas.records import Action, Outcome, Placement
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, Topic
 from underhost.streams.app import declare
+from underhost.streams.membership import Membership
 from underhost.streams.ports import Publisher
 
 log = logging.getLogger(__name__)
@@ -38,7 +40,7 @@ PATIENCE = 60.0
 WRITES = frozenset({"applied", "failed"})
 """Results of commands that were, or may have been, a write."""
 
-SUPERSEDED = "it was ordered before a restart, and is not what is wanted now"
+SUPERSEDED = "it was ordered before a restart or by another worker, and is not what is wanted now"
 
 DeadLetter = Callable[[Any, str, BaseException], Awaitable[None]]
 
@@ -55,7 +57,8 @@ class SinkRunner:
     """Carries out commands for one site. `answered` tells whether a command's outcome is known already.
 
     `decided_here` are the kinds of commands that this worker's own cycles order; `forbids` tells why no command of a
-    kind may be carried out now, "" where one may; `limits` is how many may be, in a minute.
+    kind may be carried out now, "" where one may; `limits` is how many may be, in a minute. While `membership` is in
+    doubt nothing of the topics begins.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class SinkRunner:
         answered: Callable[[str, Action], bool],
         failed: Callable[[BaseException], None],
         decided_here: Collection[str] = (),
+        membership: Membership | None = None,
         forbids: Callable[[str], str] = lambda kind: "",
         limits: Mapping[str, int] | None = None,
     ) -> None:
@@ -80,13 +84,19 @@ class SinkRunner:
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._publishing: set[asyncio.Task[None]] = set()
         self._decided_here, self._began = frozenset(decided_here), 0.0
-        self._forbids, self._limits = forbids, WriteLimits(limits or {})
+        self._membership, self._forbids = membership or Membership(), forbids
+        self._limits = WriteLimits(limits or {})
+        self._ordered: dict[tuple[str, str], str] = {}
         self._confirmed: frozenset[str] = frozenset()
         self._decided = asyncio.Event()
 
     def resume(self) -> None:
         """The partition is held from now on."""
         self._began = time.time()
+
+    def expect(self, actions: Iterable[Action]) -> None:
+        """This run is about to order these: the newest of each target, which every earlier one gives way to."""
+        self._ordered.update({_place(action): action.id for action in actions})
 
     def confirm(self, ids: frozenset[str]) -> None:
         """The first decisions of this run: these of the earlier commands still stand. Later calls do nothing."""
@@ -96,7 +106,7 @@ class SinkRunner:
 
     def take(self, action: Action, event: Any) -> None:
         """Carry out the action unless a newer one for its target comes before its turn; `event` is acked after it."""
-        place = (action.kind, action.target)
+        place = _place(action)
         waiting = self._waiting.setdefault(place, _Waiting(action))
         waiting.action = action
         waiting.events.append(event)
@@ -130,6 +140,7 @@ class SinkRunner:
         """The partition may move: what is not done is left to its next owner."""
         self._decided.clear()
         self._waiting.clear()
+        self._ordered.clear()
         tasks = [*self._tasks.values(), *self._publishing]
         self._tasks.clear()
         for task in tasks:
@@ -151,12 +162,15 @@ class SinkRunner:
             pass
         elif why := self._forbids(action.kind):
             await self._publish(key, _held_back(action, why))
-        elif not await self._stands(action, events[-1]):
+        elif not await self._stands(action):
             await self._publish(key, Outcome(action.id, action.kind, action.target, "refused", SUPERSEDED))
-        elif why := self._forbids(action.kind):  # that may have taken a while
-            await self._publish(key, _held_back(action, why))
         else:
-            await self._publish(key, await self._answer(action, events[-1].message))
+            await self._membership.confirmed()
+            why = self._forbids(action.kind)  # all that may have taken a while
+            message = events[-1].message
+            await self._publish(key, _held_back(action, why) if why else await self._answer(action, message))
+        if self._ordered.get(_place(action)) == action.id:
+            del self._ordered[_place(action)]
         for event in events:
             event.ack()
 
@@ -166,7 +180,7 @@ class SinkRunner:
             return Outcome(action.id, action.kind, action.target, "failed", why)
         sink = self.sinks[action.kind]
         # A command from before our time may have been carried out already, without an outcome.
-        earlier = message is not None and message.timestamp < self._began
+        earlier = message is not None and not self._of_this_run(action, message)
         apply: Callable[[Action], Awaitable[Outcome]] = getattr(sink, "again", sink.apply) if earlier else sink.apply
         answer: asyncio.Future[Outcome] = asyncio.ensure_future(apply(action))
         try:
@@ -188,9 +202,15 @@ class SinkRunner:
             await self._dead_letter(message, STAGE, error)
         return Outcome(action.id, action.kind, action.target, "failed", f"{type(error).__name__}: {error}")
 
-    async def _stands(self, action: Action, event: Any) -> bool:
-        """Whether to carry it out: a command from before our time waits for the first decisions of this run."""
-        if action.kind not in self._decided_here or event.message.timestamp >= self._began:
+    def _of_this_run(self, action: Action, message: Any) -> bool:
+        """Whether it was ordered since the partition is ours; where others decide, only the clocks can tell."""
+        if action.kind in self._decided_here:
+            return self._ordered.get(_place(action)) == action.id
+        return bool(message.timestamp >= self._began)
+
+    async def _stands(self, action: Action) -> bool:
+        """Whether to carry it out: a command that is not of this run waits for the first decisions of this run."""
+        if action.kind not in self._decided_here or self._ordered.get(_place(action)) == action.id:
             return True
         await self._decided.wait()
         return action.id in self._confirmed
@@ -204,25 +224,25 @@ class SinkRunner:
             self._failed(error)
 
 
+def _place(action: Action) -> tuple[str, str]:
+    return action.kind, action.target
+
+
 def _held_back(action: Action, why: str) -> Outcome:
     # Failed and not refused: it is ordered again soon after writes go on.
     return Outcome(action.id, action.kind, action.target, "failed", f"writes stop: {why}")
 
 
 def attach(
-    app: faust.App,
-    runner: SinkRunner,
-    dead_letter: DeadLetter,
-    *,
-    action_of: Callable[[Placement], Action | None] | None = None,
+    app: faust.App, runner: SinkRunner, *, action_of: Callable[[Placement], Action | None] | None = None
 ) -> None:
     """An agent on `actions`; where `action_of` is given, the orders in `placements` are carried out, too."""
     if set(runner.sinks) - {"bind"}:
         agent = app.agent(declare(app, ACTIONS), name="sinks-actions")
-        agent(_agent(runner, dead_letter, ACTIONS, _as_it_is))
+        agent(_agent(runner, ACTIONS, _as_it_is))
     if action_of is not None:
         agent = app.agent(declare(app, PLACEMENTS), name="sinks-placements")
-        agent(_agent(runner, dead_letter, PLACEMENTS, action_of))
+        agent(_agent(runner, PLACEMENTS, action_of))
 
 
 def _as_it_is(record: Any) -> Action | None:
@@ -230,17 +250,17 @@ def _as_it_is(record: Any) -> Action | None:
 
 
 def _agent(
-    runner: SinkRunner, dead_letter: DeadLetter, topic: Topic, action_of: Callable[[Any], Action | None]
+    runner: SinkRunner, topic: Topic, action_of: Callable[[Any], Action | None]
 ) -> Callable[[Any], Awaitable[None]]:
     async def carry_out(stream: Any) -> None:
         async for event in stream.noack().events():
             message = event.message
-            action: Action | None = None
             try:
                 record = decode_record(topic, message.value)
                 action = action_of(record) if record is not None else None
-            except BadEvent as error:
-                await dead_letter(message, STAGE, error)
+            except BadEvent:
+                # The tables' to answer for: whoever decides keeps one of what it has ordered.
+                action = None
             mine = site_of((message.key or b"").decode("utf-8", "replace")) == runner.site
             if action is not None and mine and action.kind in runner.sinks:
                 runner.take(action, event)

@@ -103,6 +103,10 @@ class Sites:
                 if self._partition_of(site) == partition:
                     self.on_change(site)
 
+    def behind(self) -> int:
+        """Records that the topics held when the partitions became ours, and that are not read yet."""
+        return sum(max(0, end - self._next.get(place, 0)) for place, end in self._highwater.items())
+
     def following(self, topic: Topic, partition: int) -> int:
         """The offset of the first record that has not been dealt with."""
         return self._next.get((topic.short, partition), 0)

@@ -97,6 +97,18 @@ class Tables:
             if table is not None and key in table:
                 del table[key]
 
+    async def current(self, message: Any) -> bool:
+        """Whether the record is ours to handle, once that is beyond doubt.
+
+        One that came before the partitions moved must not overwrite what their owner has written since. It counts as
+        never read: whoever has its partition now reads it again.
+        """
+        await self._app.membership.confirmed()
+        if message.generation_id == self._app.consumer_generation_id:
+            return True
+        message.acked = True
+        return False
+
     def _forget_outdated(self, site: str, now: float) -> None:
         """Evictions are kept by pods that do not come again: without this the table would grow for ever."""
         for key, value in self.rows(topics.ACTIONS, site):
@@ -152,10 +164,14 @@ def _agent(tables: Tables, topic: Topic, dead_letter: DeadLetter) -> Callable[[A
     async def keep(stream: Any) -> None:
         async for event in stream.events():
             message = event.message
+            if not await tables.current(message):
+                continue
             try:
                 await tables.keep(topic, message)
             except BadEvent as error:
                 await dead_letter(message, STAGE, error)
+                if not await tables.current(message):
+                    continue  # the partition moved while dead-letters could not be written
             tables.sites.advance(topic, message.partition, message.offset)
 
     return keep

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,7 +34,7 @@ STOP_WITHIN = 6.0
 GIVE_UP = 3.0
 """Seconds that Faust may take to notice that the pipeline has failed, or is cancelled."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a pipeline that has run is started again after a fault of Kafka; doubled at each one."""
+"""Seconds before a pipeline is started again after a fault of Kafka; doubled until one is up."""
 SWITCH = 0.001
 """Seconds that the evaluating thread may keep the interpreter while the event loop wants it. With Python's 5 ms, every
 record that is read waits that long behind an evaluation: measured, half as many changes a second."""
@@ -139,7 +139,7 @@ async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event) ->
         log.error("the pipeline is started again in %.0f s: %s", pause, error)
         if await _waited(stopping, pause):
             return
-        pause = min(LONGEST_PAUSE, pause * 2)
+        pause = FIRST_PAUSE if started else min(LONGEST_PAUSE, pause * 2)
 
 
 async def _say_ready(pipeline: Pipeline) -> None:
@@ -173,11 +173,13 @@ async def _run_one(pipeline: Pipeline, stopping: asyncio.Event) -> tuple[BaseExc
     return pipeline.failure.result() if pipeline.failure.done() else None, started
 
 
-async def _within(seconds: float, ending: Awaitable[None]) -> None:
-    try:
-        await asyncio.wait_for(ending, seconds)
-    except TimeoutError:
-        log.warning("not everything has ended within %.0f s", seconds)
+async def _within(seconds: float, ending: Coroutine[Any, Any, None]) -> None:
+    """Wait so long. What has not ended then goes on ending: cancelled, Faust would leave its consumer alive."""
+    task = asyncio.ensure_future(ending)
+    await asyncio.wait([task], timeout=seconds)
+    if task.done():
+        return task.result()
+    log.warning("not everything has ended within %.0f s", seconds)
 
 
 async def _waited(stopping: asyncio.Event, seconds: float) -> bool:

@@ -16,6 +16,7 @@ from mode.services import WaitResults
 
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
+from underhost.streams.membership import Membership
 from underhost.streams.settings import KafkaSettings, Settings
 
 COMMIT_INTERVAL = 1.0
@@ -29,31 +30,40 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
     """Faust's app without its surprises: it makes no folders, and an agent that raises is not started again unseen.
 
     Attributes:
-        agent_failed: called with what an agent raised, which is always a bug: our agents answer for bad records.
+        membership: whether the consumer group still counts on this worker.
+        on_failure: called with what an agent raised, which is always a bug (our agents answer for bad records), and
+            with what the consumer cannot go on after.
     """
 
-    agent_failed: Callable[[BaseException], None] | None = None
+    membership = Membership()
+    on_failure: Callable[[BaseException], None] | None = None
+
+    def fail(self, error: BaseException) -> None:
+        """Say what this app has failed of."""
+        if self.on_failure is not None:
+            self.on_failure(error)
 
     def _create_directories(self) -> None:
         """Nothing is kept in files: tables live in memory and in their changelog topics."""
 
+    def _new_transport(self) -> Any:
+        urls = self.conf.broker_consumer
+        if urls[0].scheme != "kafka":
+            return super()._new_transport()
+        # Imported here: whoever runs on the embedded log needs none of it.
+        from underhost.streams.kafka_transport import Transport
+
+        return Transport(urls, self)
+
     def _new_consumer(self) -> Any:
-        """A consumer whose fetches keep the partitions that they began with.
-
-        Faust fetches by its live set of active partitions. When the changelogs are paused after a recovery that set is
-        empty for a moment; to aiokafka no partitions means all of them, so a fetch that waits then returns records of
-        the sources, which Faust drops, and their positions are past them: those records are never handled.
-        """
         consumer = super()._new_consumer()
-        fetch = consumer._getmany
-
-        async def fetch_of_these(active_partitions: set[Any] | None, timeout: float) -> Any:
-            these = None if active_partitions is None else set(active_partitions)
-            return await fetch(active_partitions=these, timeout=timeout)
-
-        consumer._getmany = fetch_of_these
         consumer.wait_first = _first_step_first(consumer.wait_first)
         return consumer
+
+    async def _producer_flush(self, logger: Any) -> None:
+        """Faust's; at the end it is left to the producer, which does not wait for ever."""
+        if not self.should_stop:
+            await super()._producer_flush(logger)
 
     def _new_producer(self) -> Any:
         """A producer whose buffer of table changes is no brake: at Faust's 100 each record waits for it, one by one."""
@@ -62,8 +72,7 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
         return producer
 
     async def _on_agent_error(self, agent: Any, exc: BaseException) -> None:
-        if self.agent_failed is not None:
-            self.agent_failed(exc)
+        self.fail(exc)
         await super()._on_agent_error(agent, exc)
 
 
@@ -126,7 +135,7 @@ def broker_url(kafka: KafkaSettings) -> str:
 def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
     """The app, not started. `app_id` names the consumer group and prefixes the changelog topics."""
     kafka = settings.kafka
-    return UnderhostApp(
+    app = UnderhostApp(
         app_id,
         broker=broker_url(kafka),
         store="memory://",
@@ -146,6 +155,9 @@ def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
         # Without it a stream waits for its queue even where something lies in it.
         cython_optimizations=True,
     )
+    if kafka.bootstrap_servers:
+        app.membership = Membership(kafka.session_timeout)
+    return app
 
 
 def declare(app: faust.App, topic: Topic) -> Any:

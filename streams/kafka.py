@@ -12,6 +12,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
+from faust.exceptions import FaustError
 
 from underhost.schemas.errors import Unreachable
 
@@ -22,6 +23,15 @@ REQUEST_MS = 10_000
 def reason(error: BaseException) -> str:
     """An error's text in one line, or its name."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def translated(error: BaseException) -> BaseException:
+    """Kafka's and Faust's own errors as ours, any other as it is."""
+    if not isinstance(error, KafkaError | FaustError | OSError):
+        return error
+    unreachable = Unreachable(f"Kafka: {reason(error)}")
+    unreachable.__cause__ = error
+    return unreachable
 
 
 @contextmanager

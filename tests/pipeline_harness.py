@@ -16,7 +16,7 @@ from underhost.schemas.topics import Topic
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings import KafkaSettings, Settings, SinkSettings, VSphereSettings
 
-SECONDS = 60
+SECONDS = 120
 """How long a condition is waited for, on a machine that is busy."""
 
 

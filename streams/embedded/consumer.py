@@ -15,6 +15,7 @@ from faust.types import TP, ConsumerMessage
 from mode import Service
 
 from underhost.schemas.errors import BackendError, Refused
+from underhost.streams.consuming import CarefulFetches
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
 from underhost.streams.embedded.store import Entry
@@ -27,7 +28,7 @@ MEMBER = "worker"
 TIMESTAMP_TYPE = 0
 
 
-class Consumer(base.Consumer):  # type: ignore[misc]
+class LogConsumer(base.Consumer):  # type: ignore[misc]
     """The only member of its group; it is assigned every partition of what it subscribes to."""
 
     _opened: Log | None = None
@@ -218,3 +219,7 @@ class Consumer(base.Consumer):  # type: ignore[misc]
 
     def _new_topicpartition(self, topic: str, partition: int) -> TP:
         return TP(topic, partition)
+
+
+class Consumer(CarefulFetches, LogConsumer):
+    """The consumer of the embedded log as Faust uses it."""

@@ -1,10 +1,12 @@
 """Fixtures of the real parts: one of each for the whole run, on free loopback ports, ended by pid."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import parts_folder
 import pytest
+from kafka_process import KafkaProcess
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +19,12 @@ def parts() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+@pytest.fixture
+def broker(parts: Path, tmp_path: Path) -> Iterator[KafkaProcess]:
+    """A Kafka broker of the test's own."""
+    process = KafkaProcess(tmp_path / "kafka", parts)
+    process.start()
+    yield process
+    process.kill()

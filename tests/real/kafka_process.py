@@ -20,6 +20,7 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
 auto.create.topics.enable=false
 """
 
@@ -49,7 +50,7 @@ class KafkaProcess:
         tool = ["java", "-cp", self._jars, "kafka.tools.StorageTool", "format", "-t", "underhost-tests-000000"]
         subprocess.run([*tool, "-c", str(self._properties)], check=True, capture_output=True)
 
-    def start(self, timeout: float = 60) -> None:
+    def start(self, timeout: float = 180) -> None:
         """Start, and return when the port answers."""
         with (self.state / "kafka.log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -1,6 +1,5 @@
 """The kill -9 story of the embedded log, over a real Kafka broker."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import kill_worker
@@ -11,15 +10,6 @@ from kill_story import EVERYTHING, finished, journal, killed, ordered
 from underhost.schemas.topics import ACTIONS, PLACEMENTS
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture
-def broker(parts: Path, tmp_path: Path) -> Iterator[KafkaProcess]:
-    """A broker of the test's own."""
-    process = KafkaProcess(tmp_path / "kafka", parts)
-    process.start()
-    yield process
-    process.kill()
 
 
 async def test_a_killed_worker_ends_in_the_same_state_without_repeating_a_command(

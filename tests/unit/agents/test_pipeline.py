@@ -10,7 +10,7 @@ from pipeline_harness import Running, running, settings_in
 
 from underhost.agents.outside import Outside
 from underhost.schemas.errors import Refused
-from underhost.schemas.topics import ACTIONS, DEAD_LETTERS, NODE_HOSTS, OUTCOMES, PLACEMENTS, PODS, VIOLATIONS
+from underhost.schemas.topics import ACTIONS, DEAD_LETTERS, NODE_HOSTS, OUTCOMES, PLACEMENTS, PODS, VIOLATIONS, Topic
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings import EvictionSettings
 
@@ -124,6 +124,22 @@ async def test_a_record_that_cannot_be_read_lands_in_dead_letters_and_the_stream
     by_key = {record.key: record.headers["error"].decode() for record in letters}
     assert by_key["default/node//n9"] == "BadEvent: kind 'node' does not belong to underhost.pods"
     assert by_key["no-key-of-ours"] == "BadEvent: bad key: not a record key: 'no-key-of-ours'"
+
+
+@pytest.mark.parametrize("topic", [PLACEMENTS, ACTIONS], ids=["placements", "actions"])
+async def test_an_order_that_cannot_be_read_is_one_dead_letter_though_a_table_and_a_sink_read_it(
+    cluster: FakeCluster, tmp_path: Path, topic: Topic
+) -> None:
+    async with running(settings_in(tmp_path), cluster) as worker:
+        await worker.until(lambda: len(worker.records(OUTCOMES)) == 6)
+        cluster.garble(topic, "default/pod/shop/db-1", b"{")
+        await worker.until(lambda: len(worker.records_of(DEAD_LETTERS)) >= 1)
+        # The sinks have come past it once they have carried out what was ordered after it: a label and two bindings.
+        cluster.node("n4", "h4")
+        cluster.pod("web-0", app="web")
+        await worker.until(lambda: len(worker.records(OUTCOMES)) == 9)
+    [letter] = worker.records_of(DEAD_LETTERS)
+    assert (letter.headers["origin_topic"].decode(), letter.headers["stage"]) == (topic.name, b"tables")
 
 
 async def test_a_refused_binding_is_decided_again(cluster: FakeCluster, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from underhost.agents import sink_agents
 from underhost.agents.sink_agents import SinkRunner
 from underhost.schemas.records import Action, Outcome
+from underhost.streams.membership import Membership, now
 from underhost.streams.ports import Outgoing
 
 
@@ -49,6 +50,7 @@ class Bench:
         answered: tuple[str, ...] = (),
         decided_here: tuple[str, ...] = (),
         limits: dict[str, int] | None = None,
+        membership: Membership | None = None,
     ) -> None:
         self.sink = SlowSink(kind)
         self.outcomes: list[str] = []
@@ -66,6 +68,7 @@ class Bench:
             answered=lambda key, action: action.id in answered,
             failed=self.failures.append,
             decided_here=decided_here,
+            membership=membership,
             forbids=lambda kind: self.stopped,
             limits=limits,
         )
@@ -87,10 +90,14 @@ class Bench:
     async def _dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
         self.letters.append((stage, error))
 
+    def action(self, id_: str, target: str = "node/n1") -> Action:
+        """A command for the sink."""
+        return Action(id_, self.sink.kind, target, {}, "", {})
+
     def order(self, id_: str, target: str = "node/n1", at: float = 0.0) -> Event:
         """A command comes that was ordered at this time."""
         event = Event(at)
-        self.runner.take(Action(id_, self.sink.kind, target, {}, "", {}), event)
+        self.runner.take(self.action(id_, target), event)
         return event
 
     async def begun(self) -> str:
@@ -157,7 +164,6 @@ async def test_when_the_partition_may_move_what_is_not_done_is_left_to_the_next_
 
 async def test_a_command_from_before_a_restart_is_carried_out_only_if_it_still_stands() -> None:
     bench = Bench(kind="bind", decided_here=("bind",))
-    bench.runner.resume()
     stale, standing = bench.order("stale", "pod/shop/db-0"), bench.order("standing", "pod/shop/db-1")
     await asyncio.sleep(0)
     assert bench.sink.begun.empty(), "nothing is carried out before the first decisions"
@@ -170,9 +176,41 @@ async def test_a_command_from_before_a_restart_is_carried_out_only_if_it_still_s
 
 async def test_a_command_of_this_run_waits_for_nothing() -> None:
     bench = Bench(kind="bind", decided_here=("bind",))
-    bench.runner.resume()
-    bench.order("new", at=4e9)
+    bench.runner.expect([bench.action("new")])
+    bench.order("new")
     assert await bench.begun() == "new"
+
+
+async def test_a_command_of_a_worker_that_does_not_know_that_its_site_has_moved_is_refused() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.expect([bench.action("ours")])
+    bench.runner.confirm(frozenset())
+    late = bench.order("of the worker before us", at=4e9)
+    await late.acked.wait()
+    assert (bench.outcomes, bench.results) == (["of the worker before us"], ["refused"])
+    bench.order("ours")
+    assert await bench.begun() == "ours"
+
+
+async def test_after_the_partition_moved_and_came_back_an_order_of_before_is_nobodys() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.expect([bench.action("before")])
+    await bench.runner.suspend()
+    again = bench.order("before")
+    bench.runner.confirm(frozenset())
+    await again.acked.wait()
+    assert bench.results == ["refused"]
+
+
+async def test_while_membership_is_in_doubt_nothing_begins_and_afterwards_it_does() -> None:
+    membership = Membership(10)
+    bench = Bench(membership=membership)
+    bench.order("first")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert bench.sink.begun.empty()
+    membership.renewed(now())
+    assert await bench.begun() == "first"
 
 
 class RecallingSink(SlowSink):
@@ -195,6 +233,17 @@ async def test_a_sink_is_told_which_commands_may_have_been_carried_out_before_a_
     sink.gate.release()
     sink.gate.release()
     await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b", 4e9).acked.wait())
+    assert (sink.recalled, sorted(bench.results)) == (["earlier"], ["applied", "applied"])
+
+
+async def test_where_it_is_decided_here_a_command_may_have_been_carried_out_if_it_is_not_of_this_run() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.sinks["bind"] = sink = RecallingSink("bind")
+    bench.runner.expect([bench.action("new", "pod/b")])
+    bench.runner.confirm(frozenset({"earlier"}))
+    sink.gate.release()
+    sink.gate.release()
+    await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b").acked.wait())
     assert (sink.recalled, sorted(bench.results)) == (["earlier"], ["applied", "applied"])
 
 

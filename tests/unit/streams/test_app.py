@@ -8,7 +8,7 @@ import pytest
 
 from underhost.schemas.topics import PODS, TOPICS
 from underhost.streams.app import broker_url, build_app, declare
-from underhost.streams.embedded.consumer import Consumer
+from underhost.streams.consuming import CarefulFetches
 from underhost.streams.settings import KafkaSettings, Settings
 
 
@@ -26,6 +26,18 @@ def settings(folder: Path, **kafka: Any) -> Settings:
 )
 def test_bootstrap_servers_are_the_broker(servers: str, url: str) -> None:
     assert broker_url(KafkaSettings(bootstrap_servers=servers)) == url
+
+
+@pytest.mark.parametrize("servers", ["127.0.0.1:9092", None], ids=["kafka", "embedded"])
+def test_the_consumer_of_every_transport_fetches_with_care(tmp_path: Path, servers: str | None) -> None:
+    app = build_app(settings(tmp_path, bootstrap_servers=servers), app_id="t")
+    assert issubclass(app.transport.Consumer, CarefulFetches)
+
+
+@pytest.mark.parametrize(("servers", "doubt"), [("127.0.0.1:9092", True), (None, False)], ids=["kafka", "embedded"])
+def test_only_a_consumer_of_a_group_can_be_in_doubt(tmp_path: Path, servers: str | None, doubt: bool) -> None:
+    app = build_app(settings(tmp_path, bootstrap_servers=servers), app_id="t")
+    assert (app.membership.doubt() is not None) is doubt
 
 
 def test_without_servers_the_broker_is_the_embedded_file(tmp_path: Path) -> None:
@@ -56,30 +68,10 @@ def test_no_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_fetch_keeps_the_partitions_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    began, go_on = asyncio.Event(), asyncio.Event()
-
-    async def fetch(self: Consumer, active_partitions: set[str], timeout: float) -> set[str]:
-        began.set()
-        await go_on.wait()
-        return active_partitions
-
-    monkeypatch.setattr(Consumer, "_getmany", fetch)
-    consumer = build_app(settings(tmp_path), app_id="t").consumer
-    live = {"changelog"}
-    fetching = asyncio.create_task(consumer._getmany(active_partitions=live, timeout=1.0))
-    await began.wait()
-    # As Faust does at the end of a recovery: the changelogs are paused, then the sources resumed.
-    live.clear()
-    live.add("source")
-    go_on.set()
-    assert await fetching == {"changelog"}
-
-
 async def test_what_an_agent_raises_is_told(tmp_path: Path) -> None:
     app = build_app(settings(tmp_path), app_id="t")
     told: list[BaseException] = []
-    app.agent_failed = told.append
+    app.on_failure = told.append
 
     async def agent(stream: Any) -> None:
         """An agent that is never started."""
