@@ -15,6 +15,7 @@ from underhost.agents.board import Board
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.http import api, events, page, plans
 from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.pasts import Pasts
 from underhost.agents.http.rooms import Rooms
 from underhost.agents.http.server import start_web
 from underhost.agents.outside import Outside
@@ -115,7 +116,8 @@ class ShownSite(OwnLoop):
         """See `OwnLoop`."""
         feeds = Feeds(self.board, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
         routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options()), *self.more]
-        routes += api.routes(feeds, Options(), lambda: self.features)
+        pasts = Pasts("prod", Options(), self)  # type: ignore[arg-type]
+        routes += api.routes(feeds, Options(), lambda: self.features, pasts)
         rooms = Rooms(routes, [feeds.running], [feeds.end])
         server = await start_web(
             "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, rooms=rooms
