@@ -3,15 +3,17 @@
 kube-apiserver and etcd with nodes that KWOK keeps alive (`NODES` of them, four on an ESXi host); the same 3,000 pods,
 plain, and as replicas that required anti-affinity keeps off one another's host. First kube-scheduler binds them, its
 client's QPS and burst lifted to 5,000; then `underhost run`, embedded transport, with the inventory of the hosts. Each
-runs, has listed everything and has bound a pod before the clock starts; then all pods are created, 32 at a time, and
-the clock runs from the first create to the last binding, both by the API server's own audit log. KWOK leaves the pods
-as they are bound: what kubelets would do to them is no part of either. Prints `name<TAB>value` lines.
+runs, has listed everything and has bound a pod; then its process is stopped (SIGSTOP), all pods are created, and it is
+let go on (SIGCONT): the clock runs from there to the last binding in the API server's audit log. So what creates the
+pods takes no processor from either, and reading, deciding and binding are all measured. KWOK leaves the pods as they
+are bound: what kubelets would do to them is no part of either. Prints `name<TAB>value` lines.
 
-Arguments: the folder of the real parts, then optionally nodes and pods.
+Arguments: the folder of the real parts, then optionally nodes, pods and rounds.
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "real"))
 
@@ -35,6 +38,7 @@ LEASE = 200
 """Seconds of a node's lease: a quarter of it is how often it is renewed. Kubelets of 1,000 nodes renew 100 a second,
 which two cores cannot spare."""
 LIFTED = 5000
+RATE = "pods/s"
 
 
 class Bench:
@@ -106,22 +110,22 @@ class Bench:
         create(self.kube, path, [a_pod("first", scheduler)])
         eventually("a first pod is bound", lambda: self._bound(namespace) == 1, 120)
         bodies = [a_pod(f"pod-{at:05d}", scheduler, app=f"app-{at // REPLICAS}" if apart else "") for at in range(pods)]
-        used = self._cpu()
+        self.process.send_signal(signal.SIGSTOP)
         create(self.kube, path, bodies)
+        before, begin = self._cpu(), time.time()
+        self.process.send_signal(signal.SIGCONT)
         eventually("every pod is bound", lambda: self._bound(namespace) == pods + 1, 600)
-        used = self._cpu() - used
-        made = self.log.writes("create", "pods", namespace)[1:]
+        used = [after - at for after, at in zip(self._cpu(), before, strict=True)]
         bindings = self.log.writes("create", "pods/binding", namespace)[1:]
-        begin = min(_time(event["requestReceivedTimestamp"]) for event in made)
         first = min(_time(event["requestReceivedTimestamp"]) for event in bindings)
         last = max(_time(event["stageTimestamp"]) for event in bindings)
         self._check(namespace, apart, pods + 1)
         figures = {
-            "pods/s": pods / (last - begin),
-            "creating, s": max(_time(event["stageTimestamp"]) for event in made) - begin,
-            "first create to first binding, s": first - begin,
-            "all bound, s": last - begin,
-            "CPU, s": used,
+            RATE: pods / (last - begin),
+            "until the first binding, s": first - begin,
+            "until the last, s": last - begin,
+            "its own CPU, s": used[0],
+            "CPU of the API server and etcd, s": used[1],
             "events": float(len(self.log.writes("create", "events", namespace))),
         }
         eventually("the pods are gone", lambda: self._delete(path), 300)
@@ -132,10 +136,9 @@ class Bench:
             self.api.ask("DELETE", f"{path}?gracePeriodSeconds=0")
         return not self.api.ask("GET", f"{path}?limit=1")["items"]
 
-    def _cpu(self) -> float:
-        """CPU seconds of the scheduler so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def _cpu(self) -> list[float]:
+        """CPU seconds so far of the scheduler, and of the server and its store together."""
+        return [_cpu(self.process.pid), sum(_cpu(pid) for pid in self.kube.pids())]
 
     def _bound(self, namespace: str) -> int:
         time.sleep(0.2)  # looking costs, and the clock is the server's
@@ -154,34 +157,46 @@ class Bench:
         assert bool(seats) == apart and len(set(seats)) == len(seats), "no two pods of an app share a host"
 
 
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _time(stamp: str) -> float:
     return datetime.fromisoformat(stamp).timestamp()
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print: the middle of the rounds, and the middle of their ratios."""
     parts = Path(sys.argv[1])
-    nodes, pods = map(int, sys.argv[2:4] or ("1000", "3000"))
+    nodes, pods, rounds = map(int, sys.argv[2:5] or ("1000", "3000", "3"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         log = WriteLog(folder / "audit.log")
-        found: dict[tuple[str, bool], dict[str, float]] = {}
+        found: dict[tuple[str, bool], list[dict[str, float]]] = {}
         renewals = [f"--node-lease-duration-seconds={LEASE}"]
         with (
             start_kube(folder / "kube", parts, *log.flags()) as kube,
             helpers(parts, kube, stages=STAGES, flags=renewals),
         ):
             bench = Bench(folder, parts, kube, log, nodes)
-            for who in (bench.upstream, bench.ours):
+            for number in range(rounds):
+                # Side by side in time, and each first as often as the other: what else the machine does changes.
+                order = (bench.upstream, bench.ours) if number % 2 == 0 else (bench.ours, bench.upstream)
                 for apart in (False, True):
-                    with who() as scheduler:
-                        found[scheduler, apart] = bench.measure(scheduler, apart, pods)
+                    for who in order:
+                        with who() as scheduler:
+                            found.setdefault((scheduler, apart), []).append(bench.measure(scheduler, apart, pods))
     for apart, title in ((False, "plain"), (True, "host anti-affinity")):
-        for scheduler in ("default-scheduler", "underhost"):
-            for what, figure in found[scheduler, apart].items():
-                print(f"{title}: {scheduler}, {what}\t{figure:.1f}")
-        ratio = found["underhost", apart]["pods/s"] / found["default-scheduler", apart]["pods/s"]
-        print(f"{title}: ratio\t{ratio:.2f}")
+        theirs, mine = found["default-scheduler", apart], found["underhost", apart]
+        for scheduler, figures in (("kube-scheduler", theirs), ("underhost", mine)):
+            for what in figures[0]:
+                values = [each[what] for each in figures]
+                spread = f" ({min(values):.0f}-{max(values):.0f})" if what == RATE else ""
+                print(f"{title}: {scheduler}, {what}\t{median(values):.1f}{spread}")
+        ratios = [one[RATE] / other[RATE] for one, other in zip(mine, theirs, strict=True)]
+        print(f"{title}: ratio, each round\t{' '.join(f'{ratio:.2f}' for ratio in ratios)}")
+        print(f"{title}: ratio\t{median(ratios):.2f}")
 
 
 if __name__ == "__main__":

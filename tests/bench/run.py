@@ -109,6 +109,15 @@ def whatif() -> None:
     _show("what-if", "bench_whatif.py")
 
 
+def binder() -> None:
+    """Pods bound a second beside the real kube-scheduler, on one real API server: 1,000 nodes, 3,000 pods."""
+    parts, why = parts_folder.find()
+    if parts is None:
+        print(f"  left out, {why}")
+        return
+    _show("kube-scheduler 1.36, then underhost", "bench_binder.py", str(parts))
+
+
 BENCHES: dict[str, Callable[[], None]] = {
     "pipeline": pipeline,
     "check": check,
@@ -116,6 +125,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "label": label,
     "labels": labels,
     "resident": resident,
+    "binder": binder,
     "extender": extender,
     "page": page,
     "whatif": whatif,

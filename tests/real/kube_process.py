@@ -33,6 +33,7 @@ class Kube:
     """A running API server: `kubeconfig` is a cluster admin's, `server` its address, `ca` its certificate.
 
     `kill` ends the server as a crash does, etcd stays; `restart` starts it again at the same address and waits for it.
+    `pids` are the processes of the server and of etcd.
     """
 
     folder: Path
@@ -42,6 +43,7 @@ class Kube:
     etcd: str
     kill: Callable[[], None]
     restart: Callable[[], None]
+    pids: Callable[[], list[int]] = list
 
     def kubeconfig_of(self, token: str, *, ca: Path | None = None, server: str = "") -> Path:
         """A kubeconfig with another token, CA or address."""
@@ -99,7 +101,7 @@ def start_kube(folder: Path, parts: Path, *flags: str) -> Iterator[Kube]:
         restart()
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(KUBECONFIG.format(server=server, ca=ca, token=ADMIN_TOKEN))
-        yield Kube(folder, server, kubeconfig, ca, etcd, kill, restart)
+        yield Kube(folder, server, kubeconfig, ca, etcd, kill, restart, lambda: [one.pid for one in started.values()])
     finally:
         for name in reversed(started):
             kill(name)
