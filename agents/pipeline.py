@@ -86,16 +86,8 @@ class Pipeline:
 
         self.sites = self._make_sites()
         self.watchers = self._make_watchers(outside, plain)
-        self.tables = tables.attach(
-            self.app,
-            self.sites,
-            self._publisher.dead_letter,
-            derived=role.derived_topics(roles),
-        )
-        self.tables.watchers[OUTCOMES.short] = [self._answered]
-        self._alerting = Alerting(settings.alerting, self._metrics.alerted, self._fail)
-        if role.ALERTS in self._roles:
-            self.tables.watchers[VIOLATIONS.short] = [self._alerting.observe]
+        self._alerting = Alerting(settings.alerting, metrics.alerted, self._fail)
+        self.tables = self._make_tables()
         self.guards = Guards(settings, self.sites, self.watchers)
         self._gauges = Gauges(metrics, self.app, self.sites, self.watchers, self.guards)
         log_file = None if settings.kafka.bootstrap_servers else settings.kafka.embedded
@@ -132,6 +124,15 @@ class Pipeline:
             sources=self._sources_of,
             only=frozenset({self._settings.site}) if role.tied_to_a_site(self._roles) else None,
         )
+
+    def _make_tables(self) -> tables.Tables:
+        made = tables.attach(
+            self.app, self.sites, self._publisher.dead_letter, derived=role.derived_topics(self._roles)
+        )
+        made.watchers[OUTCOMES.short] = [self._answered]
+        if role.ALERTS in self._roles:
+            made.watchers[VIOLATIONS.short] = [self._alerting.observe]
+        return made
 
     def _make_watchers(self, outside: Outside, publisher: Publisher) -> Watchers:
         def make(site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
