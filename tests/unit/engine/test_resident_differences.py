@@ -24,7 +24,7 @@ A, B, C, D = (object() for _ in range(4))
     ],
 )
 def test_what_has_changed(before: dict[str, object], now: dict[str, object], changed: list[str]) -> None:
-    assert sorted(changed_keys(before, now, None)) == changed
+    assert sorted(changed_keys(before, now)) == changed
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -38,4 +38,4 @@ def test_random_changes_are_found_each_once(seed: int) -> None:
         else:
             now[name] = object()
     expected = [name for name in {*before, *now} if before.get(name) is not now.get(name)]
-    assert sorted(changed_keys(before, now, None)) == sorted(expected)
+    assert sorted(changed_keys(before, now)) == sorted(expected)
