@@ -60,6 +60,7 @@ class Cluster:
             "kubernetes": {"kubeconfig": str(self.kube.kubeconfig)},
             "sinks": {"bindings": True, "evictions": evictions},
             "evictions": {"wait": 0, "perNode": 1000, "perHost": 1000, "perMinute": 1000},
+            "limits": {"evictions": 1000},
             "web": {"listen": f"127.0.0.1:{port}"},
         }
         path = self.folder / "underhost.yaml"
