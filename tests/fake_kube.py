@@ -31,6 +31,7 @@ class Fault:
         lines: on a watch: these raw lines, then the stream goes on.
         drop: on a watch: cut the connection after so many events.
         silent: on a watch: send nothing, ever, and do not hang up.
+        after: answer as ever, but not before so many such requests have come: (verb, plural, times).
     """
 
     verb: str
@@ -43,6 +44,7 @@ class Fault:
     lines: tuple[bytes, ...] = ()
     drop: int = -1
     silent: bool = False
+    after: tuple[str, str, int] | None = None
 
 
 class Request(NamedTuple):
@@ -183,6 +185,9 @@ class FakeKube:
         for fault in self.faults:
             if fault.verb == verb and fault.plural in ("", plural):
                 self.faults.remove(fault)
+                if fault.after is not None:
+                    await self.asked(*fault.after)
+                    return None
                 return _status(fault.status, fault.message, fault.headers, fault.causes) if fault.status else fault
         return None
 
@@ -277,6 +282,9 @@ class FakeKube:
         wanted: dict[str, str] = body["metadata"]["labels"]
         managed = {entry["manager"]: set(_keys(entry)) for entry in node["metadata"].get("managedFields", [])}
         labels = dict(node["metadata"].get("labels", {}))
+        foreign = set().union(*(keys for other, keys in managed.items() if other != manager))
+        if request.query["force"] != "true" and any(labels.get(key) != wanted[key] for key in foreign & wanted.keys()):
+            return _status(409, "Apply failed with 1 conflict")
         for key in managed.get(manager, set()) - wanted.keys():
             del labels[key]
         labels.update(wanted)

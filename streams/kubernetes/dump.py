@@ -5,6 +5,7 @@ Called by the commands that take a live cluster in the place of a dump. Nothing 
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
 
 import aiohttp
@@ -35,7 +36,7 @@ DUMPED = (
 
 
 Take = Callable[[bytes, str], None]
-"""Is handed each page, and its address. The pages of one list come in their order."""
+"""Is handed each page, and its address: list by list, in the order of `KINDS` and `DUMPED`."""
 
 
 class _Meta(msgspec.Struct):
@@ -61,17 +62,43 @@ async def read_cluster(
         raise Unreachable(f"the Kubernetes cluster gives no answer within {FIRST_ANSWER:.0f} s") from error
 
 
+class _Turns:
+    """Hands pages on list by list, whichever is answered first: among equal pods the order of the input decides, and
+    the same cluster, asked twice, has to be judged alike. The pages of lists whose turn has not come are kept."""
+
+    def __init__(self, paths: list[str], take: Take) -> None:
+        self._left, self._take = deque(paths), take
+        self._kept: dict[str, list[tuple[bytes, str]]] = {path: [] for path in paths}
+        self._ended: set[str] = set()
+
+    def hand(self, path: str, data: bytes, place: str) -> None:
+        """One page of the list at this path."""
+        if self._left[0] == path:
+            self._take(data, place)
+        else:
+            self._kept[path].append((data, place))
+
+    def end(self, path: str) -> None:
+        """The list has no more pages, or is given up: the next one's turn, and of all after it that have ended."""
+        self._ended.add(path)
+        while self._left and self._left[0] in self._ended:
+            self._left.popleft()
+            for page in self._kept.pop(self._left[0]) if self._left else ():
+                self._take(*page)
+
+
 class _Lister:
     """One dump. `deadline` is lifted once a page has come."""
 
     def __init__(self, client: KubernetesClient, take: Take, deadline: asyncio.Timeout) -> None:
-        self._client, self._take, self._deadline = client, take, deadline
+        self._client, self._deadline = client, deadline
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._needed = {kind.path: not kind.optional for kind in KINDS} | dict.fromkeys(DUMPED, False)
+        self._turns = _Turns(list(self._needed), take)
 
     async def read(self) -> list[str]:
         """All lists, some at once."""
-        needed = {kind.path: not kind.optional for kind in KINDS} | dict.fromkeys(DUMPED, False)
-        lists = [asyncio.create_task(self._list(path, must)) for path, must in needed.items()]
+        lists = [asyncio.create_task(self._list(path, must)) for path, must in self._needed.items()]
         try:
             return [note for note in await asyncio.gather(*lists) if note]
         finally:
@@ -81,6 +108,11 @@ class _Lister:
 
     async def _list(self, path: str, needed: bool) -> str:
         """Hand on a list; a note where it may not be read ("" for a kind that the API does not serve)."""
+        note = await self._note_of(path, needed)
+        self._turns.end(path)
+        return note
+
+    async def _note_of(self, path: str, needed: bool) -> str:
         async with self._slots:
             try:
                 await self._pages(path)
@@ -103,7 +135,7 @@ class _Lister:
                     raise Unreachable(f"{place}: the list has expired before its end") from error
                 raise
             self._deadline.reschedule(None)
-            self._take(data, place)
+            self._turns.hand(path, data, place)
             try:
                 token = msgspec.json.decode(data, type=_Page).metadata.continue_
             except msgspec.DecodeError as error:

@@ -42,6 +42,22 @@ async def test_every_page_of_every_list_is_read(
     assert kube.count("watch") == 0
 
 
+async def test_lists_are_handed_on_in_one_order_whichever_is_answered_first(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dump, "PAGE", 3)
+    kube.faults = [
+        Fault("list", "namespaces", after=("continue", "pods", 2)),
+        Fault("list", "virtualmachineinstancereplicasets", status=403, message="forbidden"),
+    ]
+    places: list[str] = []
+    await read_cluster(kube.settings(tmp_path), lambda _, place: places.append(place.rpartition("/")[2]))
+    assert places == [
+        *("namespaces", "nodes", "pods", "pods", "pods", "services", "replicasets", "statefulsets", "deployments"),
+        *("jobs", "replicationcontrollers", "poddisruptionbudgets"),
+    ]
+
+
 async def test_what_the_cluster_does_not_serve_is_left_out(kube: FakeKube, tmp_path: Path) -> None:
     assert (await listed(kube.settings(tmp_path)))[1] == []
     assert kube.count("list", "virtualmachineinstancereplicasets") == 1
