@@ -1,11 +1,12 @@
 """JSON documents in, their objects handed on one by one: lists of every kind, and refusals of what is none.
 
-Called by `files.py`. A large list is decoded in one pass with only the parts that the rules read. Only where something
-in it does not fit is that object read again by itself, so that the fault has a name and the others are still read.
+Called by `files.py`. A list is cut into its objects in one pass, and each is decoded with only the parts that the rules
+read: pods the quick way (`files_pods.py`), the others, and what does not fit there, as any object. What does not fit
+there either is read once more without its nulls, so that the fault has a name and the others are still read.
 """
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from underhost.schemas.errors import BadObjectError
 from underhost.streams.files_faults import fault_of
 from underhost.streams.files_objects import GROUPS, Collected, Item, is_read
+from underhost.streams.files_pods import read_pod
 
 TABLE = "is a Table, what the API server answers for printing, without the objects: use `kubectl get … -o json`"
 GO_NAMES = (
@@ -28,12 +30,12 @@ Text = bytes | memoryview | Raw
 class _Document(Item, rename="camel", gc=False):
     """An object, or a list of objects."""
 
-    items: list[Item] | UnsetType | None = UNSET
+    items: list[Raw] | UnsetType | None = UNSET
     go_items: Raw | UnsetType = msgspec.field(default=UNSET, name="Items")
 
 
 class _RawList(Struct, rename="camel"):
-    """A list of objects of which something has a wrong shape."""
+    """A list of which something has a wrong shape."""
 
     kind: str = ""
     api_version: str = ""
@@ -44,7 +46,6 @@ _document = msgspec.json.Decoder(_Document)
 _raw_list = msgspec.json.Decoder(_RawList)
 _array = msgspec.json.Decoder(list[Raw])
 _item = msgspec.json.Decoder(Item)
-_READ = Item()
 
 
 def read_document(data: Text, file: str, into: Collected) -> tuple[str, list[BadObjectError]]:
@@ -60,43 +61,42 @@ def read_document(data: Text, file: str, into: Collected) -> tuple[str, list[Bad
             return _read_loosely(data, file, into, error)
         kind = document.kind
         if document.items is not UNSET and (_is_list(kind) or not kind):
-            return kind or "List", _read_items(document, data, file, into)
+            return kind or "List", _read_items(document, file, into)
         if kind == "Table":
             return kind, [BadObjectError(TABLE, file=file)]
         if document.go_items is not UNSET:
             return "List", [BadObjectError(GO_NAMES, file=file)]
         if kind == INVENTORY or (not kind and document.metadata is None):
             return kind, []
-        return kind or UNKNOWN, _read(document, lambda: Raw(bytes(data)), file, into, ("", ""), "")
+        return kind or UNKNOWN, _read(document, data, file, into, ("", ""), "")
 
 
-def _read_items(document: _Document, data: Text, file: str, into: Collected) -> list[BadObjectError]:
+def _read_items(document: _Document, file: str, into: Collected) -> list[BadObjectError]:
     faults: list[BadObjectError] = []
-    raws: list[Raw] = []
     implied = _implied(document.kind, document.api_version)
-
-    def raw() -> Raw:
-        if not raws:  # only an item with a fault needs its text
-            raws.extend(_raw_list.decode(data).items or ())
-        return raws[index]
-
-    items = document.items or []
-    for index, item in enumerate(items):
-        items[index] = _READ  # what has been read is let go: of 150,000 pods these are 50 MB
+    for index, raw in enumerate(document.items or ()):
+        if read_pod(raw, file, implied, into):
+            continue
+        place = f"items[{index}]"
+        try:
+            item = _item.decode(raw)
+        except msgspec.ValidationError:
+            faults += _read_again(raw, file, into, implied, place)
+            continue
         if _is_list(item.kind):
-            faults += read_document(raw(), file, into)[1]
+            faults += read_document(raw, file, into)[1]
         else:
-            faults += _read(item, raw, file, into, implied, f"items[{index}]")
+            faults += _read(item, raw, file, into, implied, place)
     return faults
 
 
 def _read(
-    item: Item, raw: Callable[[], Raw], file: str, into: Collected, implied: tuple[str, str], place: str
+    item: Item, data: Text, file: str, into: Collected, implied: tuple[str, str], place: str
 ) -> list[BadObjectError]:
     try:
         into.add(item, file, implied, place)
     except BadObjectError:
-        return _read_again(raw(), file, into, implied, place)
+        return _read_again(Raw(bytes(data)), file, into, implied, place)
     return []
 
 

@@ -5,10 +5,10 @@ selectors and quantities mean is judged by the engine when it parses them.
 """
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import BadObjectError
@@ -19,7 +19,11 @@ _TYPE = re.compile(r"`([^`]+)`")
 _WORDS = {"str": "a string", "int": "an integer", "bool": "true or false", "array": "a list", "object": "an object"}
 _WORDS |= {"null": "null", "float": "a number"}
 
+_Key = Annotated[str, Meta(max_length=LABEL_KEY_MAX)]
+_Value = Annotated[str, Meta(max_length=LABEL_VALUE_MAX)]
+
 _strings = msgspec.json.Decoder(dict[str, str] | None)
+_short_strings = msgspec.json.Decoder(dict[_Key, _Value] | None)
 _quantities = msgspec.json.Decoder(dict[str, str | int | float] | None)
 _objects = msgspec.json.Decoder(list[dict[str, Any]] | None)
 
@@ -42,7 +46,6 @@ class Shapes:
     """Checks the raw parts; equal bytes are checked once. Every method raises BadObjectError with the field only."""
 
     def __init__(self) -> None:
-        self._strings: set[bytes] = set()
         self._quantities: set[bytes] = set()
         self._objects: set[bytes] = set()
 
@@ -50,15 +53,17 @@ class Shapes:
         """An object of strings that are no longer than label values may be, or null."""
         if raw is k8s.EMPTY_OBJECT:
             return
-        data = bytes(raw)
-        if data in self._strings:
-            return
+        try:
+            _short_strings.decode(raw)  # quicker than to look whether it was met before: many pods' labels are unique
+        except msgspec.ValidationError:
+            self._word_strings(raw, field)
+
+    def _word_strings(self, raw: Raw, field: str) -> None:
         for key, value in (_decoded(_strings, raw, field) or {}).items():
             if len(key) > LABEL_KEY_MAX:
                 _too_long(f"{field}[{key[:40]}…]", "the key has", len(key), LABEL_KEY_MAX)
             if len(value) > LABEL_VALUE_MAX:
                 _too_long(f"{field}[{key}]", "the value has", len(value), LABEL_VALUE_MAX)
-        self._strings.add(data)
 
     def quantities(self, raw: Raw, field: str) -> None:
         """An object of strings or numbers, or null."""
@@ -78,15 +83,15 @@ def _once(decoder: msgspec.json.Decoder[Any], seen: set[bytes], raw: Raw, field:
         seen.add(data)
 
 
-def begins(raw: Raw, first: str, field: str) -> None:
+def begins(raw: Raw, first: str, *field: str) -> None:
     """The cheap check of a part with few equal copies: `{` for an object, `[` for a list; null is both.
 
-    Raises BadObjectError with the field only.
+    Raises BadObjectError with the field only, which may be given in pieces.
     """
     found = memoryview(raw)[0]
     if found != ord(first) and found != ord("n"):
         wanted = "an object" if first == "{" else "a list"
-        raise BadObjectError(f"expected {wanted}, got {_KINDS.get(chr(found), 'a number')}", field=field)
+        raise BadObjectError(f"expected {wanted}, got {_KINDS.get(chr(found), 'a number')}", field="".join(field))
 
 
 _KINDS = {"{": "an object", "[": "a list", '"': "a string", "t": "true", "f": "false"}
@@ -107,10 +112,14 @@ def pod_shapes(pod: k8s.Pod, shapes: Shapes) -> None:
     """Check every raw part of a pod. Raises BadObjectError with the field only."""
     spec = pod.spec
     shapes.strings(pod.metadata.labels, "metadata.labels")
-    shapes.strings(spec.node_selector, "spec.nodeSelector")
-    shapes.objects(spec.tolerations, "spec.tolerations")
-    shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
-    shapes.quantities(spec.overhead, "spec.overhead")
+    if spec.node_selector is not k8s.EMPTY_OBJECT:
+        shapes.strings(spec.node_selector, "spec.nodeSelector")
+    if spec.tolerations is not k8s.EMPTY_LIST:
+        shapes.objects(spec.tolerations, "spec.tolerations")
+    if spec.topology_spread_constraints is not k8s.EMPTY_LIST:
+        shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
+    if spec.overhead is not k8s.EMPTY_OBJECT:
+        shapes.quantities(spec.overhead, "spec.overhead")
     if spec.affinity is not k8s.EMPTY_OBJECT:
         begins(spec.affinity, "{", "spec.affinity")
     if spec.resources is not k8s.EMPTY_OBJECT:
@@ -119,10 +128,10 @@ def pod_shapes(pod: k8s.Pod, shapes: Shapes) -> None:
         begins(spec.volumes, "[", "spec.volumes")
     for container in spec.containers or ():
         if container.resources is not k8s.EMPTY_OBJECT:
-            begins(container.resources, "{", f"spec.containers[{container.name}].resources")
+            begins(container.resources, "{", "spec.containers[", container.name, "].resources")
     for container in spec.init_containers or ():
         if container.resources is not k8s.EMPTY_OBJECT:
-            begins(container.resources, "{", f"spec.initContainers[{container.name}].resources")
+            begins(container.resources, "{", "spec.initContainers[", container.name, "].resources")
 
 
 def node_shapes(node: k8s.Node, shapes: Shapes) -> None:

@@ -40,6 +40,7 @@ CLUSTER_SCOPED = frozenset({"Node", "Namespace", "PersistentVolume", "PriorityCl
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController"}) | {
     "VirtualMachineInstanceReplicaSet"
 }
+NAME_MAX = 253
 T = TypeVar("T")
 
 
@@ -92,6 +93,7 @@ class Collected:
         origins: the file of an object (`Kind/namespace/name`) that is not of `first_file`.
         incomplete, repeated: one line for each such object. ignored: objects by kind. generated: by generateName.
         makers: kinds that may make pods and are not read (custom resources, CronJob).
+        likes: by the uid of an owner, the last of its pods.
         misspelled: the fields of a pod's or budget's spec that were not read for their capitals, by object.
     """
 
@@ -115,6 +117,7 @@ class Collected:
     generated: Counter[str] = field(default_factory=Counter)
     makers: set[str] = field(default_factory=set)
     misspelled: dict[str, list[str]] = field(default_factory=dict)
+    likes: dict[str, k8s.Pod] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
 
     def add(self, item: Item, file: str, implied: tuple[str, str] = ("", ""), place: str = "") -> None:
@@ -224,7 +227,7 @@ class Collected:
             label = f"{kind}/{namespace}/{metadata.generate_name}"
             name = f"{metadata.generate_name}{self.generated[label]}"
             self.generated[label] += 1
-        if "/" in name or "/" in namespace or len(name) > 253 or len(namespace) > 253:
+        if "/" in name or "/" in namespace or len(name) > NAME_MAX or len(namespace) > NAME_MAX:
             what = f"not a valid name: {f'{namespace}/{name}'[:80]!r}"
             raise BadObjectError(what, object_=f"{kind} {place}".strip(), field="metadata.name", file=file)
         if name != metadata.name or namespace != metadata.namespace:

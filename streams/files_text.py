@@ -4,6 +4,7 @@ Called by `files.py`. It knows nothing of Kubernetes; what a document means is l
 is a BadText with one line, the place in the file included.
 """
 
+import codecs
 import gzip
 import re
 import zlib
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 _SMALL = 1_000_000  # bytes of broken JSON that are tried as YAML, which is slow
+_PIECE = 1 << 20
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 _LOGS_BEGIN, _LOGS_END = b"==== START logs for ", re.compile(rb"^==== END logs for .*$\n?", re.MULTILINE)
 _QUOTED_OR_END = (b'"', b"}", b"{", b"[", b"]", b"")
@@ -36,13 +38,27 @@ def plain(data: bytes) -> bytes:
             return data.decode("utf-16").encode()
         except UnicodeDecodeError as error:
             raise BadText(f"not UTF-16, though it begins so: {error}") from error
-    if not data.isascii():
+    if not _is_utf8(data):
         try:
             data.decode()
         except UnicodeDecodeError as error:
             line, begin = data.count(10, 0, error.start) + 1, data.rfind(b"\n", 0, error.start)
             raise BadText(f"not UTF-8 (line {line}, byte {error.start - begin})") from error
     return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Looked at in pieces: decoded whole, one character of another script makes two or four bytes of each."""
+    if data.isascii():
+        return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for begin in range(0, len(data), _PIECE):
+            decoder.decode(data[begin : begin + _PIECE])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def looks_like_json(data: bytes) -> bool:

@@ -123,3 +123,9 @@ class Counter:
     def any(self) -> bool:
         """Whether any domain's count is not zero."""
         return bool(self.sparse) if self.dense is None else bool(self.dense.any())
+
+    def exceeds(self, floor: int) -> bool:
+        """Whether any domain's count is above `floor`, which is 0 or more."""
+        if self.dense is None:
+            return max((self.sparse or {}).values(), default=0) > floor
+        return bool(len(self.dense)) and int(self.dense.max()) > floor

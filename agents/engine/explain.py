@@ -13,12 +13,14 @@ from msgspec import UNSET, UnsetType
 from underhost.agents.engine.domains import IndexArray
 from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.nominations import Nominations
+from underhost.agents.engine.owners import FINISHED
 from underhost.agents.engine.plan import ALL, Plan, Plans
 from underhost.agents.engine.rule import Refusal, ScoringError
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.state import State
 from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict
 from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,10 @@ def explain(snapshot: Snapshot, options: Options, pods: Sequence[str] | None = N
     model = compile(snapshot, options)
     names = [pod.key for pod in model.pending] if pods is None else list(dict.fromkeys(pods))
     asked = {name: _find(snapshot, model, name) for name in names}
-    missing = [f"pod {name}: not in the input, or finished" for name, found in asked.items() if found is None]
+    missing = [name for name, found in asked.items() if found is None]
     if missing:
-        raise InputError(*missing)
+        known = [name for name, pod in snapshot.pods.items() if pod.status.phase not in FINISHED]
+        raise InputError(*(f"pod {name}: not in the input, or finished{did_you_mean(name, known)}" for name in missing))
     state = State(model)
     ours = (pod for pod in model.pending if pod.scheduler in options.scheduler_names)
     explainer = _Explainer(state, Nominations(state, ours))

@@ -125,6 +125,19 @@ def judge(
     return Verdict(codes, conflicts, possible, refusing)
 
 
+def unseen(picture: HostPicture, apart: Apart, coming: Sequence[Coming], verdict: Verdict) -> Verdict:
+    """The verdict with pods on their way of which the scheduler that asks cannot know: another scheduler's.
+
+    Required anti-affinity refuses every domain that they go to, the very node among them, by label as upstream does.
+    """
+    met = np.zeros(len(picture.names), bool)
+    for one in coming:
+        for key in apart.keys.get(one.cls, ()):
+            codes = picture.topology.of(key).codes
+            met |= (codes >= 0) & (codes == codes[one.places[0]])
+    return verdict._replace(codes=np.where((verdict.codes == 0) & met, _EXISTING, verdict.codes).astype(np.int8))
+
+
 def _on_hosts(state: State, hosts: Domains, classes: frozenset[int]) -> IntArray:
     return state.counter(hosts, state.weights(dict.fromkeys(classes, 1))).at(ALL)
 

@@ -28,7 +28,7 @@ def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dic
     `host` is the host's id (its name where it has none), or "" while it is unknown.
     """
     index = _Index(vms)
-    host_of = _HostIndex(hosts)
+    host_of = HostIndex(hosts)
     claims: dict[str, tuple[Vm, str]] = {}
     for node in nodes:
         claim = index.claim(node)
@@ -97,7 +97,7 @@ class _Index:
         yield HOSTNAME, [vm for name in sorted(names) if name for vm in self.by_hostname.get(name, [])]
 
 
-class _HostIndex:
+class HostIndex:
     """Hosts by id and by name; a VM of a hand-written inventory may use either."""
 
     def __init__(self, hosts: Iterable[Host]) -> None:

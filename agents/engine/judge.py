@@ -5,7 +5,8 @@ In: a model. Out: per running pod, the rules that refuse it and why; on request,
 speaks (an untolerated NoSchedule taint is TaintToleration's refusal as well).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +17,21 @@ from underhost.agents.engine.matching import untolerated_mask
 from underhost.agents.engine.model import Model
 from underhost.agents.engine.nodes import IntArray
 from underhost.agents.engine.plan import Named, Plans
+from underhost.agents.engine.requests import Request
 from underhost.agents.engine.rule import Peers, Refusal
 from underhost.agents.engine.state import State
 from underhost.agents.rules import REGISTRY
 
 NOTHING: Mapping[str, Refusal] = {}
+
+
+class _Alike(NamedTuple):
+    """Equal pods: their places among the chosen ones, their nodes, the class and the request of the first."""
+
+    places: IndexArray
+    nodes: IndexArray
+    cls: int
+    request: Request
 
 
 class Judge:
@@ -37,26 +48,36 @@ class Judge:
         running = self.model.running
         chosen: IndexArray = np.arange(len(running.keys)) if pods is None else np.array(list(pods), np.intp)
         found: dict[int, dict[str, Refusal]] = {}
-        for places in _grouped(running.classes[chosen]):
-            plan = self._plans.of(int(running.classes[chosen[places[0]]]))
-            self._ask([named for named in plan.rules if not named.prepared.node_local], chosen, places, found)
-        for places in _grouped(running.requests[chosen]):  # whatever the class
-            self._ask(self._plans.of(int(running.classes[chosen[places[0]]])).local, chosen, places, found)
-        return [_in_order(found[at]) if at in found else NOTHING for at in range(len(chosen))]
+        for alike in self._alike(running.classes[chosen], chosen):
+            self._ask(self._plans.of(alike.cls).own, alike, found)
+        for alike in self._alike(running.requests[chosen], chosen):  # whatever the class
+            self._ask(self._plans.of(alike.cls).local, alike, found)
+        refusals = [NOTHING] * len(chosen)
+        for at, refused in found.items():
+            refusals[at] = _in_order(refused)
+        return refusals
 
-    def _ask(
-        self, rules: list[Named], chosen: IndexArray, places: IndexArray, found: dict[int, dict[str, Refusal]]
-    ) -> None:
-        """`places` are the positions in `chosen` of pods that are equal in the rules' eyes."""
-        pods = chosen[places]
-        request = self.model.requests[self.model.running.requests[pods[0]]]
-        nodes = self.model.running.nodes[pods]
+    def _alike(self, values: IndexArray, chosen: IndexArray) -> "Iterator[_Alike]":
+        """The chosen pods of equal values; class and request are those of the first."""
+        order: IndexArray = np.argsort(values, kind="stable")
+        if not len(order):
+            return
+        running, pods, values = self.model.running, chosen[order], values[order]
+        nodes, begins = running.nodes[pods], np.flatnonzero(np.diff(values, prepend=values[0] - 1))
+        first = pods[begins]
+        ends = [*begins[1:].tolist(), len(order)]
+        columns = (begins.tolist(), ends, running.classes[first].tolist(), running.requests[first].tolist())
+        for begin, end, cls, request in zip(*columns, strict=True):
+            yield _Alike(order[begin:end], nodes[begin:end], cls, self.model.requests[request])
+
+    def _ask(self, rules: list[Named], alike: "_Alike", found: dict[int, dict[str, Refusal]]) -> None:
+        """Ask rules of pods that are equal in their eyes."""
         for named in rules:
-            codes = named.prepared.refuse(request, nodes, True)
-            if codes is not None and codes.any():
-                for at in np.flatnonzero(codes).tolist():
-                    refusal = named.prepared.explain(int(codes[at]), request, int(nodes[at]), True)
-                    found.setdefault(int(places[at]), {})[named.name] = refusal
+            codes = named.prepared.refuse(alike.request, alike.nodes, True)
+            if codes is not None:
+                for at in codes.nonzero()[0].tolist():
+                    refusal = named.prepared.explain(int(codes[at]), alike.request, int(alike.nodes[at]), True)
+                    found.setdefault(int(alike.places[at]), {})[named.name] = refusal
 
     def conflicts(self) -> IntArray:
         """int64[P]: for every running pod, the pods kept apart from it that share its ESXi host."""

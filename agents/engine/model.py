@@ -120,7 +120,7 @@ def compile(snapshot: Snapshot, options: Options) -> Model:
 
     Raises BadObjectError that names the first object that breaks the API's rules, and its field.
     """
-    return Compiler().compile(snapshot, options)
+    return Compiler(remember=False).compile(snapshot, options)
 
 
 class Compiler:
@@ -130,8 +130,9 @@ class Compiler:
     time is not read again. Models share what did not change. Not for several threads at once.
     """
 
-    def __init__(self) -> None:
-        self._reader = PodReader()
+    def __init__(self, *, remember: bool = True) -> None:
+        """Not to remember what was read saves memory where there is nothing to compile but one snapshot."""
+        self._reader = PodReader(remember=remember)
         self._projection = Projection()
         self._parts = NodeParts()
         self._nodes: tuple[list[Node], Nodes] | None = None
@@ -145,7 +146,7 @@ class Compiler:
             return kept
         nodes, volumes = self._compile_nodes(snapshot), volumes_of(snapshot)
         if self._reader.claims != (volumes is not None):
-            self._reader, self._classes = PodReader(claims=volumes is not None), None
+            self._reader, self._classes = PodReader(volumes is not None, self._reader.remember), None
         reading = self._read(snapshot, nodes)
         numbers = np.array([*reading.pod_class, *(pod.cls for pod in (*reading.pending, *reading.unbound))], np.intp)
         used: IndexArray = np.unique(numbers)
@@ -178,9 +179,7 @@ class Compiler:
         """The pods, their labels cut down to the keys that some selector names."""
         if self._projection.learn(self._reader.changed(snapshot.pods), snapshot.services, snapshot.workloads):
             self._reader.forget()
-        reading = self._reader.read(snapshot.pods, nodes.index, self._projection)
-        self._projection.rest()
-        return reading
+        return self._reader.read(snapshot.pods, nodes.index, self._projection)
 
     def _compile_nodes(self, snapshot: Snapshot) -> Nodes:
         objects = list(snapshot.nodes.values())
@@ -211,7 +210,7 @@ class Compiler:
     def _forget(self, classes: int, nodes: int) -> None:
         """Start anew where most of what is remembered is about objects that are gone."""
         if len(self._reader.classes) > _SPARE * (classes + _LEAST):
-            self._reader = PodReader(claims=self._reader.claims)
+            self._reader = PodReader(self._reader.claims, self._reader.remember)
             self._classes = None
         if len(self._parts) > _SPARE * (4 * nodes + _LEAST):
             self._parts = NodeParts()

@@ -34,11 +34,11 @@ class Plan:
     Attributes:
         rules: in filter order. scored: those with a weight. whole: the one that refuses before any filter, or None.
         static_mask: bool[N], the nodes that no static rule refuses, or None for all. dynamic: rules that refuse more.
-        local: the node-local rules, which the loop caches per request. preferring: the rules that count conflicts.
-        reserving: the rules that take something besides a node's load.
+        local: the node-local rules, which the loop caches per request. own: the others.
+        preferring: the rules that count conflicts. reserving: those that take something besides a node's load.
     """
 
-    __slots__ = ("cls", "dynamic", "local", "preferring", "reserving", "rules", "scored", "static_mask", "whole")
+    __slots__ = ("cls", "dynamic", "local", "own", "preferring", "reserving", "rules", "scored", "static_mask", "whole")
 
     def __init__(self, state: State, cls: PodClass) -> None:
         self.cls = cls
@@ -48,6 +48,7 @@ class Plan:
             if (prepared := rule.prepare(state, cls)) is not None
         ]
         self.local = [named for named in self.rules if named.prepared.node_local]
+        self.own = [named for named in self.rules if not named.prepared.node_local]
         self.scored = [named for named in self.rules if named.weight]
         self.whole = next((named for named in self.rules if named.prepared.whole), None)
         self.dynamic = [

@@ -52,6 +52,11 @@ _READ_VOLUMES = re.compile(rb'"(gcePersistentDisk|awsElasticBlockStore|iscsi|rbd
 _READ_CLAIMS = re.compile(rb'"(persistentVolumeClaim|ephemeral|azureDisk|cinder|portworxVolume)"\s*:')
 
 
+def is_plain(raw: bytes, claims: bool) -> bool:
+    """Whether these volumes make no difference to a pod's class; with `claims`, claims make one."""
+    return _READ_VOLUMES.search(raw) is None and not (claims and _READ_CLAIMS.search(raw) is not None)
+
+
 def claims_of(pod: Pod, key: str, raw: bytes) -> tuple[Disk, ...]:
     """The claims of a pod and the disks that only attach limits count, in the order of its volumes."""
     if _READ_CLAIMS.search(raw) is None:

@@ -17,22 +17,20 @@ from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, Service,
 
 T = TypeVar("T")
 _EMPTY = b"{}"
+_decode, _encode = msgspec.json.Decoder(dict[str, str] | None).decode, msgspec.json.Encoder().encode
 
 
 class Projection:
     """The keys that selectors name, and labels cut down to them."""
 
     def __init__(self) -> None:
-        self.keys: tuple[str, ...] = ()
+        self.keys: frozenset[str] = frozenset()
         self._seen: set[tuple[str, bytes]] = set()
-        self._cut: dict[bytes, bytes] = {}
 
     def learn(self, pods: Iterable[Pod], services: Mapping[str, Service], workloads: Mapping[str, Workload]) -> bool:
         """Whether these name a key that was not known."""
-        keys, specs = set(self.keys), [pod.spec for pod in pods]
-        affinities = {bytes(spec.affinity) for spec in specs if spec.affinity is not EMPTY_OBJECT}
-        raws = (spec.topology_spread_constraints for spec in specs)
-        spreads = {bytes(raw) for raw in raws if raw is not EMPTY_LIST}
+        keys = set(self.keys)
+        affinities, spreads = _parts(pods)
         for affinity in self._new("affinity", affinities, terms.affinity):
             keys |= affinity_keys(affinity)
         for constraints in self._new("spread", spreads, terms.spread_constraints):
@@ -47,8 +45,7 @@ class Projection:
             keys.update(key for key, _, _ in requirements)
         if len(keys) == len(self.keys):
             return False
-        self.keys = tuple(sorted(keys))
-        self._cut.clear()
+        self.keys = frozenset(keys)
         return True
 
     def _new(self, kind: str, raws: Iterable[bytes], parse: Callable[[bytes], T]) -> Iterable[T]:
@@ -63,16 +60,27 @@ class Projection:
 
     def of(self, raw: bytes) -> bytes:
         """The labels that count, in the order of their keys; labels that are wrong as they are."""
-        cut = self._cut.get(raw)
-        if cut is None:
-            try:
-                labels = terms.labels(raw)
-            except Fault:
-                return raw
-            found = {key: labels[key] for key in self.keys if key in labels}
-            cut = self._cut[raw] = msgspec.json.encode(found) if found else _EMPTY
-        return cut
+        try:
+            labels = _decode(raw) or {}
+        except (msgspec.DecodeError, RecursionError):
+            return raw
+        keys = self.keys
+        found = {key: labels[key] for key in labels if key in keys}
+        if len(found) > 1:
+            found = dict(sorted(found.items()))
+        return _encode(found) if found else _EMPTY
 
-    def rest(self) -> None:
-        """Forget the labels met: most of them are never met again."""
-        self._cut.clear()
+
+def _parts(pods: Iterable[Pod]) -> tuple[set[bytes], set[bytes]]:
+    """The distinct affinities and spread constraints. Pods beside each other are often alike: comparing is cheap."""
+    affinities, spreads = set[bytes](), set[bytes]()
+    affinity, spread = EMPTY_OBJECT, EMPTY_LIST
+    for pod in pods:
+        spec = pod.spec
+        if spec.affinity != affinity:
+            affinity = spec.affinity
+            affinities.add(bytes(affinity))
+        if spec.topology_spread_constraints != spread:
+            spread = spec.topology_spread_constraints
+            spreads.add(bytes(spread))
+    return affinities, spreads

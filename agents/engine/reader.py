@@ -7,8 +7,9 @@ nothing that it has met before. What the raw classes mean is left to `classes.py
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
+from underhost.agents.engine.alike import classed_alike, resized_alike
 from underhost.agents.engine.classes import Disk, Owner, Port
 from underhost.agents.engine.fault import Fault
 from underhost.agents.engine.pod_volumes import claims_of, inline_volumes
@@ -64,6 +65,15 @@ class Reading:
         return self.keys[self.pod_class.index(cls)] if cls in self.pod_class else waiting[cls]
 
 
+class _Like(NamedTuple):
+    """A pod that was read: others of its owner that are written alike have the same fields, `raw`, but for labels."""
+
+    pod: Pod
+    raw: tuple[object, ...]
+    cls: int
+    request: int
+
+
 class PodReader:
     """Numbers the classes and requests of pods, and remembers the pods it has read: equal objects are not read again.
 
@@ -71,9 +81,9 @@ class PodReader:
         classes: number by the fields of a `RawClass`, as a plain tuple. requests: by number. Both only grow.
     """
 
-    def __init__(self, claims: bool = False) -> None:
-        """With `claims`, the claims of a pod are part of its class: they can be judged."""
-        self.claims = claims
+    def __init__(self, claims: bool = False, remember: bool = True) -> None:
+        """With `claims`, the claims of a pod are part of its class: they can be judged. `remember`: it reads again."""
+        self.claims, self.remember = claims, remember
         self.classes: dict[tuple[object, ...], int] = {}
         self.requests: list[Request] = []
         self._shapes: dict[object, int] = {}
@@ -85,31 +95,54 @@ class PodReader:
 
         `projection` cuts the labels; where it has learnt a key, the caller has forgotten what was read before.
         """
-        found, before, now = Reading(), self._read, {}
-        cut: Callable[[Any], bytes] = bytes if projection is None else projection.of
+        found, before, now = Reading(), self._read, dict[str, tuple[Pod, int, int]]()
+        cut = bytes if projection is None else projection.of
+        likes: dict[str, _Like] = {}
         for order, (key, pod) in enumerate(pods.items()):
             if pod.status.phase in FINISHED:
                 continue
             node_name = pod.spec.node_name
             node = nodes.get(node_name, -1)
             known = before.get(key)
-            if known is None or known[0] is not pod:
-                raw = self.raw_class(key, pod)
-                known = (pod, self._class((raw[0], cut(bytes(pod.metadata.labels)), *raw[2:])), self.request(key, pod))
-            now[key] = known
+            if known is not None and known[0] is pod:
+                _, cls, request = known
+            else:
+                cls, request = self._numbers(key, pod, cut, likes)
+            if self.remember:
+                now[key] = (pod, cls, request)
             if node >= 0:
                 found.keys.append(key)
-                found.pod_class.append(known[1])
-                found.pod_request.append(known[2])
+                found.pod_class.append(cls)
+                found.pod_request.append(request)
                 found.pod_node.append(node)
             elif node_name:
                 raw = self.raw_class(key, pod)
                 lost = self._class((raw[0], cut(bytes(pod.metadata.labels)), *raw[2:-1], node_name))
-                found.unbound.append(pending_pod(order, key, pod, lost, known[2]))
+                found.unbound.append(pending_pod(order, key, pod, lost, request))
             else:
-                found.pending.append(pending_pod(order, key, pod, known[1], known[2]))
+                found.pending.append(pending_pod(order, key, pod, cls, request))
         self._read = now
         return found
+
+    def _numbers(self, key: str, pod: Pod, cut: Callable[[bytes], bytes], likes: dict[str, _Like]) -> tuple[int, int]:
+        """The pod's raw class and request. `likes` holds the last pod of each owner that was read in full."""
+        owners, labels = pod.metadata.owner_references, pod.metadata.labels
+        like = likes.get(owners[0].uid) if owners else None
+        if like is not None and classed_alike(pod, like.pod, self.claims):
+            cls, request = like.cls, like.request
+            if labels != like.pod.metadata.labels:
+                kept = cut(bytes(labels))
+                if kept != like.raw[1]:
+                    cls = self._class((like.raw[0], kept, *like.raw[2:]))
+            if not resized_alike(pod.status, like.pod.status):
+                request = self.request(key, pod)
+            return cls, request
+        raw = self.raw_class(key, pod)
+        raw = (raw[0], cut(bytes(labels)), *raw[2:])
+        cls, request = self._class(raw), self.request(key, pod)
+        if owners:
+            likes[owners[0].uid] = _Like(pod, raw, cls, request)
+        return cls, request
 
     def changed(self, pods: Mapping[str, Pod]) -> list[Pod]:
         """The pods that were not read before as they are."""

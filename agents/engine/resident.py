@@ -56,8 +56,11 @@ class Resident:
             return decide(snapshot, self._options, assumed)
         if self._before is not snapshot:
             self.update(snapshot)
-        names = self._options.scheduler_names
-        if not any(pod.scheduler in names and not pod.terminating for pod in self._live.pending.values()):
+        names, placed = self._options.scheduler_names, assumed or {}
+        if not any(
+            pod.scheduler in names and not pod.terminating and key not in placed
+            for key, pod in self._live.pending.items()
+        ):
             return []
         self._live.show_waiting(snapshot)
         with self._live.state.trial():

@@ -108,16 +108,20 @@ class Classifier:
             self._defaults.put_workload(workload)
         now = self._defaults.of_workload(either)
         if was != now:
-            self._spread_anew(either.metadata.namespace)
+            self._spread_anew(either.metadata.namespace, either)
         return (was is None) != (now is None)
 
-    def _spread_anew(self, namespace: str) -> None:
-        """The classes that the scheduler spreads by its own constraints have others now."""
+    def _spread_anew(self, namespace: str, workload: Workload | None = None) -> None:
+        """The classes that the scheduler spreads by its own constraints have others now; those of `workload` alone."""
         if not self._defaults.keys <= self._used:
             raise Outdated
         selectors = len(self.table.selectors)
         for number in self._by_namespace.get(namespace, ()):
-            cls = self.classes[number]
+            cls, owner = self.classes[number], self._raw[number].owner
+            if workload is not None and (
+                owner is None or owner[0] != workload.kind or owner[2] != workload.metadata.name
+            ):
+                continue
             if cls.system_default or not (cls.hard or cls.soft):
                 self._builder.spread_by_default(cls, self._raw[number])
         self._match_selectors(self.table.selectors[selectors:])

@@ -27,6 +27,7 @@ class Applications:
         self._of_pod: dict[str, tuple[Application, Owner]] = {}
         self._by_owner: defaultdict[Owner, set[str]] = defaultdict(set)
         self._applications: dict[Owner, Application] = {}
+        self._told: defaultdict[str, set[Owner]] = defaultdict(set)  # by namespace, owners of `_BY_WORKLOAD`
         self._dirty: set[Application] = set()
 
     def change_pod(self, snapshot: Snapshot, key: str, pod: Pod | None, cls: int) -> None:
@@ -46,6 +47,8 @@ class Applications:
         known = self._applications.get(owner)
         if known is None:
             known = self._applications[owner] = application_under(snapshot, reference, pod.metadata.namespace)
+            if reference.kind in _BY_WORKLOAD:
+                self._told[pod.metadata.namespace].add(owner)
         self._replicas[known][key] = (cls, pod.spec.node_name)
         self._of_pod[key] = known, owner
         self._by_owner[owner].add(key)
@@ -54,7 +57,7 @@ class Applications:
     def change_workloads(self, namespace: str) -> set[str]:
         """The pods whose application may be another now; the caller changes each of them."""
         found: set[str] = set()
-        for owner in [one for one in self._applications if one[0] == namespace and one[1] in _BY_WORKLOAD]:
+        for owner in self._told.pop(namespace, ()):
             del self._applications[owner]
             found |= self._by_owner[owner]
         return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from underhost.agents.engine.loop import Decision, Loop
 from underhost.agents.engine.model import Model, compile
 from underhost.agents.engine.nominations import Nominations
+from underhost.agents.engine.progress import told
 from underhost.agents.engine.reader import PendingPod
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.state import State
@@ -63,7 +64,7 @@ def place_all(
     ours = [pod for pod in waiting if pod.scheduler in model.options.scheduler_names]
     loop = Loop(state, Nominations(state, ours))
     queue = sorted((pod for pod in ours if not pod.terminating), key=lambda pod: pod.queue_key)
-    return [(pod, loop.place(pod)) for pod in queue]
+    return [(pod, loop.place(pod)) for pod in told("placing pods", queue)]
 
 
 def _named(model: Model, pod: PendingPod, decision: Decision) -> PodDecision:

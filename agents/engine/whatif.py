@@ -13,6 +13,7 @@ from underhost.agents.engine.check import check
 from underhost.agents.engine.findings import SEVERITIES
 from underhost.agents.engine.model import Compiler, Model
 from underhost.agents.engine.owners import FINISHED, pinned
+from underhost.agents.engine.progress import told
 from underhost.agents.engine.resident import Resident
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.whatif_acts import take
@@ -86,7 +87,7 @@ def what_if(
     world = World.at_rest(snapshot, evaluation or Compiled(options), others)
     waited, first = set(world.waiting), world.placed_first
     base = world.evaluation.report(world.snapshot)
-    for step in steps:
+    for step in told("taking steps", list(steps)):
         take(world, step)
     still = sorted(waited & world.waiting - world.origin.keys())
     return Answer(_document(world, base), len(world.snapshot.nodes), first, still)
@@ -109,7 +110,7 @@ def each(
     nodes_on = _hosts(start.snapshot) if kind == HOST else {name: [name] for name in snapshot.nodes}
     counts = _pod_counts(start.snapshot)
     found = []
-    for ref, nodes in nodes_on.items():
+    for ref, nodes in told(f"each {kind} fails", list(nodes_on.items())):
         world = start.fork()
         take(world, Fail((f"{kind}/{ref}",), ha))
         document = _document(world, base)

@@ -8,7 +8,6 @@ step; pods that waited before the plan, and still do, are no consequence of it.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, Protocol
 
 from underhost.agents.engine.model import Model
@@ -21,8 +20,7 @@ from underhost.schemas.documents import Move, Report, VmMove
 from underhost.schemas.errors import InputError
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.manifests import Manifest
-
-_FEW_NAMES = 2000  # names that are compared with a misspelt one
+from underhost.schemas.near import did_you_mean
 
 
 class Evaluation(Protocol):
@@ -229,8 +227,4 @@ def known(kind: str, name: str, names: Mapping[str, object]) -> str:
 
 def unknown(kind: str, name: str, names: Collection[str]) -> InputError:
     """There is no such thing; perhaps another was meant."""
-    several = sorted(names)
-    if len(several) > _FEW_NAMES:
-        several = [one for one in several if one[:3] == name[:3]][:_FEW_NAMES]
-    near = get_close_matches(name, several, 1)
-    return InputError(f"{kind} {name}: not there" + (f"; did you mean {near[0]}?" if near else ""))
+    return InputError(f"{kind} {name}: not there{did_you_mean(name, names)}")

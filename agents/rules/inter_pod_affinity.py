@@ -65,7 +65,10 @@ class _InterPodAffinity(Prepared):
         for counters, code in ((self._existing, _EXISTING), (self._apart, _ANTI)):
             for counter in counters:
                 # pods of one class keep each other apart by one counter: what `_ANTI` will say of it is the last word
-                if not counter.any() or (code == _EXISTING and any(counter is one for one in self._apart)):
+                if code == _EXISTING and any(counter is one for one in self._apart):
+                    continue
+                # where no domain holds more than the pod itself, taking it out leaves nobody
+                if not counter.exceeds(counter.weight.get(self._cls, 0) if out and counter.mask is None else 0):
                     continue
                 refused = self._at(counter, nodes, out) > 0
                 if codes is None:

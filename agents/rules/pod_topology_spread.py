@@ -9,6 +9,7 @@ from collections.abc import Container
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from underhost.agents.engine import golog
 from underhost.agents.engine.classes import HOSTNAME_KEY, Constraint, PodClass
@@ -33,6 +34,7 @@ WEIGHT = 2
 REASON_NOT_SPREAD = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
 _MISSING, _NOT_SPREAD = 1, 2
+FloatArray = npt.NDArray[np.float64]
 
 
 class _Hard(NamedTuple):
@@ -49,6 +51,7 @@ class _Soft(NamedTuple):
     counter: Counter | None
     present: BoolArray
     per_node: bool
+    everywhere: bool  # every node has the key
 
 
 class _PodTopologySpread(Prepared):
@@ -85,6 +88,8 @@ class _PodTopologySpread(Prepared):
             counts = self._with_nominated(hard, counts)
         enough = len(hard.eligible) >= constraint.min_domains
         least = int(counts[hard.eligible].min()) if enough and len(hard.eligible) else 0
+        if not domains.missing and int(counts.max(initial=0)) + constraint.self_match - least <= constraint.max_skew:
+            return None  # the fullest domain is within the skew
         here: IntArray = counts[domains.codes[nodes]]
         if out and hard.counter is not None:
             # a pod that leaves may lower the least to what its own domain has left; it is then within any skew there
@@ -140,9 +145,8 @@ class _PodTopologySpread(Prepared):
             scores[ignored] = 0
         return scores
 
-    def _raw(
-        self, soft: _Soft, nodes: IndexArray, ignored: BoolArray | None
-    ) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    def _raw(self, soft: _Soft, nodes: IndexArray, ignored: BoolArray | None) -> FloatArray:
+        """float64[k], or one number for all."""
         codes = soft.domains.codes[nodes]
         if soft.per_node:
             size = len(nodes) if ignored is None else len(nodes) - int(ignored.sum())
@@ -151,8 +155,8 @@ class _PodTopologySpread(Prepared):
             met[codes if ignored is None else codes[~ignored]] = True
             size = int(met.sum())
         counts: IntArray | int = 0 if soft.counter is None else soft.counter.values()[codes]
-        weighed = counts * golog.log(size + 2.0) + float(soft.constraint.max_skew - 1)
-        return np.where(soft.present[nodes], weighed, 0.0)
+        weighed: FloatArray = np.asarray(counts * golog.log(size + 2.0) + float(soft.constraint.max_skew - 1))
+        return weighed if soft.everywhere else np.where(soft.present[nodes], weighed, 0.0)
 
 
 def mask_of(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -> tuple[BoolArray | None, object]:
@@ -179,14 +183,23 @@ def mask_of(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint)
 def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
     mask, mask_key = mask_of(state, cls, tuple(sorted({other.key for other in cls.hard})), one)
     domains = state.model.topology.of(one.key)
-    codes = domains.codes if mask is None else domains.codes[mask]
-    met = np.zeros(domains.size, bool)
-    met[codes[codes >= 0] if domains.missing else codes] = True
-    eligible: IndexArray = np.flatnonzero(met)
+    eligible = _eligible(state, domains, mask, mask_key)
     counter = None
     if one.selector is not None:
         counter = state.counter(domains, state.selected(one.selector, live=True), mask, mask_key)
     return _Hard(one, domains, counter, eligible, mask)
+
+
+def _eligible(state: State, domains: Domains, mask: BoolArray | None, mask_key: object) -> IndexArray:
+    """The domains with a node that counts."""
+    key = (NAME, "eligible", id(domains), mask_key)  # the domains live as long as the state
+    found: IndexArray | None = state.memo.get(key)
+    if found is None:
+        codes = domains.codes if mask is None else domains.codes[mask]
+        met = np.zeros(domains.size, bool)
+        met[codes[codes >= 0] if domains.missing else codes] = True
+        found = state.memo[key] = np.flatnonzero(met)
+    return found
 
 
 def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
@@ -196,7 +209,7 @@ def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
         counter = (
             None if one.selector is None else state.counter(topology.each_node, state.selected(one.selector, live=True))
         )
-        return _Soft(one, topology.each_node, counter, present, True)
+        return _Soft(one, topology.each_node, counter, present, True, bool(present.all()))
     if cls.system_default:  # a node without the key is in a domain with the empty value
         keys: tuple[str, ...] = ()
         domains = topology.filled(one.key)
@@ -206,7 +219,7 @@ def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
     counter = None
     if one.selector is not None:
         counter = state.counter(domains, state.selected(one.selector, live=True), *mask_of(state, cls, keys, one))
-    return _Soft(one, domains, counter, present, False)
+    return _Soft(one, domains, counter, present, False, bool(present.all()))
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:

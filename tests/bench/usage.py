@@ -1,4 +1,4 @@
-"""What a command uses: seconds, CPU seconds, memory. Called by the benches, and by itself as a small process.
+"""What a command, or a process that runs, uses: seconds, CPU, memory. Called by the benches, and by itself.
 
 `usage.py FILE COMMAND...` runs the command and writes the figures to FILE as JSON. Linux counts what a process was
 before its exec as its memory: only a child of a small process shows its own.
@@ -29,6 +29,20 @@ def usage_of(command: list[str], stdout: "IO[bytes] | int" = subprocess.DEVNULL)
         if subprocess.run(launcher, stdout=stdout, stderr=subprocess.DEVNULL).returncode != 0:
             sys.exit(f"{command} failed")
         return Usage(*json.load(figures))
+
+
+def cpu_of(*pids: int) -> float:
+    """CPU seconds so far of these processes together."""
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
+
+
+def machine() -> tuple[float, float]:
+    """CPU seconds so far of all processors together: (busy, all)."""
+    first = Path("/proc/stat").read_text().splitlines()[0]
+    ticks = [int(field) for field in first.split()[1:9]]  # what guests use is counted as user time already
+    everything = sum(ticks)
+    return tuple(value / os.sysconf("SC_CLK_TCK") for value in (everything - ticks[3] - ticks[4], everything))
 
 
 def main() -> None:

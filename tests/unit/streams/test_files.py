@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from underhost.schemas.errors import BadObjectError, InputError
+from underhost.streams import files_text
 from underhost.streams.files import Objects, load_files
 
 Write = Callable[..., Path]
@@ -363,3 +365,23 @@ def test_a_fault_that_the_engine_finds_later_gets_its_file(write: Write) -> None
         for label in (f"Pod/default/{name}", f"Pod default/{name}"):
             fault = objects.within(BadObjectError("bad", object_=label, field="spec"))
             assert str(fault) == f"{path}: Pod/default/{name}: spec: bad"
+
+
+@pytest.mark.parametrize("piece", range(1, 7))
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param("añb😀c€".encode(), None, id="characters of one to four bytes"),
+        pytest.param("añb😀c€".encode()[:-1], "not UTF-8 (line 1, byte 10)", id="cut inside the last one"),
+        pytest.param("a\nñ".encode() + b"\xffz", "not UTF-8 (line 2, byte 3)", id="a byte of no character"),
+    ],
+)
+def test_a_text_is_checked_in_pieces_wherever_these_end(
+    text: bytes, fault: str | None, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_text, "_PIECE", piece)
+    if fault is None:
+        assert files_text.plain(text) == text
+        return
+    with pytest.raises(files_text.BadText, match=re.escape(fault)):
+        files_text.plain(text)

@@ -1,0 +1,31 @@
+"""How far a long evaluation is: the engine's loops count, and whoever listens is told.
+
+In: the items of a loop. Out: the same items; after each, the listener hears what is done, how many of how many. Called
+by the loops that can take seconds. The command line listens (`commands/progress.py`); the pipeline does not.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Listener = Callable[[str, int, int], None]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+def listen(listener: Listener | None) -> None:
+    """Tell this listener, from now on, in this thread."""
+    _listener.set(listener)
+
+
+def told(what: str, items: Sequence[Item]) -> Iterable[Item]:
+    """The items; where nobody listens, themselves."""
+    listener = _listener.get()
+    return items if listener is None else _counted(what, items, listener)
+
+
+def _counted(what: str, items: Sequence[Item], listener: Listener) -> Iterator[Item]:
+    for done, item in enumerate(items):
+        listener(what, done, len(items))
+        yield item
