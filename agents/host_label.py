@@ -4,6 +4,7 @@ In: the names of all hosts of a site, by moref. Out: a label value for each host
 decider and by whatever compares a node's label with the live host. Pure.
 """
 
+import functools
 import hashlib
 import ipaddress
 import re
@@ -17,6 +18,7 @@ _ENDS = "._-"
 _DIGITS = 8
 
 
+@functools.lru_cache(4096)
 def label_value(name: str) -> str:
     """The value for a host of this name, as Cluster API's vSphere provider writes it; "" for an unusable name.
 

@@ -11,7 +11,8 @@ from underhost.agents.engine.fault import Fault
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.engine.terms import labels
 from underhost.agents.host_label import label_value, label_values
-from underhost.schemas.records import Domain, Finding
+from underhost.schemas.kubernetes import Node
+from underhost.schemas.records import Domain, Finding, NodeHost
 
 RULE = "PhysicalHost"
 REASON = "the node's label names another ESXi host than vSphere does"
@@ -31,6 +32,9 @@ class StaleLabels:
         self.due: float | None = None
         self._inputs: tuple[object, object, object] = (None, None, None)
         self._last: dict[tuple[str, str], tuple[str, str]] = {}
+        self._hosts: object = None
+        self._values: Mapping[str, str] = {}
+        self._seen: dict[str, tuple[Node, NodeHost, list[tuple[str, str]]]] = {}
 
     def findings(self, snapshot: Snapshot, now: float) -> list[Finding]:
         """The labels that have named one wrong host for the bound, by node and key. `now` is monotonic seconds.
@@ -53,27 +57,36 @@ class StaleLabels:
         return found
 
     def _wrong(self, snapshot: Snapshot) -> dict[tuple[str, str], tuple[str, str]]:
-        """As `_wrong`; looked for anew only where nodes, hosts or the mapping are not the very same."""
+        """(value, live host) of every label under a host key that does not name the live host, by (node, key).
+
+        A node is looked at anew only where itself, its host or any host is not the very same.
+        """
         inputs = (snapshot.nodes, snapshot.hosts, snapshot.node_hosts)
-        if any(a is not b for a, b in zip(inputs, self._inputs, strict=True)):
-            self._inputs, self._last = inputs, _wrong(snapshot, self._options)
-        return self._last
-
-
-def _wrong(snapshot: Snapshot, options: Options) -> dict[tuple[str, str], tuple[str, str]]:
-    """(value, live host) of every label under a host key that does not name the live host, by (node, key)."""
-    names = {ref: host.name for ref, host in snapshot.hosts.items()}
-    values = label_values(names)
-    found: dict[tuple[str, str], tuple[str, str]] = {}
-    for name, joined in snapshot.node_hosts.items():
-        node = snapshot.nodes.get(name)
-        if node is None or not joined.host:
-            continue
-        right = {values.get(joined.host, ""), label_value(joined.host_name), joined.host_name, joined.host} - {""}
-        for key, value in _host_labels(bytes(node.metadata.labels), options).items():
-            if value not in right:
+        if all(a is b for a, b in zip(inputs, self._inputs, strict=True)):
+            return self._last
+        if snapshot.hosts is not self._hosts:
+            self._hosts, self._seen = snapshot.hosts, {}
+            self._values = label_values({ref: host.name for ref, host in snapshot.hosts.items()})
+        before, self._seen = self._seen, {}
+        found: dict[tuple[str, str], tuple[str, str]] = {}
+        for name, joined in snapshot.node_hosts.items():
+            node = snapshot.nodes.get(name)
+            if node is None or not joined.host:
+                continue
+            seen = before.get(name)
+            if seen is None or seen[0] is not node or seen[1] is not joined:
+                seen = (node, joined, self._wrong_of(node, joined))
+            self._seen[name] = seen
+            for key, value in seen[2]:
                 found[(name, key)] = (value, joined.host)
-    return found
+        self._inputs, self._last = inputs, found
+        return found
+
+    def _wrong_of(self, node: Node, joined: NodeHost) -> list[tuple[str, str]]:
+        """(key, value) of the labels of one node that do not name its host."""
+        right = {self._values.get(joined.host, ""), label_value(joined.host_name), joined.host_name, joined.host} - {""}
+        labels_ = _host_labels(bytes(node.metadata.labels), self._options)
+        return [(key, value) for key, value in labels_.items() if value not in right]
 
 
 def _host_labels(raw: bytes, options: Options) -> Mapping[str, str]:

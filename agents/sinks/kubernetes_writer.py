@@ -92,12 +92,17 @@ class KubernetesApiWriter:
                     managers[key] = entry.manager
         return metadata.uid, metadata.labels or {}, managers
 
-    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
-        """Make these the labels that `underhost` owns on the node (None, or leaving one out, gives it up)."""
+    async def apply_node_labels(
+        self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
+    ) -> None:
+        """Make these the labels that `underhost` owns on the node (None, or leaving one out, gives it up).
+
+        Conflict: another uid; and, unless forced, a label that somebody else has set to another value.
+        """
         kept = {key: value for key, value in sorted(labels.items()) if value is not None}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "uid": uid, "labels": kept}}
-        # Forced: the sink has read whose each label is. The uid keeps apply from creating a node that has gone.
-        query = [("fieldManager", FIELD_MANAGER), ("force", "true")]
+        # Forced where the sink has read whose each label is. The uid keeps apply from creating a node that has gone.
+        query = [("fieldManager", FIELD_MANAGER), ("force", "true" if force else "false")]
         try:
             await self._client.call("PATCH", _node_path(node), query=query, body=body, content_type=APPLY)
         except Refused as error:

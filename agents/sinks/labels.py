@@ -5,20 +5,25 @@ cycle and the worker. The decider knows only the trimmed node, so whose a label 
 What the labels say is in `label_values.py`, the start-up taint in `startup_taint.py`.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.agents.ports import KubernetesWriter
+from underhost.agents.sinks.label_memory import LabelMemory
 from underhost.agents.sinks.label_values import LabelValues
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
 from underhost.agents.sinks.startup_taint import Lifting, carries, lift
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Node
-from underhost.schemas.records import Action, Outcome
+from underhost.schemas.records import Action, NodeHost, Outcome
 from underhost.streams.settings import HostLabelSettings
+
+log = logging.getLogger(__name__)
 
 KIND = "label"
 FIELD_MANAGER = "underhost"
@@ -49,6 +54,17 @@ class _Ordered:
     dry: bool = False
 
 
+class _Look(NamedTuple):
+    """What was found of one node: good for as long as the node, its row and all hosts are the very same."""
+
+    node: Node
+    joined: NodeHost
+    desired: dict[str, object]
+    wanted: Mapping[str, str | None]
+    held: Mapping[str, str | None]
+    settled: bool
+
+
 class LabelDecider:
     """Orders a label for each node that lacks it; implements `agents.ports.Decider`.
 
@@ -63,6 +79,9 @@ class LabelDecider:
         self._needs = [settings.key, *(derived.key for derived in settings.derived)]
         self._ordered: dict[str, _Ordered] = {}
         self._inputs: tuple[object, object, object] = (None, None, None)
+        self._hosts: object = None
+        self._values = LabelValues(settings, {})
+        self._looks: dict[str, _Look] = {}
         self.due: float | None = None
         """When, in the seconds of `now`, an order that waits should be decided, even if nothing changes until then."""
 
@@ -73,7 +92,9 @@ class LabelDecider:
             return []  # the very same objects, and nothing was ordered or waits for its time
         actions: list[Action] = []
         self.due = None
-        values = LabelValues(self._settings, snapshot.hosts)
+        if snapshot.hosts is not self._hosts:
+            self._hosts, self._values, self._looks = snapshot.hosts, LabelValues(self._settings, snapshot.hosts), {}
+        before, self._looks = self._looks, {}
         for gone in self._ordered.keys() - snapshot.nodes.keys():
             del self._ordered[gone]
         for name, joined in sorted(snapshot.node_hosts.items()):
@@ -81,15 +102,12 @@ class LabelDecider:
             # A host that vSphere has not shown us (yet) is unknown, whatever the VM calls it: never a label.
             if node is None or joined.host not in snapshot.hosts:
                 continue
-            wanted = values.of(joined.host)
-            labels = _labels(node)
-            desired: dict[str, object] = {"uid": node.metadata.uid, "labels": wanted}
-            taint, watched = self._settings.startup_taint, list(wanted)
-            if tainted := taint is not None and carries(bytes(node.spec.taints), taint):
-                desired["taint"] = {"key": taint, "needs": self._needs}
-                watched += self._needs
-            held = {key: labels.get(key) for key in watched}
-            if held == wanted and not tainted:
+            look = before.get(name)
+            if look is None or look.node is not node or look.joined is not joined:
+                look = self._look(node, joined)
+            self._looks[name] = look
+            desired, wanted, held = look.desired, look.wanted, look.held
+            if look.settled:
                 self._settle(name, now)
             elif self._may_order(name, desired, held, now):
                 reason = f"node {name} runs on host {joined.host_name or joined.host}"
@@ -100,6 +118,17 @@ class LabelDecider:
                 actions.append(action)
         self._inputs = inputs if not actions else (None, None, None)
         return actions
+
+    def _look(self, node: Node, joined: NodeHost) -> "_Look":
+        """What the node should carry, and what it does."""
+        wanted, labels = self._values.of(joined.host), _labels(node)
+        desired: dict[str, object] = {"uid": node.metadata.uid, "labels": wanted}
+        taint, watched = self._settings.startup_taint, list(wanted)
+        if tainted := taint is not None and carries(bytes(node.spec.taints), taint):
+            desired["taint"] = {"key": taint, "needs": self._needs}
+            watched += self._needs
+        held = {key: labels.get(key) for key in watched}
+        return _Look(node, joined, desired, wanted, held, settled=held == wanted and not tainted)
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """Remember what became of the last command for a node; older commands' outcomes say nothing."""
@@ -146,15 +175,27 @@ class _Desired(msgspec.Struct):
 
 
 class LabelSink:
-    """Writes labels; implements `agents.ports.Sink`. `enabled` false is a dry run."""
+    """Writes labels; implements `agents.ports.Sink`. `enabled` false is a dry run; `seen` see `LabelMemory`.
+
+    Reads the node to know whose its labels are. Where they are as our own last write left them, that is known: then it
+    writes without force, so that a label which somebody has taken over in that moment is a conflict, and is read.
+    """
 
     kind = KIND
 
-    def __init__(self, writer: KubernetesWriter, settings: HostLabelSettings, *, enabled: bool) -> None:
+    def __init__(
+        self,
+        writer: KubernetesWriter,
+        settings: HostLabelSettings,
+        *,
+        enabled: bool,
+        seen: Callable[[str], Mapping[str, str] | None] = lambda node: None,
+    ) -> None:
         self._writer, self._settings, self._enabled = writer, settings, enabled
+        self._memory = LabelMemory(seen)
 
     async def apply(self, action: Action) -> Outcome:
-        """Read the live node, write what differs in one request, and say what happened."""
+        """Write what differs in one request, and say what happened."""
         node = action.target.partition("/")[2]
         try:
             desired = msgspec.convert(action.desired, _Desired)
@@ -168,6 +209,14 @@ class LabelSink:
             return outcome(action, FAILED, str(error))
 
     async def _apply(self, action: Action, node: str, desired: _Desired) -> Outcome:
+        left = self._memory.take(node, desired.uid) if desired.taint is None else None
+        if left is not None and (changes := left.differing(desired.labels)):
+            try:
+                await self._put(node, left.uid, left.labels, {**left.owned(), **changes}, force=False)
+            except Conflict:
+                log.info("node %s: somebody has taken over a label of ours: it is read", node)
+            else:
+                return outcome(action, APPLIED, f"set {_told(changes)}")
         uid, labels, managers = await self._writer.node_labels(node)
         if uid != desired.uid:
             return outcome(action, REFUSED, f"node {node} is another one now (uid {uid})")
@@ -192,13 +241,18 @@ class LabelSink:
         managers: Mapping[str, str],
         ours: Mapping[str, str | None],
     ) -> tuple[str, str]:
-        change = ", ".join(f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(ours.items()))
         if not self._enabled:
-            return DRY_RUN, f"would set {change}"
+            return DRY_RUN, f"would set {_told(ours)}"
         # Server-side apply states the whole of what we own: a label that is left out would be removed.
         owned = {key: labels[key] for key, manager in managers.items() if manager == FIELD_MANAGER and key in labels}
-        await self._writer.apply_node_labels(node, uid, {**owned, **ours})
-        return APPLIED, f"set {change}"
+        await self._put(node, uid, labels, {**owned, **ours}, force=True)
+        return APPLIED, f"set {_told(ours)}"
+
+    async def _put(
+        self, node: str, uid: str, before: Mapping[str, str], ours: Mapping[str, str | None], *, force: bool
+    ) -> None:
+        await self._writer.apply_node_labels(node, uid, ours, force=force)
+        self._memory.keep(node, uid, before, ours)
 
     def _foreign(self, keys: Mapping[str, str | None], managers: Mapping[str, str]) -> dict[str, str]:
         """The keys that are not ours to write, or to remove, with the reason."""
@@ -218,3 +272,7 @@ class LabelSink:
 
 def _is_person(manager: str) -> bool:
     return manager.lower().startswith(PEOPLE)
+
+
+def _told(changes: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(changes.items()))

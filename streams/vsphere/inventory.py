@@ -1,9 +1,10 @@
-"""A vCenter's inventory once, as the document that `--inventory` reads. Called by `underhost inventory`.
+"""A vCenter's inventory, once or as it changes: the document that `--inventory` reads. Called by `underhost inventory`.
 
 In: settings. Out: an Inventory, sorted, without what is only for the topics (uids, versions).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 
 from msgspec.structs import replace
 
@@ -15,13 +16,24 @@ from underhost.streams.vsphere.collector import open_collector
 from underhost.streams.vsphere.picture import Picture
 from underhost.streams.vsphere.rules import OTHER
 
+Connect = Callable[[VSphereSettings], Awaitable[Collector]]
 
-async def read_inventory(
-    settings: VSphereSettings, *, connect: Callable[[VSphereSettings], Awaitable[Collector]] = open_collector
-) -> Inventory:
+
+async def read_inventory(settings: VSphereSettings, *, connect: Connect = open_collector) -> Inventory:
     """Log in, read everything once, log out.
 
     Raises InputError (settings, password or CA file), Refused (also for an unknown cluster) or Unreachable.
+    """
+    async with aclosing(follow_inventory(settings, connect=connect)) as found:
+        return await anext(found)
+
+
+async def follow_inventory(
+    settings: VSphereSettings, *, connect: Connect = open_collector
+) -> AsyncGenerator[Inventory, None]:
+    """The inventory, and the inventory anew after each change that the vCenter announces, in one session.
+
+    Rules are looked at when nothing has changed for a while. Raises as `read_inventory`; Gone where the session ends.
     """
     collector = await connect(settings)
     try:
@@ -34,10 +46,23 @@ async def read_inventory(
             picture.apply(page.changes)
             version, more = page.version, page.truncated
         picture.apply_poll(await collector.poll())
+        if reason := picture.missing_clusters():
+            raise Refused(reason)
+        yield _document(picture)
+        while True:
+            page = await collector.wait(version)
+            if page is None:
+                picture.apply_poll(await collector.poll())
+            else:
+                picture.apply(page.changes)
+                version = page.version
+            if page is None or not page.truncated:
+                yield _document(picture)
     finally:
         await collector.close()
-    if reason := picture.missing_clusters():
-        raise Refused(reason)
+
+
+def _document(picture: Picture) -> Inventory:
     hosts = [host for host in map(picture.host, picture.host_refs()) if host is not None]
     vms = [vm for vm in map(picture.vm, picture.vm_refs()) if vm is not None]
     return Inventory(

@@ -4,19 +4,17 @@ A second login, `admin`, does to the simulator what people and DRS do to a vCent
 """
 
 import asyncio
-import base64
 import json
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
-import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from fake_vcenter import FakeTopics
 from pydantic import SecretStr
 from pyVim.connect import Disconnect, SmartConnect
 from pyVmomi import SoapAdapter, vim, vmodl
-from vcsim_process import PASSWORD, USERNAME, Vcsim, start_vcsim
+from vcsim_process import PASSWORD, USERNAME, Tagging, Vcsim, start_vcsim
 
 from underhost.agents.engine.drs_cover import rule_name
 from underhost.agents.sinks.drs import DrsSink
@@ -34,6 +32,7 @@ from underhost.agents.sinks.drs_writer import VSphereDrsWriter
 from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import BackendError, Conflict, Gone, InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import decode
+from underhost.schemas.records import Action
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import DrsRule, Host, Vm
 from underhost.streams.pace import Pace
@@ -109,6 +108,11 @@ class Admin:
     def rules_as_sent(self) -> dict[str, bytes]:
         """Each rule's bytes, as the server's serialiser writes them."""
         return {rule.name: SoapAdapter.Serialize(rule) for rule in self.cluster.configurationEx.rule}
+
+    def reconfigurations(self) -> list[str]:
+        """The keys of the cluster's latest tasks, whoever asked for them."""
+        tasks = [task.info for task in self.content.taskManager.recentTask]
+        return [info.key for info in tasks if info.descriptionId == "ClusterComputeResource.reconfigureCluster"]
 
     def sessions_of(self, agent: str) -> list[str]:
         return [session.key for session in self.content.sessionManager.sessionList if agent in session.userAgent]
@@ -338,35 +342,6 @@ async def test_custom_attributes_of_a_host_are_its_labels(admin: Admin, settings
     state = await topics.state(HOSTS, "s")
     labels = decode(state[f"s/host//{host._GetMoId()}"], Host).labels
     assert labels == {"datacenter": "DC0", "rack": "r7"}
-
-
-class Tagging:
-    """What people do with tags, by plain HTTP."""
-
-    def __init__(self, vcsim: Vcsim) -> None:
-        self._base, self._tls = f"https://127.0.0.1:{vcsim.port}/rest/com/vmware/cis", ssl.create_default_context()
-        self._tls.load_verify_locations(cadata=vcsim.certificate)
-        basic = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
-        self._headers = {"vmware-api-session-id": self._ask("POST", "/session", None, Authorization=f"Basic {basic}")}
-
-    def _ask(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {**getattr(self, "_headers", {}), "Content-Type": "application/json", **headers}
-        request = urllib.request.Request(self._base + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=10, context=self._tls) as answer:
-            return json.loads(answer.read() or b"{}").get("value")
-
-    def category(self, name: str) -> str:
-        spec = {"name": name, "description": "", "cardinality": "SINGLE", "associable_types": []}
-        return str(self._ask("POST", "/tagging/category", {"create_spec": spec}))
-
-    def tag(self, category: str, name: str) -> str:
-        spec = {"name": name, "description": "", "category_id": category}
-        return str(self._ask("POST", "/tagging/tag", {"create_spec": spec}))
-
-    def attach(self, tag: str, type_: str, ref: str) -> None:
-        path = f"/tagging/tag-association/id:{tag}?~action=attach"
-        self._ask("POST", path, {"object_id": {"type": type_, "id": ref}})
 
 
 async def test_tags_of_a_host_and_of_what_it_is_in_are_its_labels_and_the_nearest_counts(
@@ -610,6 +585,60 @@ async def test_a_rule_of_ours_reaches_the_topic_right_after_the_sink_wrote_it(
     assert (rule.vms, rule.enabled, rule.mandatory) == (sorted([a, b]), True, False)
 
 
+def drs_order(vms: list[str], **changes: object) -> Action:
+    desired = {"cluster": CLUSTER, "type": "anti-affinity", "vms": vms, "mandatory": False, **changes}
+    return order("drs-rule", f"drs-rule/{CLUSTER}/{OURS}", desired, "", {})
+
+
+async def test_an_order_that_is_delivered_five_times_is_one_task_of_vcenter(
+    admin: Admin, writer: VSphereDrsWriter
+) -> None:
+    a, b, c, *_ = admin.all(vim.VirtualMachine)
+    removal = order("drs-rule", f"drs-rule/{CLUSTER}/{OURS}", {}, "", {})
+    tasks, keys = [len(admin.reconfigurations())], []
+    for command in (drs_order([a, b]), drs_order([a, b, c]), removal):
+        # Delivered anew, by then to a worker that remembers nothing; and twice at once to one.
+        sinks = [DrsSink(writer, "s", enabled=True) for _ in range(4)]
+        answers = [await sink.apply(command) for sink in sinks[:3]]
+        answers += await asyncio.gather(*(sinks[3].apply(command) for _ in range(2)))
+        assert [answer.result for answer in answers] == ["applied", "noop", "noop", "noop", "noop"]
+        tasks.append(len(admin.reconfigurations()))
+        keys += [rule.key for rule in admin.cluster.configurationEx.rule if rule.name == OURS]
+    assert [after - before for before, after in pairwise(tasks)] == [1, 1, 1]
+    assert len(keys) == 2
+    assert keys[0] == keys[1]  # edited in place
+    assert admin.rules_as_sent() == {}
+
+
+async def test_an_order_that_vcenter_cannot_take_is_refused_with_the_reason_and_leaves_all_as_it_was(
+    admin: Admin, writer: VSphereDrsWriter
+) -> None:
+    a, b, *_ = vms = admin.all(vim.VirtualMachine)
+    admin.add_rule(vim.cluster.VmHostRuleInfo(name=OURS, enabled=True, vmGroupName="g", affineHostGroupName="h"))
+    before, tasks = admin.rules_as_sent(), len(admin.reconfigurations())
+    sink = DrsSink(writer, "s", enabled=True)
+    taken = await sink.apply(drs_order([a, b]))
+    assert (taken.result, taken.reason) == ("refused", f"the name {OURS} is taken by a rule of type other")
+    assert (admin.rules_as_sent(), len(admin.reconfigurations())) == (before, tasks)
+
+    key = admin.cluster.configurationEx.rule[0].key
+    admin.reconfigure(vim.cluster.RuleSpec(operation="remove", removeKey=key))
+    admin.add_rule(vim.cluster.AffinityRuleSpec(name=OURS, enabled=True, vm=[vms[a], vms[b]]))
+    before = admin.rules_as_sent()
+    taken = await sink.apply(drs_order([a, b]))
+    assert (taken.result, taken.reason) == ("refused", f"the name {OURS} is taken by a rule of type affinity")
+    assert admin.rules_as_sent() == before
+
+    off = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(enabled=False))
+    wait_for(admin.cluster.ReconfigureComputeResource_Task(off, True))
+    tasks = len(admin.reconfigurations())
+    without = await DrsSink(writer, "s", enabled=True).apply(
+        order("drs-rule", f"drs-rule/{CLUSTER}/{rule_name('s', 'shop.web')}", drs_order([a, b]).desired, "", {})
+    )
+    assert (without.result, without.reason) == ("refused", f"cluster {CLUSTER}: DRS is off")
+    assert (admin.rules_as_sent(), len(admin.reconfigurations())) == (before, tasks)
+
+
 async def test_the_collector_reports_a_lost_version_as_gone(settings: VSphereSettings) -> None:
     collector = await open_collector(settings)
     page = await collector.wait("")
@@ -637,6 +666,23 @@ def test_the_inventory_command_writes_the_same_bytes_each_time(settings: VSphere
     assert [vm["name"] for vm in found["vms"]] == [f"{CLUSTER}_RP0_VM{i}" for i in range(7)]
     assert {vm["host"] for vm in found["vms"]} <= {host["id"] for host in found["hosts"]}
     assert found["clusters"] == [{"name": CLUSTER, "drs": True, "ha": False, "rules": []}]
+
+
+@pytest.mark.timeout(90)
+def test_the_inventory_command_shows_a_vm_that_moves(settings: VSphereSettings, admin: Admin) -> None:
+    flags = ["--url", settings.url, "--username", USERNAME, "--password-file", str(settings.password_file)]
+    command = [Path(sys.executable).with_name("underhost"), "inventory", *flags, "--ca-file", str(settings.ca_file)]
+    with subprocess.Popen([*command, "-o", "table", "-w"], stdout=subprocess.PIPE, text=True) as asked:
+        assert asked.stdout is not None
+        rows = (line.split() for line in asked.stdout)
+        assert next(row for row in rows if row[:1] == [f"{CLUSTER}_RP0_VM6"])[2] == "on"
+        vm = next(iter(admin.all(vim.VirtualMachine).values()))
+        away = next(host for host in admin.all(vim.HostSystem).values() if host != admin.host_of(vm))
+        admin.relocate(vm, away)
+        assert next(row for row in rows if row[:1] == ["VM"])[:2] == ["VM", "HOST"]
+        assert next(rows)[0].startswith(f"{CLUSTER}_RP0_VM")
+        asked.send_signal(signal.SIGINT)
+        assert asked.wait(20) == 130
 
 
 @pytest.mark.parametrize(

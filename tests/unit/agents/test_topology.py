@@ -1,9 +1,15 @@
 """The mapping of nodes to hosts as state: published as it changes, dated while it stays."""
 
+import random
+
 import msgspec
 
+from underhost.agents.engine.join import join
 from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.site_state import SiteState
 from underhost.agents.topology import Topology
+from underhost.schemas import topics
+from underhost.schemas.keys import Key
 from underhost.schemas.kubernetes import Metadata, Node
 from underhost.schemas.records import NodeHost
 from underhost.schemas.vsphere import Host, Vm
@@ -83,3 +89,78 @@ def test_what_is_not_committed_is_said_again() -> None:
     topology = Topology("prod", [])
     first = topology.update(snapshot(n1="h1"), MONDAY)
     assert topology.update(snapshot(n1="h1"), MONDAY).records == first.records
+
+
+class Site:
+    """A site's rows as the tables keep them, and one topology that follows them."""
+
+    def __init__(self) -> None:
+        self.rows = SiteState("prod", [topics.NODES, topics.VMS, topics.HOSTS, topics.DRS_RULES])
+        self.topology = Topology("prod", [])
+        self.told: dict[str, NodeHost] = {}
+
+    def node(self, name: str, zone: str = "") -> None:
+        labels = msgspec.Raw(msgspec.json.encode({"zone": zone}))
+        self.rows.put(topics.NODES, Key("prod", "node", "", name), Node(Metadata(name=name, labels=labels)))
+
+    def vm(self, ref: str, name: str, host: str) -> None:
+        self.rows.put(topics.VMS, Key("prod", "vm", "", ref), Vm(name=name, id=ref, host=host))
+
+    def host(self, ref: str, name: str) -> None:
+        self.rows.put(topics.HOSTS, Key("prod", "host", "", ref), Host(name=name, id=ref))
+
+    def gone(self, topic: topics.Topic, kind: str, name: str) -> None:
+        self.rows.put(topic, Key("prod", kind, "", name), None)
+
+    def follow(self) -> Snapshot:
+        """Join, publish, and keep what a reader of the topic has by then."""
+        picture = self.rows.snapshot(vsphere=True, offsets={})
+        change = self.topology.update(picture, MONDAY)
+        self.topology.commit(change)
+        for record in change.records:
+            name = record.key.rpartition("/")[2]
+            if record.value is None:
+                del self.told[name]
+            else:
+                self.told[name] = msgspec.json.decode(record.value, type=NodeHost)
+        return picture
+
+
+def test_a_vmotion_or_a_label_does_not_join_the_site_anew_but_another_vm_does() -> None:
+    site = Site()
+    for number in range(3):
+        site.node(f"n{number}")
+        site.vm(f"vm-{number}", f"n{number}", "h1")
+    site.host("h1", "esx-1")
+    site.host("h2", "esx-2")
+    site.follow()
+    site.vm("vm-1", "n1", "h2")
+    site.node("n2", zone="a")
+    site.follow()
+    assert {node: row.host_name for node, row in site.told.items()} == {"n0": "esx-1", "n1": "esx-2", "n2": "esx-1"}
+    assert site.topology.joins == 1
+    site.vm("vm-1", "somebody-elses", "h2")
+    site.follow()
+    assert (sorted(site.told), site.topology.joins) == (["n0", "n2"], 2)
+
+
+def test_what_is_followed_is_what_a_join_of_everything_says_whatever_changes() -> None:
+    for seed in range(60):
+        rng, site = random.Random(seed), Site()
+        for _ in range(40):
+            for _ in range(rng.randint(1, 3)):
+                number, host = rng.randint(0, 4), rng.choice(["", "h0", "h1", "h2", "h9"])
+                name = rng.choice([f"n{number}"] * 8 + ["n0", "other"])
+                act = rng.random()
+                if act < 0.6:
+                    site.vm(f"vm-{number}", name, host)
+                elif act < 0.8:
+                    site.node(f"n{number}", zone=rng.choice("ab"))
+                elif act < 0.9:
+                    site.host(f"h{number}", f"esx-{number}-{rng.randint(0, 1)}")
+                else:
+                    place = rng.choice([("node", f"n{number}"), ("vm", f"vm-{number}"), ("host", f"h{number}")])
+                    site.gone({"node": topics.NODES, "vm": topics.VMS, "host": topics.HOSTS}[place[0]], *place)
+            picture = site.follow()
+            expected = join(picture.nodes.values(), picture.vms.values(), picture.hosts.values())
+            assert {node: msgspec.structs.replace(row, since="") for node, row in site.told.items()} == expected, seed

@@ -274,3 +274,14 @@ def test_equal_pictures_give_equal_ids() -> None:
     one = LabelDecider(HostLabelSettings()).decide(site(n1=("host-1", {})), now=0.0)
     two = LabelDecider(HostLabelSettings()).decide(site(n1=("host-1", {})), now=99.0)
     assert one[0].id == two[0].id
+
+
+def test_a_node_that_was_looked_at_is_looked_at_anew_when_it_or_its_host_or_any_host_is_another() -> None:
+    decider, first = LabelDecider(RACKS), site(n1=("host-1", {KEY: "esx-1", "rack": "r-17"}))
+    assert decider.decide(first, now=0.0) == []
+    other_node = replace(first, nodes=site(n1=("host-1", {KEY: "by-hand", "rack": "r-17"})).nodes)
+    assert ordered(decider.decide(other_node, now=20.0)) == {"node/n1": {KEY: "esx-1", "rack": "r-17"}}
+    moved = replace(first, node_hosts=site(n1=("host-2", {})).node_hosts)
+    assert ordered(decider.decide(moved, now=40.0)) == {"node/n1": {KEY: "esx-2", "rack": None}}
+    hosts = {**HOSTS, "host-1": Host(name="esx-1", id="host-1", labels={"rack": "r18"})}
+    assert ordered(decider.decide(replace(first, hosts=hosts), now=60.0)) == {"node/n1": {KEY: "esx-1", "rack": "r18"}}

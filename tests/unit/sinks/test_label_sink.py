@@ -125,6 +125,97 @@ async def test_a_label_that_somebody_else_set_is_not_removed(kube: FakeKube, wri
     assert kube.count("patch") == 0
 
 
+# ---------------------------------------------------------------------------------- without a look at the node
+def watching(kube: FakeKube, writer: KubernetesApiWriter, mode: str = "auto") -> LabelSink:
+    """A sink that is shown every change at once."""
+    settings = HostLabelSettings.model_validate({"mode": mode})
+    return LabelSink(writer, settings, enabled=True, seen=lambda node: kube.get("nodes", node)["metadata"]["labels"])
+
+
+async def test_what_our_last_write_left_is_written_again_without_a_look(
+    kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    seeded(kube, zone="a")
+    one = watching(kube, writer)
+    await one.apply(label(**{KEY: "esx-1", "rack": "r17"}))
+    reads = kube.count("get")
+    outcome = await one.apply(label(**{KEY: "esx-2", "rack": "r17"}))
+    assert (outcome.result, outcome.reason) == ("applied", f"set {KEY}=esx-2")
+    outcome = await one.apply(label(**{KEY: "esx-2", "rack": None}))
+    assert (outcome.result, outcome.reason) == ("applied", "set rack-")
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {"zone": "a", KEY: "esx-2"}
+    assert kube.count("get") == reads
+
+
+async def test_a_command_that_comes_again_is_looked_at_and_not_written(
+    kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    seeded(kube)
+    one = watching(kube, writer)
+    results = [(await one.apply(label())).result for _ in range(5)]
+    assert results == ["applied", "noop", "noop", "noop", "noop"]
+    assert kube.count("patch") == 1
+
+
+@pytest.mark.parametrize(
+    ("manager", "mode", "result", "labels"),
+    [
+        pytest.param("kubectl-label", "auto", "applied", {KEY: "esx-2"}, id="by hand: repaired"),
+        pytest.param("capi-machine", "auto", "refused", {KEY: "esx-9"}, id="by a controller: left"),
+        pytest.param("capi-machine", "own", "applied", {KEY: "esx-2"}, id="by a controller, mode own: taken back"),
+    ],
+)
+@pytest.mark.parametrize("shown", [True, False], ids=["as the watch has shown", "as the watch has not shown yet"])
+async def test_a_label_of_ours_that_somebody_has_taken_over_is_looked_at(
+    shown: bool,
+    manager: str,
+    mode: str,
+    result: str,
+    labels: dict[str, str],
+    kube: FakeKube,
+    writer: KubernetesApiWriter,
+) -> None:
+    seeded(kube)
+    one, late = watching(kube, writer, mode), {KEY: "esx-1"}
+    await one.apply(label())
+    if not shown:
+        one = LabelSink(writer, HostLabelSettings.model_validate({"mode": mode}), enabled=True, seen=lambda node: late)
+        await one.apply(label(**{KEY: "esx-0"}))
+        await one.apply(label())
+    live = kube.get("nodes", "n1")
+    metadata = {**live["metadata"], "labels": {KEY: "esx-9"}, "managedFields": [managed_by(manager, KEY)]}
+    await kube.put("nodes", {**live, "metadata": metadata})
+    assert (await one.apply(label(**{KEY: "esx-2"}))).result == result
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == labels
+
+
+async def test_labels_that_somebody_has_added_since_are_looked_at_and_a_node_made_anew_is_refused(
+    kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    seeded(kube)
+    one = watching(kube, writer)
+    await one.apply(label())
+    live = kube.get("nodes", "n1")
+    metadata = {**live["metadata"], "labels": {KEY: "esx-1", "rack": "r9"}}
+    metadata["managedFields"] = [managed_by("underhost", KEY, "rack")]  # another deployment of the same name
+    await kube.put("nodes", {**live, "metadata": metadata})
+    assert (await one.apply(label(**{KEY: "esx-2"}))).result == "applied"
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {KEY: "esx-2", "rack": "r9"}
+    outcome = await one.apply(label("uid-of-old", **{KEY: "esx-3"}))
+    assert (outcome.result, outcome.reason) == ("refused", "node n1 is another one now (uid uid-n1)")
+
+
+async def test_after_a_write_that_failed_the_node_is_looked_at(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube)
+    one = watching(kube, writer)
+    await one.apply(label())
+    kube.faults = [Fault("patch", status=500)]
+    assert (await one.apply(label(**{KEY: "esx-2"}))).result == "failed"
+    reads = kube.count("get")
+    assert (await one.apply(label(**{KEY: "esx-2"}))).result == "applied"
+    assert kube.count("get") == reads + 1
+
+
 TAINT = "underhost.io/startup"
 OTHER = {"key": "other", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
 

@@ -1,18 +1,20 @@
 """The inventory document: what is in it, and that equal inventories give equal bytes."""
 
 import json
+from contextlib import aclosing
 
 import pytest
 from fake_vcenter import FakeVCenter, a_vm
+from msgspec.structs import replace
 
-from underhost.agents.commands.inventory import fields_of
+from underhost.agents.commands.inventory import fields_of, render
 from underhost.agents.commands.plain import document
 from underhost.schemas.errors import Refused
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Inventory, Vm
 from underhost.streams.settings import VSphereSettings
 from underhost.streams.vsphere.changes import ClusterState
-from underhost.streams.vsphere.inventory import read_inventory
+from underhost.streams.vsphere.inventory import follow_inventory, read_inventory
 
 SETTINGS = VSphereSettings(url="https://vc", username="u")
 
@@ -113,14 +115,14 @@ async def test_an_unknown_cluster_is_refused_and_the_session_is_not_left_behind(
 
 
 def test_a_hostile_name_cannot_speak_to_the_terminal() -> None:
-    from underhost.agents.commands.inventory import _tables
-
-    table = _tables(
+    table = render(
         Inventory(
             hosts=[Host(name="esx-1\x1b[2J", id="host-1", cluster="C0")],
             vms=[Vm(name="n\n1", id="vm-1", host="host-1"), Vm(name="n2", id="vm-2")],
             clusters=[Cluster(name="C0")],
-        )
+        ),
+        None,
+        "table",
     )
     assert table == (
         "HOST        CLUSTER   STATE       VMS   CPU      MEMORY\n"
@@ -130,3 +132,25 @@ def test_a_hostile_name_cannot_speak_to_the_terminal() -> None:
         "n?1   esx-1?[2J   on      0      0.0Gi\n"
         "n2    <unknown>   on      0      0.0Gi\n"
     )
+
+
+async def test_a_watch_shows_what_moves_in_one_session() -> None:
+    vcenter = a_vcenter()
+    async with aclosing(follow_inventory(SETTINGS, connect=vcenter.connect)) as inventories:
+        first = await anext(inventories)
+        assert render(first, None, "table").startswith("HOST ")
+        assert [vm.host for vm in first.vms] == ["host-1", "host-2", "host-1"]
+        vcenter.move("vm-2", to="host-1")
+        second = await anext(inventories)
+    shown = render(second, first, "table").splitlines()
+    assert [line.split()[:3] for line in shown] == [
+        [],
+        ["HOST", "CLUSTER", "STATE"],
+        ["esx-1", "C0", "connected"],
+        ["esx-2", "C0", "connected"],
+        ["VM", "HOST", "POWER"],
+        ["node-2", "esx-1", "on"],
+    ]
+    assert render(second, second, "table") == render(second, second, "json") == ""
+    without = replace(second, vms=second.vms[:2])
+    assert render(without, second, "table").endswith("node-3 is gone\n")
