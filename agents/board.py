@@ -1,7 +1,8 @@
-"""The last decisions of each site that this worker decides for, kept for whoever shows them or answers from them.
+"""The last decisions of each site that this worker decides for or shows, for whoever shows them or answers from them.
 
-In: decisions, as each is published (`pipeline.py`). Out: the newest picture of a site, and a call for each new one.
-Read by the rooms in `http/`. A pipeline that is started again begins with an empty board.
+In: decisions, as each is published (`pipeline.py`), or as the topics tell of them (`onlooker.py`). Out: the newest
+picture of a site, and a call for each new one. Read by the rooms in `http/`. A pipeline that is started again begins
+with an empty board.
 """
 
 from collections.abc import Callable

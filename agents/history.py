@@ -7,7 +7,7 @@ can be told exactly; before that, superseded records are gone. Not for many thre
 
 import time
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import cast
@@ -62,13 +62,16 @@ class Past:
         self.ends = self._times[-1] if self._times else 0
 
     @classmethod
-    async def read(cls, reader: TopicReader, site: str) -> "Past":
-        """Everything that the topics hold of the site now. Raises Unreachable, and InputError where that is nothing."""
+    async def read(cls, reader: TopicReader, site: str, heard: Callable[[], None] = lambda: None) -> "Past":
+        """Everything that the topics hold of the site now; `heard` is called for every record.
+
+        Raises Unreachable, and InputError where that is nothing."""
         changes: list[_Change] = []
         events: list[tuple[int, str, FindingEvent | None]] = []
         latest: dict[tuple[str, int], int] = {}
         async with aclosing(reader.history((*SOURCE_TOPICS, VIOLATIONS))) as records:  # type: ignore[type-var]
             async for record in records:
+                heard()
                 text = (record.key or b"").decode("utf-8", "replace")
                 if site_of(text) != site:
                     continue

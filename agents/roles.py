@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from underhost.schemas import topics
 from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
 
 KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", "evaluator"
 LABELLER, BINDER, DRS, EVICTOR = "labeller", "binder", "drs", "evictor"
-ALERTS, WEB = "alerts", "web"
-ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, EVICTOR, ALERTS, WEB)
+ALERTS, WEB, EVENTS = "alerts", "web", "events"
+ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, EVICTOR, EVENTS, ALERTS, WEB)
 WATCHERS = frozenset({KUBERNETES, VSPHERE})
 
 _STATE: dict[str, tuple[Topic, ...]] = {
@@ -23,6 +24,7 @@ _STATE: dict[str, tuple[Topic, ...]] = {
     DRS: SOURCE_TOPICS,
     EVICTOR: SOURCE_TOPICS,
     BINDER: (topics.NODES, topics.HOSTS),  # what their markers say: whether anything may be written
+    EVENTS: (topics.NODES, topics.PODS, topics.HOSTS),
 }
 _DERIVED: dict[str, tuple[Topic, ...]] = {
     EVALUATOR: (topics.NODE_HOSTS, topics.VIOLATIONS, topics.PLACEMENTS, topics.OUTCOMES),
@@ -31,6 +33,7 @@ _DERIVED: dict[str, tuple[Topic, ...]] = {
     DRS: (topics.ACTIONS, topics.OUTCOMES),
     ALERTS: (topics.VIOLATIONS,),
     EVICTOR: (topics.ACTIONS, topics.OUTCOMES),
+    EVENTS: (topics.NODE_HOSTS, topics.VIOLATIONS, topics.ACTIONS, topics.OUTCOMES),
 }
 
 
@@ -38,7 +41,9 @@ def parse_roles(names: Collection[str] | None) -> frozenset[str]:
     """The roles, every one if none are named. Raises InputError for an unknown one."""
     unknown = sorted(set(names or ()) - set(ALL))
     if unknown:
-        raise InputError(*(f"--agents: no agent {name!r}; there is: {', '.join(ALL)}" for name in unknown))
+        raise InputError(
+            *(f"--agents: no agent {name!r}; there is: {', '.join(ALL)}{did_you_mean(name, ALL)}" for name in unknown)
+        )
     return frozenset(names or ALL)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import aiohttp
 
 from underhost.schemas.errors import Refused, Unreachable
+from underhost.streams.settings import public
 
 TIMEOUT = aiohttp.ClientTimeout(total=10.0)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -25,16 +26,18 @@ def new_session() -> aiohttp.ClientSession:
 
 
 async def post(session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], body: bytes) -> None:
-    """Returns once it is taken (2xx). Raises Refused and Unreachable, whose text never holds the headers."""
+    """Returns once it is taken (2xx). Raises Refused and Unreachable, whose text holds no secret."""
+    where = public(url)
     try:
         async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
             if answer.status < 300:
                 return
             said = " ".join((await answer.text(errors="replace"))[:SHOWN].split())
-            error = f"{url}: {answer.status} {answer.reason}{': ' if said else ''}{said}"
+            error = f"{where}: {answer.status} {answer.reason}{': ' if said else ''}{said}"
             raise (Refused if 400 <= answer.status < 500 and answer.status not in LATER else Unreachable)(error)
     except (aiohttp.ClientError, TimeoutError, OSError) as fault:
-        raise Unreachable(f"{url}: {' '.join(str(fault).split()) or type(fault).__name__}") from fault
+        said = " ".join(str(fault).replace(url, where).split())
+        raise Unreachable(f"{where}: {said or type(fault).__name__}") from fault
 
 
 def read_headers(path: Path | None) -> dict[str, str]:

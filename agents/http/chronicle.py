@@ -22,6 +22,7 @@ TOPICS = (topics.NODE_HOSTS, topics.PLACEMENTS, topics.VIOLATIONS, topics.ACTION
 EACH, SUBJECTS, LATEST = 40, 20_000, 300
 """Entries of one subject, subjects, and entries of the list of a whole site, at most."""
 
+EVENT = "event"
 _TONES = {"opened": "bad", "resolved": "good", "failed": "bad", "refused": "bad", "applied": "good"}
 _QUIET = ("noop",)
 
@@ -47,7 +48,11 @@ class Chronicle:
         """What is remembered of a pod, and which hosts its node went to, newest first."""
         entries = self.of(f"pod/{pod}", f"node/{node}")
         moves = topics.NODE_HOSTS.short
-        return [entry for entry in entries if entry.topic == moves or not entry.subject.startswith("node/")]
+        return [
+            entry
+            for entry in entries
+            if entry.topic == moves or not entry.subject.startswith(("node/", f"{EVENT}/node/"))
+        ]
 
     def apply(self, record: Record) -> HistoryEntry | None:
         """Take in a record; the entry, where it is one for the whole site's list."""
@@ -63,7 +68,7 @@ class Chronicle:
             return None
         for subject in _subjects(entry):
             self._keep(subject, entry)
-        if isinstance(value, Action) or (isinstance(value, Outcome) and value.result in _QUIET):
+        if isinstance(value, Action) or (isinstance(value, Outcome) and _says_nothing_new(value)):
             return None
         if isinstance(value, FindingEvent) and value.state == "updated":
             return None
@@ -111,27 +116,43 @@ class Chronicle:
         return HistoryEntry(at, topics.ACTIONS.short, row.target, text, "", *_about(row.target), snapshot)
 
     def _outcome(self, row: Outcome, at: str) -> HistoryEntry:
+        if row.kind == EVENT:
+            pods, node = _about(row.target)
+            told = f"Event {row.target.rpartition('/')[2]} on {node or ', '.join(pods)}"
+            text = told if row.result == "applied" else f"{told}: {row.reason} ({row.result})"
+            return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, "", pods, node)
         what = f"{_THINGS.get(row.kind, row.kind)} {row.target.partition('/')[2]}"
         how = "" if row.result == "applied" else f" ({row.result})"
         text, tone = f"{what}: {row.reason or row.kind}{how}", _TONES.get(row.result, "")
         return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, tone, *_about(row.target))
 
 
+def _says_nothing_new(row: Outcome) -> bool:
+    """Whether it changed nothing, or only told people what the list says already."""
+    return row.result in _QUIET or (row.kind == EVENT and row.result == "applied")
+
+
 def _about(target: str) -> tuple[list[str], str]:
     """The pods and the node that a command is about."""
     kind, _, name = target.partition("/")
+    if kind == EVENT:  # event/KIND/NAMESPACE/NAME/REASON
+        kind, _, name = name.rpartition("/")[0].partition("/")
+        name = name.lstrip("/")
     return [name] if kind == "pod" else [], name if kind == "node" else ""
 
 
 def _subjects(entry: HistoryEntry) -> Iterator[str]:
     yield entry.subject
+    if entry.subject.startswith(f"{EVENT}/"):
+        yield from (f"pod/{pod}" for pod in entry.pods)
+        yield from (f"node/{node}" for node in filter(None, [entry.node]))
     if entry.subject.startswith("finding/"):
         yield from (f"pod/{pod}" for pod in entry.pods)
         if entry.node and not entry.pods:
             yield f"node/{entry.node}"
 
 
-_THINGS = {"label": "Node", "bind": "Pod", "drs-rule": "DRS rule", "evict": "Pod", "event": "Event on"}
+_THINGS = {"label": "Node", "bind": "Pod", "drs-rule": "DRS rule", "evict": "Pod"}
 _ENTRIES: dict[type, Callable[..., HistoryEntry | None]] = {
     NodeHost: Chronicle._node_host,
     Placement: Chronicle._placement,

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from underhost.agents.board import Board
 from underhost.agents.engine.snapshot import Options
-from underhost.agents.http.guard import refuse
+from underhost.agents.http.guard import body_of, refuse
 from underhost.schemas import extender as wire
 from underhost.schemas.errors import InputError, Unready
 
@@ -107,7 +107,7 @@ class ExtenderRoom:
         async def handle(request: web.Request) -> web.StreamResponse:
             began = time.perf_counter()
             try:
-                body = await request.clone(client_max_size=LIMIT).read()
+                body = await body_of(request, LIMIT)
                 response = _ok(await answer(body))
             except InputError as error:
                 response = refuse(400, " ".join(str(error).split()))

@@ -27,10 +27,17 @@ AGAIN = 5.0
 
 
 class Feeds:
-    """`home` is the site of the settings; `unready` gives reasons, as `/readyz` has them."""
+    """`home` is the site of the settings; `unready` gives reasons, as `/readyz` has them; `looked`: a call at each."""
 
-    def __init__(self, board: Board, home: str, unready: Callable[[], dict[str, str]], reader: TopicReader) -> None:
-        self._home, self._unready, self._reader = home, unready, reader
+    def __init__(
+        self,
+        board: Board,
+        home: str,
+        unready: Callable[[], dict[str, str]],
+        reader: TopicReader,
+        looked: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._home, self._unready, self._reader, self._looked = home, unready, reader, looked
         self._feeds: dict[str, Feed] = {}
         self._chronicles = Chronicles(self._told)
         self._begun = asyncio.Event()
@@ -42,6 +49,7 @@ class Feeds:
 
     def get(self, site: str) -> Feed | None:
         """The feed of a site; None where nothing is decided for it here now."""
+        self._looked()
         return self._feeds.get(site)
 
     def chronicle(self, site: str) -> Chronicle:
@@ -50,6 +58,7 @@ class Feeds:
 
     def names(self) -> list[str]:
         """The sites, sorted; the one of the settings is there from the start."""
+        self._looked()
         return sorted({self._home, *self._feeds})
 
     def default(self) -> str:

@@ -6,6 +6,7 @@ same browser can speak to it. A public name that an attacker points at this addr
 Host header, a form or script of another site by its Origin; there is no CORS.
 """
 
+import asyncio
 import ipaddress
 from collections.abc import Collection
 from urllib.parse import urlsplit
@@ -31,6 +32,9 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+SENDING = web.AppKey("sending", float)
+"""Seconds that a client may take to send the body of a request."""
+
 
 def guard(hosts: Collection[str] = ()) -> Middleware:
     """The middleware; `hosts` are further names that the page may be called by."""
@@ -44,9 +48,27 @@ def guard(hosts: Collection[str] = ()) -> Middleware:
                 return refuse(*why)
             return await handler(request)
         except web.HTTPException as error:
-            return refuse(error.status, error.reason.lower()) if error.status >= 400 else error
+            if error.status < 400:
+                return error
+            refusal = refuse(error.status, error.reason.lower())
+            if error.status == web.HTTPRequestTimeout.status_code:
+                refusal.force_close()
+            return refusal
 
     return guarded
+
+
+async def body_of(request: web.Request, limit: int | None = None) -> bytes:
+    """The body of a request, of `limit` bytes at most where that is not the server's limit.
+
+    Raises HTTPRequestEntityTooLarge, and HTTPRequestTimeout for a client that does not send what it has announced.
+    """
+    whole = request if limit is None else request.clone(client_max_size=limit)
+    try:
+        async with asyncio.timeout(request.app[SENDING]):
+            return await whole.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
 
 
 async def harden(request: web.Request, response: web.StreamResponse) -> None:

@@ -23,7 +23,7 @@ from underhost.agents.engine.whatif_steps import HOST, NODE, Add, Step, parse
 from underhost.agents.http.api import feed_of
 from underhost.agents.http.feed import Feed
 from underhost.agents.http.feeds import Feeds
-from underhost.agents.http.guard import refuse
+from underhost.agents.http.guard import body_of, refuse
 from underhost.agents.http.pasts import document
 from underhost.agents.load import added_of
 from underhost.schemas.documents import WhatIfList, to_json
@@ -70,7 +70,7 @@ def routes(feeds: Feeds, options: Options) -> list[web.RouteDef]:
 
     async def whatif(request: web.Request) -> web.Response:
         try:
-            plan = _plans.decode(await request.read())
+            plan = _plans.decode(await body_of(request))
             steps = _steps(plan)
         except (msgspec.DecodeError, RecursionError) as error:
             return refuse(422, str(error))

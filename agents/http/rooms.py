@@ -15,6 +15,7 @@ from underhost.agents.http.extender import ExtenderRoom
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.pasts import Pasts
 from underhost.agents.memory import options_of
+from underhost.agents.onlooker import Onlooker
 from underhost.agents.pipeline import Pipeline
 from underhost.streams.reader import open_reader
 from underhost.streams.settings import Settings
@@ -38,9 +39,11 @@ def furnish(
     unready: Callable[[], dict[str, str]],
     pipeline: Callable[[], Pipeline | None],
     registry: CollectorRegistry,
+    onlooker: Onlooker | None = None,
 ) -> Rooms:
-    """The rooms of a worker with these settings."""
-    feeds = Feeds(board, settings.site, unready, open_reader(settings.kafka))
+    """The rooms of a worker with these settings; `onlooker` fills the board where the worker does not evaluate."""
+    looked = onlooker.look if onlooker is not None else lambda: None
+    feeds = Feeds(board, settings.site, unready, open_reader(settings.kafka), looked)
     options = options_of(settings)
     routes: list[web.RouteDef] = []
     routes += page.routes()
@@ -52,4 +55,5 @@ def furnish(
     routes += plans.routes(feeds, options)
     extender = ExtenderRoom(settings.site, options, pipeline, board, registry)
     routes += extender.routes()
-    return Rooms(routes, [feeds.running, extender.running], [feeds.end])
+    looking = [onlooker.running] if onlooker is not None else []
+    return Rooms(routes, [feeds.running, extender.running, *looking], [feeds.end])

@@ -12,11 +12,16 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from underhost.agents.http import probes
-from underhost.agents.http.guard import guard, harden
+from underhost.agents.http.guard import SENDING, guard, harden
 from underhost.agents.http.rooms import Rooms
 from underhost.schemas.errors import InputError
 
 BODY_LIMIT = 1 << 20
+PATIENCE = 60.0
+"""Seconds that a client may take to send a request, and may keep a connection on which it asks nothing: one that sends
+half a request costs no more than that. kube-scheduler and Prometheus connect again by themselves."""
+LINGER = 5.0
+"""Seconds for which the rest of a request that is answered already is waited for."""
 
 
 class Web:
@@ -47,6 +52,7 @@ async def start_web(
     hosts: Collection[str] = (),
     rooms: Rooms | None = None,
     stopped: Callable[[], dict[str, str]] = dict,
+    patience: float = PATIENCE,
 ) -> Web:
     """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read;
     `stopped` gives a reason by what is ready and writes nothing all the same.
@@ -56,13 +62,20 @@ async def start_web(
     """
     host, port = split_listen(listen)
     app = web.Application(client_max_size=BODY_LIMIT, middlewares=[guard(hosts)])
+    app[SENDING] = patience
     app.on_response_prepare.append(harden)
     app.add_routes(probes.routes(unready, registry, refresh, stopped))
     if rooms is not None:
         app.add_routes(rooms.routes)
         app.cleanup_ctx.extend(rooms.running)
         app.on_shutdown.extend(rooms.ending)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        shutdown_timeout=1.0,
+        keepalive_timeout=patience,
+        lingering_time=min(LINGER, patience),
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()

@@ -11,10 +11,10 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.ports import PodState
 from underhost.agents.sinks.labels import FIELD_MANAGER
 from underhost.schemas.errors import Refused
 from underhost.streams.kubernetes.client import KubernetesClient
+from underhost.streams.ports import PodState
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -28,9 +28,21 @@ class _EventMeta(Struct):
     annotations: dict[str, str] | None = None
 
 
+class _Series(Struct):
+    count: int
+
+
 class _Event(Struct):
     metadata: _EventMeta
-    count: int = 1
+    series: _Series | None = None
+
+
+class _Named(Struct):
+    metadata: "_Uid"
+
+
+class _Uid(Struct):
+    uid: str
 
 
 class _PodMeta(Struct, rename="camel"):
@@ -60,17 +72,23 @@ class KubernetesEvents:
 
     async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
         """Create an Event. Conflict: one of this name is there."""
-        await self._client.call("POST", _events(namespace), query=OURS, body=event)
+        await self._client.call("POST", f"/apis/events.k8s.io/v1{_in(namespace)}", query=OURS, body=event)
 
     async def event(self, namespace: str, name: str, annotation: str) -> tuple[int, str]:
-        """The live Event: (count, the annotation)."""
-        found = self._decode(await self._client.call("GET", f"{_events(namespace)}/{quote(name, safe='')}"), _Event)
-        return found.count, (found.metadata.annotations or {}).get(annotation, "")
+        """The live Event: (how often it was told, the annotation)."""
+        found = self._decode(await self._client.call("GET", f"/api/v1{_in(namespace)}/{quote(name, safe='')}"), _Event)
+        times = found.series.count if found.series is not None else 1
+        return times, (found.metadata.annotations or {}).get(annotation, "")
 
     async def change_event(self, namespace: str, name: str, changes: Mapping[str, object]) -> None:
         """Merge the changes into the Event. Gone: it is not there any more."""
-        path = f"{_events(namespace)}/{quote(name, safe='')}"
+        path = f"/api/v1{_in(namespace)}/{quote(name, safe='')}"
         await self._client.call("PATCH", path, query=OURS, body=changes, content_type=MERGE)
+
+    async def uid(self, kind: str, namespace: str, name: str) -> str:
+        """The uid of a live pod or node."""
+        path = _pod(namespace, name) if kind == "Pod" else f"/api/v1/nodes/{quote(name, safe='')}"
+        return self._decode(await self._client.call("GET", path), _Named).metadata.uid
 
     async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
         """The live pod and its condition of this type."""
@@ -95,8 +113,8 @@ class KubernetesEvents:
             raise Refused(f"{self._client.server}: not an answer of the API: {error}") from error
 
 
-def _events(namespace: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
+def _in(namespace: str) -> str:
+    return f"/namespaces/{quote(namespace, safe='')}/events"
 
 
 def _pod(namespace: str, name: str) -> str:

@@ -1,11 +1,12 @@
 """Events: what a person reads in `kubectl describe` and `kubectl get events`, and the PodScheduled condition of a pod.
 
-In: `event` actions, made by `event`. Out: core/v1 Events of source `underhost`, one for each (object, reason), whose
-count goes up; a condition where the command has one; outcomes. Used by whatever has something to tell a person.
+In: `event` actions, made by `event`. Out: events.k8s.io/v1 Events of the controller `underhost`, one for each (object,
+reason), whose series counts on; a condition where the command has one; outcomes. Used by whatever has something to
+tell a person: `waiting.py`, `tidings.py`.
 
 An Event is told as the series it belongs to: the name is made from the object and the reason, so that telling it again
-changes the object that is there. The id of the last command is in an annotation: a command that is delivered again, a
-restart in between or not, changes nothing. What may be written in a second is capped; no binding waits for it.
+changes the object that is there. The ids of the last commands are in an annotation: a command that is delivered again,
+a restart in between or not, changes nothing. What may be written in a second is capped; no binding waits for it.
 """
 
 import asyncio
@@ -24,7 +25,9 @@ from underhost.schemas.records import Action, Outcome
 
 KIND = "event"
 SOURCE = "underhost"
-ANNOTATION = "underhost/command"
+ANNOTATION = "underhost/commands"
+RECENT = 8
+"""Ids of commands that an Event remembers: several records may be told in one series, and all of them come again."""
 LONGEST = 1000
 """Characters of a note: the API takes 1024 bytes in its newer form, and people read the beginning."""
 LONGEST_NAME = 253
@@ -55,7 +58,10 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an `event` command says. `action` is what was done or tried, in the API's sense: `Scheduling`."""
+    """What an `event` command says. `action` is what was done or tried, in the API's sense: `Scheduling`.
+
+    `cause` names the record that it tells of, where that is none of a snapshot's. Without a uid the sink looks it up.
+    """
 
     regarding: Regarding
     type: Type
@@ -63,6 +69,11 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str
     action: str
     condition: Condition | None = None
+    cause: str = ""
+
+
+SCHEDULING = frozenset({"Scheduling", "Binding"})
+"""What is told of as a part of scheduling, `action` of a command."""
 
 
 def event(told: Told, because: str, snapshot: Mapping[str, int]) -> Action:
@@ -73,14 +84,19 @@ def event(told: Told, because: str, snapshot: Mapping[str, int]) -> Action:
 
 
 class _Series(NamedTuple):
-    """What is known of an Event that is there: how often it was told, and by which command the last time."""
+    """What is known of an Event that is there: how often it was told, and by which commands the last times."""
 
     times: int
-    command: str
+    commands: tuple[str, ...]
+
+    def then(self, command: str) -> "_Series":
+        """Told once more."""
+        return _Series(self.times + 1, (*self.commands, command)[-RECENT:])
 
 
 class EventSink:
-    """Tells; implements `agents.ports.Sink`. `enabled` false is a dry run. `now` is seconds since 1970."""
+    """Tells; implements `agents.ports.Sink`. `enabled` false is a dry run, but for `scheduling`, what becomes of pods
+    of ours. `now` is seconds since 1970."""
 
     kind = KIND
 
@@ -90,11 +106,13 @@ class EventSink:
         site: str,
         *,
         enabled: bool,
+        scheduling: bool | None = None,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._writer, self._site, self._enabled, self._now = writer, site, enabled, now
+        self._scheduling = enabled if scheduling is None else scheduling
         self._pace = _Pace(sleep, monotonic)
         self._known: OrderedDict[tuple[str, str], _Series] = OrderedDict()
 
@@ -104,15 +122,23 @@ class EventSink:
             told = msgspec.convert(action.desired, Told)
         except msgspec.ValidationError as error:
             return outcome(action, REFUSED, f"not an event command: {error}")
-        if not self._enabled:
+        if not (self._scheduling if told.action in SCHEDULING else self._enabled):
             return outcome(action, DRY_RUN, f"would tell {told.reason}: {told.note[:LONGEST]}")
         await self._pace.wait()
         try:
-            return outcome(action, *await self._tell(told, action.id))
+            return outcome(action, *await self._tell(await self._identified(told), action.id))
         except (Gone, Conflict, Refused) as error:
             return outcome(action, REFUSED, str(error))
         except (Retry, Unreachable) as error:
             return outcome(action, FAILED, str(error))
+
+    async def _identified(self, told: Told) -> Told:
+        """With the object's uid, by which `kubectl describe` finds its Events. Raises Gone."""
+        about = told.regarding
+        if about.uid:
+            return told
+        uid = await self._writer.uid(about.kind, about.namespace, about.name)
+        return msgspec.structs.replace(told, regarding=msgspec.structs.replace(about, uid=uid))
 
     async def _tell(self, told: Told, command: str) -> tuple[str, str]:
         if told.condition is not None:
@@ -125,21 +151,23 @@ class EventSink:
         if series is None:
             try:
                 await self._writer.create_event(namespace, self._event(told, namespace, name, command))
-                series = _Series(1, command)
             except Conflict:  # one of an earlier run
-                series = _Series(*await self._writer.event(namespace, name, ANNOTATION))
+                times, commands = await self._writer.event(namespace, name, ANNOTATION)
+                series = _Series(times, tuple(commands.split()))
             else:
-                self._remember(namespace, name, series)
+                self._remember(namespace, name, _Series(1, (command,)))
                 return APPLIED, f"told {told.reason}"
-        if series.command != command:
+        if command not in series.commands:
+            then = series.then(command)
             try:
-                await self._writer.change_event(namespace, name, self._again(told, series.times + 1, command))
+                await self._writer.change_event(namespace, name, self._again(told, then))
             except Gone:  # the server forgets an Event after an hour
                 self._known.pop((namespace, name), None)
                 await self._writer.create_event(namespace, self._event(told, namespace, name, command))
-                series = _Series(0, "")
-            self._remember(namespace, name, _Series(series.times + 1, command))
-            return APPLIED, f"told {told.reason}, {series.times + 1} times by now"
+                then = _Series(1, (command,))
+            self._remember(namespace, name, then)
+            counted = f", {then.times} times by now" if then.times > 1 else ""
+            return APPLIED, f"told {told.reason}{counted}"
         self._remember(namespace, name, series)
         return NOOP, f"told {told.reason} already"
 
@@ -175,30 +203,25 @@ class EventSink:
         raise AssertionError("unreachable")
 
     def _event(self, told: Told, namespace: str, name: str, command: str) -> dict[str, Any]:
-        about, stamp = told.regarding, self._stamp()
         return {
-            "apiVersion": "v1",
+            "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace, "annotations": {ANNOTATION: command}},
-            "involvedObject": msgspec.to_builtins(about),
+            "eventTime": self._micro(),
+            "regarding": msgspec.to_builtins(told.regarding),
             "type": told.type,
             "reason": told.reason,
-            "message": told.note[:LONGEST],
+            "note": told.note[:LONGEST],
             "action": told.action,
-            "count": 1,
-            "firstTimestamp": stamp,
-            "lastTimestamp": stamp,
-            "source": {"component": SOURCE},
-            "reportingComponent": SOURCE,
+            "reportingController": SOURCE,
             "reportingInstance": f"{SOURCE}-{self._site}",
         }
 
-    def _again(self, told: Told, count: int, command: str) -> dict[str, Any]:
-        metadata = {"annotations": {ANNOTATION: command}}
+    def _again(self, told: Told, now: _Series) -> dict[str, Any]:
+        """The changes, in core/v1: the newer API lets nobody change the note, and the newest words count."""
         return {
-            "metadata": metadata,
-            "count": count,
-            "lastTimestamp": self._stamp(),
+            "metadata": {"annotations": {ANNOTATION: " ".join(now.commands)}},
+            "series": {"count": now.times, "lastObservedTime": self._micro()},
             "message": told.note[:LONGEST],
         }
 
@@ -210,6 +233,9 @@ class EventSink:
 
     def _stamp(self) -> str:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._now()))
+
+    def _micro(self) -> str:
+        return f"{self._stamp()[:-1]}.{int(self._now() % 1 * 1e6):06d}Z"
 
 
 class _Pace:

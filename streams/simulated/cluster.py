@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from underhost.schemas.errors import Conflict, Gone, Refused, Retry
+from underhost.schemas.errors import Conflict, Gone
 from underhost.schemas.kubernetes import Budget, Condition, KubernetesObject, Node, Pod, Workload
-from underhost.streams.simulated.objects import is_ready, labels_of, plain, random_uid, raw, selects, with_metadata
+from underhost.streams.simulated.evictions import ask_budgets, drain_step
+from underhost.streams.simulated.objects import labels_of, plain, random_uid, raw, with_metadata
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
 
@@ -21,8 +22,6 @@ OUR_MANAGER = "underhost"
 CORDONED = "node.kubernetes.io/unschedulable"
 KUBELET_LOOKS = 5.0
 """Seconds between two looks whether a lost node is back to end a pod."""
-EVICTION_RETRY = 5.0
-"""Seconds after which a refused eviction is tried again, as kubectl drain does."""
 
 
 class SimulatedKubernetes:
@@ -88,17 +87,23 @@ class SimulatedKubernetes:
         managers = {key: sorted(owners, key=_ours_last)[0] for key, owners in self._managers[node].items()}
         return held.metadata.uid, labels_of(held.metadata), managers
 
-    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
-        """A forced server-side apply: these are the labels that `underhost` owns from now on.
+    async def apply_node_labels(
+        self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
+    ) -> None:
+        """A server-side apply: these are the labels that `underhost` owns from now on.
 
         A label with another value is taken over, one with this value shared; what is left out or None is given up, and
-        goes unless somebody else owns it, too. Raises Conflict: no such node, or another uid.
+        goes unless somebody else owns it, too. Raises Conflict: no such node, another uid, or, unless forced, a label
+        that somebody else has set to another value.
         """
         held: Node | None = self.store.get("node", node)
         if held is None or held.metadata.uid != uid:
             raise Conflict(f"Precondition failed: UID in precondition: {uid}, node {node} is not that one")
         current, managers = labels_of(held.metadata), self._managers[node]
         wanted = {key: value for key, value in labels.items() if value is not None}
+        taken = [key for key in wanted if managers.get(key, set()) - {OUR_MANAGER} and current.get(key) != wanted[key]]
+        if taken and not force:
+            raise Conflict(f"Apply failed: somebody else has set {', '.join(sorted(taken))}")
         for key in [key for key, owners in managers.items() if OUR_MANAGER in owners and key not in wanted]:
             managers[key].discard(OUR_MANAGER)
             if not managers[key]:
@@ -185,7 +190,7 @@ class SimulatedKubernetes:
         if uid and pod.metadata.uid != uid:
             raise Conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}")
         if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None:
-            self._ask_budgets(pod)
+            ask_budgets(self, pod)
         self.delete_pod(namespace, name)
 
     def cordon(self, node: str, unschedulable: bool = True) -> None:
@@ -219,7 +224,7 @@ class SimulatedKubernetes:
         DaemonSet and mirror pods stay, as with `kubectl drain --ignore-daemonsets`.
         """
         self.cordon(node)
-        self._drain_step(node)
+        drain_step(self, self._timeline, node)
 
     def label_node(self, node: str, labels: Mapping[str, str | None], *, manager: str = "kubectl-label") -> None:
         """Set or remove labels in somebody's name, whoever owned them before; an equal value changes no owner.
@@ -253,42 +258,6 @@ class SimulatedKubernetes:
         spec = msgspec.structs.replace(held.spec, taints=raw(change(plain(held.spec.taints) or [])))
         self.update(msgspec.structs.replace(held, spec=spec))
 
-    def _drain_step(self, node: str) -> None:
-        held = self.store.get("node", node)
-        if held is None or not held.spec.unschedulable:
-            return
-        refused = False
-        for pod in self.pods().values():
-            if pod.spec.node_name != node or pod.metadata.deletion_timestamp is not None or stays_in_a_drain(pod):
-                continue
-            try:
-                self.evict_pod(pod.metadata.namespace, pod.metadata.name)
-            except (Retry, Refused):
-                refused = True
-        if refused:
-            self._timeline.after(EVICTION_RETRY, lambda: self._drain_step(node))
-
-    def _ask_budgets(self, pod: Pod) -> None:
-        labels = labels_of(pod.metadata)
-        budgets = [
-            budget
-            for budget in self.budgets()
-            if budget.metadata.namespace == pod.metadata.namespace and selects(plain(budget.spec.selector), labels)
-        ]
-        if len(budgets) > 1:
-            raise Refused(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support"
-            )
-        for budget in budgets:
-            if not is_ready(pod) and budget.status.current_healthy >= budget.status.desired_healthy > 0:
-                continue  # IfHealthyBudget: a pod that is not ready costs the budget nothing
-            allowed = budget.status.disruptions_allowed
-            if allowed < 1:
-                raise Retry("Cannot evict pod as it would violate the pod's disruption budget.", EVICTION_RETRY)
-            # At once, as the API server does: the controller's figures come too late for a second eviction.
-            status = msgspec.structs.replace(budget.status, disruptions_allowed=allowed - 1)
-            self.update(msgspec.structs.replace(budget, status=status))
-
     def node(self, name: str) -> Node:
         """The node. Raises Gone."""
         node: Node | None = self.store.get("node", name)
@@ -308,13 +277,6 @@ def key_of(value: KubernetesObject) -> ObjectKey:
     kind = value.kind if isinstance(value, Workload) else "PodDisruptionBudget" if isinstance(value, Budget) else ""
     kind = (kind or type(value).__name__).lower()
     return ObjectKey(kind, value.metadata.namespace, value.metadata.name)
-
-
-def stays_in_a_drain(pod: Pod) -> bool:
-    """Whether it is a DaemonSet's or a mirror pod."""
-    if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
-        return True
-    return any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
 
 
 def is_alive(node: Node) -> bool:

@@ -9,10 +9,12 @@ import random
 from collections.abc import Sequence
 
 from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.simulated.cluster import SimulatedKubernetes
 from underhost.streams.simulated.controllers import Controllers
 from underhost.streams.simulated.drs import Drs
+from underhost.streams.simulated.events import SimulatedEvents
 from underhost.streams.simulated.failures import Failures
 from underhost.streams.simulated.scenarios import SCENARIOS
 from underhost.streams.simulated.sources import SimulatedSource
@@ -36,7 +38,7 @@ class SimulatedSite:
         drs_interval: seconds between two runs of DRS.
 
     Attributes:
-        kubernetes: the API server; a KubernetesWriter.
+        kubernetes: the API server; a KubernetesWriter. events: its Events; an EventWriter.
         vsphere: the vCenter; a DrsWriter.
         controllers: owners, scheduler, kubelets.
         drs: keeps the rules, empties hosts. failures: hosts that die.
@@ -54,11 +56,14 @@ class SimulatedSite:
         drs_interval: float = 5.0,
     ) -> None:
         if scenario not in SCENARIOS:
-            raise InputError(f"no simulated site {scenario!r}; there is: {', '.join(sorted(SCENARIOS))}")
+            known = ", ".join(sorted(SCENARIOS))
+            meant = did_you_mean(scenario, SCENARIOS)
+            raise InputError(f"no simulated site {scenario!r}; there is: {known}{meant}")
         self.scenario = SCENARIOS[scenario]
         source = random.Random(seed)
         self.timeline = Timeline(clock or WallClock())
         self.kubernetes = SimulatedKubernetes(self.timeline, source)
+        self.events = SimulatedEvents(self.kubernetes)
         self.controllers = Controllers(self.kubernetes, self.timeline, source)
         self.vsphere = SimulatedVSphere(self.timeline, self.scenario.vsphere_cluster, vmotion=vmotion)
         self.drs = Drs(self.timeline, self.vsphere, source, interval=drs_interval)

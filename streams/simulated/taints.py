@@ -8,7 +8,8 @@ and a pod without a toleration of its own stays for five minutes on a node that 
 from typing import Any
 
 from underhost.schemas.kubernetes import Node, Pod
-from underhost.streams.simulated.cluster import SimulatedKubernetes, stays_in_a_drain
+from underhost.streams.simulated.cluster import SimulatedKubernetes
+from underhost.streams.simulated.evictions import stays_in_a_drain
 from underhost.streams.simulated.objects import plain
 from underhost.streams.simulated.scheduler import tolerated
 from underhost.streams.simulated.store import Change

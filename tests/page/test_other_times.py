@@ -103,7 +103,7 @@ def test_on_a_phone_the_outcome_is_below_today(visits: Visits, shown: ShownSite)
 
 
 # ---------------------------------------------------------------------------------------------------------- the past
-FROM, TO = "2026-01-05T08:00:00.000Z", "2026-01-05T09:00:00.000Z"
+FROM, TO = "2026-01-05T08:00:00.000Z", "2026-01-05T09:00:00.400Z"  # between two stops of the slider
 
 
 async def _history(request: web.Request) -> web.Response:
@@ -134,6 +134,10 @@ def test_the_slider_shows_the_map_as_it_was_and_comes_back(remembering: tuple[Re
     shown.put(a_pair(), a_finding("f1", "shop/db-0"))
     page = visits.open(shown.address)
     expect(page.locator("#past output")).to_have_text("now")
+    assert page.locator("#past input").evaluate("(slider) => [slider.value === slider.max, Number(slider.value)]") == [
+        True,
+        1767603601000,
+    ]
     asked: list[str] = []
 
     def then(route: Any) -> None:

@@ -9,6 +9,7 @@ import { el, fill } from "./text.js";
 
 const PAUSE = 200; // milliseconds after the last movement of the slider
 const LOOK = 30_000; // milliseconds between two looks how far the topics reach
+const STEP = 1000; // milliseconds between two stops of the slider
 
 export class Past {
   #run = 0;
@@ -18,7 +19,7 @@ export class Past {
   /** `shown(scene, moment)` shows the past, null the present; `site()` is the site's name. */
   constructor(root, { shown, site }) {
     Object.assign(this, { root, shown, site });
-    this.slider = el("input", { type: "range", step: 1000, "aria-label": "Time", on: { input: () => this.#moved() } });
+    this.slider = el("input", { type: "range", step: STEP, "aria-label": "Time", on: { input: () => this.#moved() } });
     this.moment = el("output", {});
     this.live = el("button", { type: "button", class: "act", disabled: true, on: { click: () => this.back() } }, icon("play"), "Now");
     this.note = el("span", { class: "note", role: "status" });
@@ -39,9 +40,11 @@ export class Past {
     const [from, to] = [Date.parse(range.from), Date.parse(range.to)];
     this.root.hidden = !(to > from);
     const atEnd = !this.active;
-    Object.assign(this.slider, { min: from, max: to });
+    // A slider stands on whole steps: its end is the first one that is not before now.
+    const end = from + Math.ceil((to - from) / STEP) * STEP;
+    Object.assign(this.slider, { min: from, max: end });
     if (atEnd) {
-      this.slider.value = to;
+      this.slider.value = end;
       this.moment.textContent = "now";
     }
   }

@@ -31,10 +31,10 @@ def test_without_names_a_worker_has_every_role() -> None:
 def test_every_unknown_role_is_named() -> None:
     with pytest.raises(InputError) as error:
         parse_roles(["evaluator", "binders", "labels"])
-    known = "kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, alerts, web"
+    known = "kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, events, alerts, web"
     assert error.value.faults == (
-        f"--agents: no agent 'binders'; there is: {known}",
-        f"--agents: no agent 'labels'; there is: {known}",
+        f"--agents: no agent 'binders'; there is: {known}; did you mean binder?",
+        f"--agents: no agent 'labels'; there is: {known}; did you mean labeller?",
     )
 
 
@@ -66,6 +66,11 @@ def test_a_labeller_reads_what_the_join_needs_and_no_pods() -> None:
 def test_a_binder_reads_what_tells_it_whether_anything_may_be_written_and_no_pods() -> None:
     assert names(state_topics({"binder"})) == ["nodes", "hosts"]
     assert names(derived_topics({"binder"})) == ["outcomes"]
+
+
+def test_who_tells_reads_whom_it_tells_of_and_what_it_tells() -> None:
+    assert names(state_topics({"events"})) == ["nodes", "pods", "hosts"]
+    assert names(derived_topics({"events"})) == ["node-hosts", "violations", "actions", "outcomes"]
 
 
 @pytest.mark.parametrize(

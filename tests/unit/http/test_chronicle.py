@@ -75,6 +75,19 @@ def test_a_pods_history_has_the_moves_of_its_node_but_not_its_labels() -> None:
     assert not [text for text in texts if "host=esx-1" in text or text.startswith("Ordered: node")]
 
 
+def test_an_event_is_in_the_history_of_whom_it_was_told_to_and_in_the_sites_list_only_where_it_was_not_told() -> None:
+    pod, node = "event/pod/shop/db-0/HostShared", "event/node//n1/HostShared"
+    chronicle = after(
+        (OUTCOMES, POD, Outcome("e1", "event", pod, "applied", "told HostShared")),
+        (OUTCOMES, POD, Outcome("e2", "event", node, "applied", "told HostShared")),
+        (OUTCOMES, POD, Outcome("e3", "event", pod, "refused", "no right to create events")),
+    )
+    refused = (pod, "", "Event HostShared on shop/db-0: no right to create events (refused)")
+    assert told(chronicle.latest()) == [refused]
+    assert told(chronicle.of_pod("shop/db-0", "n1")) == [(pod, "", "Event HostShared on shop/db-0"), refused]
+    assert told(chronicle.of("node/n1")) == [(node, "", "Event HostShared on n1")]
+
+
 def test_what_was_not_heard_of_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     chronicle = Chronicle()
     monkeypatch.setattr(chronicle_module, "SUBJECTS", 2)

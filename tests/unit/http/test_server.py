@@ -1,13 +1,17 @@
 """Health, readiness and metrics over HTTP."""
 
+import asyncio
 from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web as http
 from fake_pipeline import FakeCluster
 from pipeline_harness import running, settings_in
 from prometheus_client import CollectorRegistry, Gauge
 
+from underhost.agents.http.guard import body_of
+from underhost.agents.http.rooms import Rooms
 from underhost.agents.http.server import split_listen, start_web
 from underhost.schemas.errors import InputError
 
@@ -73,3 +77,41 @@ async def test_a_worker_counts_what_it_does(tmp_path: Path, monkeypatch: pytest.
 
 
 PHYSICAL = {"site": "default", "severity": "physical"}
+
+
+HALF = b"POST /echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "answered"),
+    [
+        pytest.param(b"", [], id="nothing"),
+        pytest.param(b"GET /heal", [], id="half of the first line"),
+        pytest.param(HALF, [], id="half of the headers"),
+        pytest.param(HALF + b"\r\n{", ["408 Request Timeout"], id="half of the body"),
+        pytest.param(WHOLE, ["200 OK"], id="nothing after a request"),
+        pytest.param(WHOLE + WHOLE[:20], ["200 OK"], id="half of another request"),
+    ],
+)
+async def test_who_sends_half_a_request_is_cut_off_and_holds_nobody_up(sent: bytes, answered: list[str]) -> None:
+    async def echo(request: http.Request) -> http.Response:
+        return http.Response(body=await body_of(request))
+
+    registry, rooms = CollectorRegistry(), Rooms([http.post("/echo", echo)], [], [])
+    web = await start_web(
+        "127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, rooms=rooms, patience=0.5
+    )
+    try:
+        slow = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(200)]
+        for _, writer in slow:
+            writer.write(sent)
+        assert await get(web.port, "/healthz") == (200, '{"status": "ok"}')
+        async with asyncio.timeout(60):
+            said = [await reader.read() for reader, _ in slow]  # until the server closes
+        for _, writer in slow:
+            writer.close()
+    finally:
+        await web.close()
+    first = [line.decode() for each in said for line in each.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+    assert first == [f"HTTP/1.1 {status}" for status in answered * len(slow)]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from underhost.agents.ports import PodState
 from underhost.agents.sinks.events import ANNOTATION, BURST, PER_SECOND, Condition, EventSink, Regarding, Told, event
 from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
 from underhost.schemas.records import Action
+from underhost.streams.ports import PodState
 
 NOON = 1_767_268_800.0
 """2026-01-01T12:00:00Z."""
@@ -47,7 +47,8 @@ class FakeEvents:
     async def event(self, namespace: str, name: str, annotation: str) -> tuple[int, str]:
         """See `ports.EventWriter`."""
         held = self.events[namespace, name]
-        return held["count"], held["metadata"]["annotations"].get(annotation, "")
+        count = held["series"]["count"] if "series" in held else 1
+        return count, held["metadata"]["annotations"].get(annotation, "")
 
     async def change_event(self, namespace: str, name: str, changes: Mapping[str, Any]) -> None:
         """See `ports.EventWriter`."""
@@ -55,7 +56,14 @@ class FakeEvents:
         if (namespace, name) not in self.events:
             raise Gone("no such event")
         held = self.events[namespace, name]
-        self.events[namespace, name] = {**held, **changes, "metadata": {**held["metadata"], **changes["metadata"]}}
+        told = {"series": changes["series"], "note": changes["message"]}
+        self.events[namespace, name] = {**held, **told, "metadata": {**held["metadata"], **changes["metadata"]}}
+
+    async def uid(self, kind: str, namespace: str, name: str) -> str:
+        """See `ports.EventWriter`."""
+        if name == "gone":
+            raise Gone(f"no {kind} {name}")
+        return f"{kind}-{name}"
 
     async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
         """See `ports.EventWriter`."""
@@ -114,19 +122,16 @@ async def test_an_event_says_who_says_what_of_which_object(writer: FakeEvents) -
     assert (namespace, name.startswith("db-0.")) == ("shop", True)
     assert found["metadata"].pop("annotations") == {ANNOTATION: outcome.id}
     assert found == {
-        "apiVersion": "v1",
+        "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": "shop"},
-        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "db-0", "uid": "u1"},
+        "eventTime": "2026-01-01T12:00:00.000000Z",
+        "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "db-0", "uid": "u1"},
         "type": "Warning",
         "reason": "FailedScheduling",
-        "message": FULL,
+        "note": FULL,
         "action": "Scheduling",
-        "count": 1,
-        "firstTimestamp": "2026-01-01T12:00:00Z",
-        "lastTimestamp": "2026-01-01T12:00:00Z",
-        "source": {"component": "underhost"},
-        "reportingComponent": "underhost",
+        "reportingController": "underhost",
         "reportingInstance": "underhost-prod",
     }
 
@@ -136,7 +141,7 @@ async def test_told_again_the_count_goes_up_and_no_other_object_is_made(writer: 
     for number, note in enumerate(("2 Insufficient cpu", "1 Insufficient cpu", "1 Insufficient memory")):
         await sink.apply(tell(note, waits=False, at=number))
     found = writer.only()
-    assert (found["count"], found["message"]) == (3, "1 Insufficient memory")
+    assert (found["series"]["count"], found["note"]) == (3, "1 Insufficient memory")
     assert writer.writes == ["create event", "change event", "change event"]
 
 
@@ -145,11 +150,8 @@ async def test_after_a_restart_the_count_goes_on(writer: FakeEvents) -> None:
     outcome = await sink_of(writer, at=NOON + 60).apply(tell(waits=False, at=2))
     assert (outcome.result, outcome.reason) == ("applied", "told FailedScheduling, 2 times by now")
     found = writer.only()
-    assert (found["count"], found["firstTimestamp"], found["lastTimestamp"]) == (
-        2,
-        "2026-01-01T12:00:00Z",
-        "2026-01-01T12:01:00Z",
-    )
+    assert found["eventTime"] == "2026-01-01T12:00:00.000000Z"
+    assert found["series"] == {"count": 2, "lastObservedTime": "2026-01-01T12:01:00.000000Z"}
 
 
 @pytest.mark.parametrize("restarts", [pytest.param(False, id="at once"), pytest.param(True, id="after restarts")])
@@ -159,7 +161,7 @@ async def test_a_command_delivered_five_times_writes_once(writer: FakeEvents, re
         results.append((await sink.apply(tell())).result)
         sink = sink_of(writer) if restarts else sink
     assert results == ["applied", "noop", "noop", "noop", "noop"]
-    assert (writer.only()["count"], writer.pod.version) == (1, "7+")
+    assert ("series" in writer.only(), writer.pod.version) == (False, "7+")
     # A refused create is how a restarted sink learns that the Event is there.
     assert [write for write in writer.writes if write != "create event"] == ["set condition"]
 
@@ -170,14 +172,45 @@ async def test_an_event_that_the_server_has_forgotten_is_made_anew(writer: FakeE
     writer.events.clear()
     await sink.apply(tell(waits=False, at=2))
     await sink.apply(tell(waits=False, at=3))
-    assert writer.only()["count"] == 2
+    assert writer.only()["series"]["count"] == 2
+
+
+@pytest.mark.parametrize("restarts", [pytest.param(False, id="at once"), pytest.param(True, id="after restarts")])
+async def test_several_commands_of_one_series_that_come_again_in_turn_are_told_once_each(
+    writer: FakeEvents, restarts: bool
+) -> None:
+    sink, results = sink_of(writer), []
+    for _ in range(5):
+        for at in (1, 2, 3):
+            results.append((await sink.apply(tell(f"finding {at}", waits=False, at=at))).result)
+            sink = sink_of(writer) if restarts else sink
+    assert results == ["applied"] * 3 + ["noop"] * 12
+    assert writer.only()["series"]["count"] == 3
+
+
+async def test_an_object_whose_uid_the_command_does_not_know_is_looked_up(writer: FakeEvents) -> None:
+    told = Told(Regarding("Node", "n1"), "Warning", "HostShared", "two replicas on esx-1", "Checking")
+    await sink_of(writer).apply(event(told, "", {}))
+    assert writer.only()["regarding"] == {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": "n1",
+        "namespace": "",
+        "uid": "Node-n1",
+    }
+
+
+async def test_of_an_object_that_is_gone_nothing_is_told(writer: FakeEvents) -> None:
+    told = Told(Regarding("Pod", "gone", "shop"), "Warning", "HostShared", "two replicas on esx-1", "Checking")
+    outcome = await sink_of(writer).apply(event(told, "", {}))
+    assert (outcome.result, outcome.reason, writer.writes) == ("refused", "no Pod gone", [])
 
 
 async def test_reasons_and_objects_have_events_of_their_own(writer: FakeEvents) -> None:
     sink = sink_of(writer)
     for action in (tell(waits=False), tell(waits=False, reason="Scheduled"), tell(waits=False, name="db-1")):
         await sink.apply(action)
-    assert sorted((found["involvedObject"]["name"], found["reason"]) for found in writer.events.values()) == [
+    assert sorted((found["regarding"]["name"], found["reason"]) for found in writer.events.values()) == [
         ("db-0", "FailedScheduling"),
         ("db-0", "Scheduled"),
         ("db-1", "FailedScheduling"),
@@ -197,7 +230,7 @@ async def test_a_long_note_and_a_long_name_are_cut(writer: FakeEvents) -> None:
     await sink_of(writer).apply(tell("x" * 5000, name=name, waits=False))
     [(_, made)] = writer.events
     assert (len(made), made.startswith("a" * 200)) == (253, True)
-    assert len(writer.only()["message"]) == 1000
+    assert len(writer.only()["note"]) == 1000
 
 
 # -------------------------------------------------------------------------------------------------- the condition
@@ -263,6 +296,16 @@ async def test_a_dry_run_asks_and_writes_nothing(writer: FakeEvents) -> None:
     outcome = await sink_of(writer, enabled=False).apply(tell())
     assert (outcome.result, outcome.reason) == ("dry-run", f"would tell FailedScheduling: {FULL}")
     assert writer.writes == []
+
+
+async def test_findings_are_a_dry_run_where_only_scheduling_is_told(writer: FakeEvents) -> None:
+    sink = EventSink(writer, "prod", enabled=False, scheduling=True, now=lambda: NOON)
+    told = Told(Regarding("Node", "n1"), "Warning", "HostShared", "two replicas on esx-1", "Checking")
+    outcomes = [await sink.apply(each) for each in (event(told, "", {}), tell(waits=False))]
+    assert [(each.result, each.reason) for each in outcomes] == [
+        ("dry-run", "would tell HostShared: two replicas on esx-1"),
+        ("applied", "told FailedScheduling"),
+    ]
 
 
 async def test_a_burst_is_told_at_once_and_the_rest_at_its_pace(writer: FakeEvents) -> None:

@@ -1,0 +1,81 @@
+"""The Events of a simulated Kubernetes cluster, and the condition of a pod that waits.
+
+In: what the event sink writes; this class is an EventWriter by structure. Out: the Events, as an API server would list
+them in events.k8s.io/v1. Refusals are the real server's; nothing is forgotten after an hour.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from underhost.schemas.errors import Conflict, Gone
+from underhost.schemas.kubernetes import Condition, Pod
+from underhost.streams.ports import PodState
+from underhost.streams.simulated.cluster import SimulatedKubernetes
+
+
+class SimulatedEvents:
+    """The Events by (namespace, name).
+
+    Attributes:
+        held: them, in the order in which they were first told.
+    """
+
+    def __init__(self, kubernetes: SimulatedKubernetes) -> None:
+        self._kubernetes = kubernetes
+        self.held: dict[tuple[str, str], dict[str, Any]] = {}
+
+    async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
+        """Raises Conflict where the name is taken."""
+        name = event["metadata"]["name"]
+        if (namespace, name) in self.held:
+            raise Conflict(f'events.events.k8s.io "{name}" already exists')
+        self.held[namespace, name] = dict(event)
+
+    async def event(self, namespace: str, name: str, annotation: str) -> tuple[int, str]:
+        """(how often it was told, the annotation). Raises Gone."""
+        held = self._event(namespace, name)
+        return held.get("series", {}).get("count", 1), held["metadata"]["annotations"].get(annotation, "")
+
+    async def change_event(self, namespace: str, name: str, changes: Mapping[str, Any]) -> None:
+        """Merge changes, which come in core/v1. Raises Gone."""
+        held = self._event(namespace, name)
+        annotations = {**held["metadata"]["annotations"], **changes["metadata"]["annotations"]}
+        metadata = {**held["metadata"], "annotations": annotations}
+        told = {"series": changes["series"], "note": changes["message"], "metadata": metadata}
+        self.held[namespace, name] = {**held, **told}
+
+    async def uid(self, kind: str, namespace: str, name: str) -> str:
+        """The uid of a live pod or node. Raises Gone."""
+        if kind == "Node":
+            return self._kubernetes.node(name).metadata.uid
+        return self._pod(namespace, name).metadata.uid
+
+    async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
+        """The live pod and its condition of this type. Raises Gone."""
+        pod = self._pod(namespace, name)
+        found = next((one for one in pod.status.conditions or () if one.type == type_), None)
+        condition = msgspec.to_builtins(found) if found is not None else {}
+        return PodState(pod.metadata.uid, pod.metadata.resource_version, pod.spec.node_name, condition)
+
+    async def set_pod_condition(self, namespace: str, name: str, pod: PodState, condition: Mapping[str, str]) -> None:
+        """Set one condition. Raises Gone, or Conflict where the pod has changed."""
+        held = self._pod(namespace, name)
+        if (held.metadata.uid, held.metadata.resource_version) != (pod.uid, pod.version):
+            raise Conflict("the object has been modified; please apply your changes to the latest version")
+        others = [one for one in held.status.conditions or () if one.type != condition["type"]]
+        status = msgspec.structs.replace(held.status, conditions=[*others, msgspec.convert(condition, Condition)])
+        self._kubernetes.update(msgspec.structs.replace(held, status=status))
+
+    def _event(self, namespace: str, name: str) -> dict[str, Any]:
+        held = self.held.get((namespace, name))
+        if held is None:
+            raise Gone(f'events "{name}" not found')
+        return held
+
+    def _pod(self, namespace: str, name: str) -> Pod:
+        pod = self._kubernetes.pods().get(f"{namespace}/{name}")
+        if pod is None:
+            raise Gone(f'pods "{name}" not found')
+        return pod
