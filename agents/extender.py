@@ -10,22 +10,21 @@ picture to show where they went, `WAIT` at most and once for each of them; it is
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from itertools import compress
 from typing import NamedTuple, Protocol
 
-import msgspec
 import numpy as np
 
 from underhost.agents.engine.assumed import Assumed
 from underhost.agents.engine.domains import BoolArray, IndexArray
-from underhost.agents.engine.host_judge import REFUSALS, Verdict, judge
+from underhost.agents.engine.host_judge import REFUSALS, Verdict, judge, unseen
 from underhost.agents.engine.host_picture import Apart, HostPicture, Outdated
 from underhost.agents.engine.overlay import Moved
 from underhost.agents.engine.requests import Request
 from underhost.agents.engine.rule import CodeArray
 from underhost.agents.engine.snapshot import Options
+from underhost.agents.extender_forms import names_of, result_of, scores_of, victims_of
 from underhost.agents.host_follower import Ground, HostFollower
 from underhost.agents.sinks.bindings import KIND
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, order
@@ -33,7 +32,7 @@ from underhost.schemas import extender as wire
 from underhost.schemas import topics
 from underhost.schemas.errors import BadObjectError, InputError, Unready
 from underhost.schemas.kubernetes import Pod, decode, encode
-from underhost.schemas.records import Action, Outcome
+from underhost.schemas.records import Action, Outcome, Placement
 
 WAIT = 1.0
 """Seconds that an answer waits at most for pods that are being placed; kube-scheduler gives up after 5."""
@@ -41,6 +40,9 @@ WAIT = 1.0
 
 class Answering(Ground, Protocol):
     """The pipeline as the extender needs it."""
+
+    def placing(self, site: str) -> Mapping[str, Placement]:
+        """The pods that the binder is placing and that the rows do not show on a node yet."""
 
     async def perform(self, action: Action, refused: str | None) -> Outcome | None:
         """Carry out a command now, or refuse it; None where this worker has no sink of its kind."""
@@ -79,6 +81,7 @@ class Extender:
         self.follower = HostFollower(site, options, ground, pool)
         self._assumed = self.follower.assumed
         self._answering = ground
+        self._placed: dict[str, Placement] = {}
 
     @property
     def assumed(self) -> int:
@@ -101,7 +104,7 @@ class Extender:
         question, verdict = await self._settle(await self._question(args.pod, names), names)
         codes = _of_offered(verdict.settled(), question.offered)
         self._remember(question, question.offered[codes == 0])
-        return _result(args, names, codes)
+        return result_of(args, names, codes)
 
     async def prioritize(self, args: wire.ExtenderArgs) -> list[wire.HostPriority]:
         """10 where fewest pods would be brought together by a host, 0 where most. Raises Unready, InputError."""
@@ -110,7 +113,7 @@ class Extender:
         verdict = self._judge(question)
         # A pod that may be in the way is worse than none, and better than one that is.
         weighed = _of_offered(2 * verdict.conflicts + verdict.possible, question.offered)
-        scores = _scores(weighed)
+        scores = scores_of(weighed)
         known = question.offered >= 0
         if question.apart.matters and known.any():
             if question.key not in self._assumed:
@@ -151,13 +154,39 @@ class Extender:
     # -------------------------------------------------------------------------------------------------- questions
     async def _question(self, pod: Pod, names: Sequence[str]) -> _Question:
         key = key_of(pod)
-        picture = await self.follower.picture()
+        picture = await self._with_placed(await self.follower.picture())
         try:
             cls, request = self._class_of(picture, key, pod)
         except Outdated:
             picture = await self.follower.picture({key: _own(pod)})
             cls, request = self._class_of(picture, key, pod)
         return _Question(key, pod, picture, picture.apart(cls), request, _positions(picture, names))
+
+    async def _with_placed(self, picture: HostPicture) -> HostPicture:
+        """The picture, with the pods that the binder is placing counted as bound by us, until it shows them itself."""
+        ground = self._answering()
+        placing = ground.placing(self._site) if ground is not None else {}
+        if not placing and not self._placed:
+            return picture
+        rows = self.follower.rows(topics.PODS)
+        for key in self._placed.keys() - placing.keys():
+            del self._placed[key]
+            if key in self._assumed and (key not in rows or not rows[key].spec.node_name):
+                self._assumed.end(key)  # where it shows one, the picture ends it as it takes the pod in
+        fresh = {key: row for key, row in placing.items() if self._placed.get(key) is not row}
+        pods = {key: rows[key] for key in fresh}
+        try:
+            classes = {key: self._class_of(picture, key, pod)[0] for key, pod in pods.items()}
+        except Outdated:
+            picture = await self.follower.picture(pods)
+            classes = {key: self._class_of(picture, key, pod)[0] for key, pod in pods.items()}
+        for key, cls in classes.items():
+            self._placed[key] = fresh[key]
+            node = picture.positions.get(str(fresh[key].node), -1)
+            if node >= 0 and picture.apart(cls).matters:
+                self._assumed.answer(key, pods[key], cls, np.array([node], np.intp), seen=True)
+                self._assumed.bind(key, node)
+        return picture
 
     @staticmethod
     def _class_of(picture: HostPicture, key: str, pod: Pod) -> tuple[int, Request]:
@@ -172,7 +201,9 @@ class Extender:
         names = [question.key, *(one.key for one in coming)]
         past = [Moved(picture.class_at(key), picture.node_of(key), -1) for key in names if picture.node_of(key) >= 0]
         placed = [one.coming for one in coming]
-        return judge(picture, self._options, question.apart, question.request, placed, (*gone, *past))
+        verdict = judge(picture, self._options, question.apart, question.request, placed, (*gone, *past))
+        others = [one.coming for one in coming if one.key in self._placed]
+        return unseen(picture, question.apart, others, verdict) if others else verdict
 
     def _coming(self, question: _Question) -> list[Assumed]:
         """The pods that are being placed and matter to this one."""
@@ -242,30 +273,6 @@ def key_of(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def names_of(args: wire.ExtenderArgs) -> list[str]:
-    """The nodes that a question is about. Raises InputError."""
-    if args.node_names is not None:
-        return args.node_names
-    if args.nodes is None:
-        raise InputError("NodeNames (nodeCacheCapable) or Nodes is expected")
-    try:
-        return [msgspec.json.decode(item, type=wire.Named).metadata.name for item in args.nodes.items or ()]
-    except msgspec.MsgspecError as error:
-        raise InputError(f"Nodes: {error}") from error
-
-
-def victims_of(args: wire.ExtenderPreemptionArgs) -> dict[str, wire.MetaVictims]:
-    """The victims by node, each by its uid. Raises InputError."""
-    if args.node_name_to_meta_victims is not None:
-        return args.node_name_to_meta_victims
-    if args.node_name_to_victims is None:
-        raise InputError("NodeNameToMetaVictims (nodeCacheCapable) or NodeNameToVictims is expected")
-    return {
-        node: wire.MetaVictims([wire.MetaPod(pod.metadata.uid) for pod in one.pods or ()], one.num_pdb_violations)
-        for node, one in args.node_name_to_victims.items()
-    }
-
-
 def _error_of(outcome: Outcome) -> str:
     dry = "; sinks.bindings is not enabled" if outcome.result == DRY_RUN else ""
     return f"{outcome.result}: {outcome.reason}{dry}"
@@ -296,31 +303,3 @@ def _is_torn(verdict: Verdict, offered: IndexArray) -> bool:
     known = offered[offered >= 0]
     surely = len(known) < len(offered) or bool(verdict.free[known].any())
     return not surely and bool(verdict.torn[known].any())
-
-
-def _scores(weighed: IndexArray) -> IndexArray:
-    """10 for the least, 0 for the most, in proportion between them; what has more than the least never gets 10."""
-    if not len(weighed):
-        return weighed
-    most, least = int(weighed.max()), int(weighed.min())
-    if most == least:
-        return np.full(len(weighed), wire.MOST, np.intp)
-    found: IndexArray = wire.MOST * (most - weighed) // (most - least)
-    return found
-
-
-def _result(args: wire.ExtenderArgs, names: list[str], codes: IndexArray) -> wire.ExtenderFilterResult:
-    """In the form of the question. Upstream takes what is in both maps for unresolvable."""
-    good = (codes == 0).tolist()
-    refused = {names[at]: int(codes[at]) for at in np.flatnonzero(codes).tolist()}
-    failed = {name: REFUSALS[code].reason for name, code in refused.items()}
-    unresolvable = {name: reason for name, reason in failed.items() if not REFUSALS[refused[name]].resolvable}
-    if args.node_names is not None:
-        left = names if not refused else list(compress(names, good))
-        return wire.ExtenderFilterResult(
-            node_names=left, failed_nodes=failed, failed_and_unresolvable_nodes=unresolvable
-        )
-    items = list(compress(args.nodes.items or (), good)) if args.nodes is not None else []
-    return wire.ExtenderFilterResult(
-        nodes=wire.NodeList(items), failed_nodes=failed, failed_and_unresolvable_nodes=unresolvable
-    )

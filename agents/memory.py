@@ -47,9 +47,12 @@ class Memories:
         *,
         evaluates: bool,
         kinds: Collection[str],
+        tells: bool = False,
     ) -> None:
-        """`evaluates`: findings and placements are decided here; `kinds` of commands have a sink here."""
+        """`evaluates`: findings and placements are decided here; `kinds` of commands have a sink here; `tells`: it is
+        to be told what becomes of pods of ours, here or in another worker."""
         self._settings, self._tables, self._evaluates, self._kinds = settings, tables, evaluates, frozenset(kinds)
+        self._tells = tells
         self._options = options_of(settings)
         self._engine = engine
 
@@ -72,7 +75,7 @@ class Memories:
             findings=Findings(site, open_findings) if self._evaluates else None,
             placements=placements if self._evaluates else None,
             stale=StaleLabels(self._options, known=stale),
-            deciders=[*self._deciders(site, reports, outcomes, now), *self._tellers(site, placements)],
+            deciders=[*self._deciders(site, reports, outcomes, now), *self._tellers(placements)],
         )
         return Evaluation(engine, self._options, memory, time.monotonic, reports)
 
@@ -107,8 +110,8 @@ class Memories:
             )
         return deciders
 
-    def _tellers(self, site: str, placements: Placements) -> list[Decider]:
-        if site != self._settings.site or "event" not in self._kinds or not self._evaluates:
+    def _tellers(self, placements: Placements) -> list[Decider]:
+        if not self._evaluates or not self._tells:
             return []
         from underhost.agents.sinks.waiting import WaitingDecider
 

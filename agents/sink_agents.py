@@ -32,7 +32,7 @@ from underhost.streams.ports import Publisher
 log = logging.getLogger(__name__)
 
 STAGE = "sinks"
-AT_ONCE: Mapping[str, int] = {"label": 8, "bind": 32, "event": 2}
+AT_ONCE: Mapping[str, int] = {"label": 32, "bind": 32, "event": 2}
 """Commands of one kind that are carried out side by side; one after another where a kind is not listed."""
 PATIENCE = 60.0
 """Seconds that a sink may take for one command."""
@@ -149,26 +149,30 @@ class SinkRunner:
         await self._outbox.close()
 
     async def _work(self, place: tuple[str, str]) -> None:
-        async with self._slots[place[0]]:
-            while place in self._waiting:
+        while place in self._waiting:
+            async with self._slots[place[0]]:
                 waiting = self._waiting.pop(place)
-                await self._carry_out(waiting.action, waiting.events)
-            # Here and not when the task ends: a command that comes in between would wait for nobody.
-            self._tasks.pop(place, None)
+                result = await self._carry_out(waiting.action, waiting.events)
+            await self._done(waiting.action, waiting.events, result)
+        # Here and not when the task ends: a command that comes in between would wait for nobody.
+        self._tasks.pop(place, None)
 
-    async def _carry_out(self, action: Action, events: list[Any]) -> None:
-        key = target_key(self.site, action.target)
-        if self._answered(key, action):
-            pass
-        elif why := self._forbids(action.kind):
-            await self._publish(key, _held_back(action, why))
-        elif not await self._stands(action):
-            await self._publish(key, Outcome(action.id, action.kind, action.target, "refused", SUPERSEDED))
-        else:
-            await self._membership.confirmed()
-            why = self._forbids(action.kind)  # all that may have taken a while
-            message = events[-1].message
-            await self._publish(key, _held_back(action, why) if why else await self._answer(action, message))
+    async def _carry_out(self, action: Action, events: list[Any]) -> Outcome | None:
+        """What became of the command; None where that is known already."""
+        if self._answered(target_key(self.site, action.target), action):
+            return None
+        if why := self._forbids(action.kind):
+            return _held_back(action, why)
+        if not await self._stands(action):
+            return Outcome(action.id, action.kind, action.target, "refused", SUPERSEDED)
+        await self._membership.confirmed()
+        why = self._forbids(action.kind)  # all that may have taken a while
+        return _held_back(action, why) if why else await self._answer(action, events[-1].message)
+
+    async def _done(self, action: Action, events: list[Any], result: Outcome | None) -> None:
+        """Publish the outcome, which the next target's command need not wait for, and acknowledge the records."""
+        if result is not None:
+            await self._publish(target_key(self.site, action.target), result)
         if self._ordered.get(_place(action)) == action.id:
             del self._ordered[_place(action)]
         for event in events:

@@ -20,6 +20,16 @@ class Outgoing(NamedTuple):
     headers: Mapping[str, bytes] = {}
 
 
+class Prepared(NamedTuple):
+    """A record as a producer takes it; `topic` is the full name."""
+
+    topic: str
+    key: bytes
+    value: bytes | None
+    partition: int
+    headers: list[tuple[str, bytes]]
+
+
 class Record(NamedTuple):
     """A record read back. `timestamp` is in milliseconds since 1970."""
 
@@ -46,18 +56,36 @@ class TopicReader(Protocol):
         """The live records of a site in a compacted topic, by key, as of now."""
 
     def follow(
-        self, topics: Iterable[Topic], *, from_beginning: bool = False, begun: asyncio.Event | None = None
+        self,
+        topics: Iterable[Topic],
+        *,
+        from_beginning: bool = False,
+        begun: asyncio.Event | None = None,
+        caught_up: asyncio.Event | None = None,
     ) -> AsyncGenerator[Record, None]:
         """Records of all partitions as they arrive, for ever; first all that are there, if asked.
 
-        `begun` is set as soon as nothing that comes from now on can be missed.
+        `begun` is set as soon as nothing that comes from now on can be missed, `caught_up` once all that was there at
+        the beginning has come.
         """
 
     def history(self, topics: Iterable[Topic]) -> AsyncIterator[Record]:
         """Every record that is there now, in order per partition; then it ends."""
 
+    async def check(self) -> None:
+        """Whether the topics can be read now. Raises Unreachable."""
+
     async def close(self) -> None:
         """Release connections."""
+
+
+class PodState(NamedTuple):
+    """A live pod as far as one condition goes. `node` is "" while it is not bound, `condition` empty if it has none."""
+
+    uid: str
+    version: str
+    node: str
+    condition: Mapping[str, str]
 
 
 class Source(Protocol):

@@ -7,7 +7,7 @@ worker use `KafkaPublisher`. Leaves retries to the caller.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
@@ -20,8 +20,10 @@ from underhost.schemas.keys import site_of
 from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams import kafka
 from underhost.streams.cloudevents import cloud_events
+from underhost.streams.kafka_security import client_arguments
 from underhost.streams.partition import partition_of
-from underhost.streams.ports import Outgoing
+from underhost.streams.ports import Outgoing, Prepared
+from underhost.streams.settings import KafkaSettings
 
 SITE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ERROR_LENGTH = 1000
@@ -81,19 +83,24 @@ def partition_for(record: Outgoing, count: int) -> int:
     return partition_of(site, count)
 
 
-async def _send_all(send: Send, count: int, records: Iterable[Outgoing]) -> None:
+def _prepared(records: Iterable[Outgoing], count: int) -> Iterator[Prepared]:
+    """The records for topics of `count` partitions."""
+    headers_of = cloud_events()
+    for record in records:
+        site = site_of(record.key)
+        headers = headers_of(record.topic, site if SITE.fullmatch(site) else "", record.event_id)
+        headers += record.headers.items()
+        key = record.key.encode("utf-8", "surrogateescape")
+        yield Prepared(record.topic.name, key, record.value, partition_for(record, count), headers)
+
+
+async def _send_all(send: Send, records: Iterable[Prepared]) -> None:
     """Send in order, then wait for every acknowledgement, so that no failure goes unseen."""
     acknowledgements: list[asyncio.Future[Any]] = []
     errors: list[BaseException] = []
-    headers_of = cloud_events()
     try:
         for record in records:
-            site = site_of(record.key)
-            headers = headers_of(record.topic, site if SITE.fullmatch(site) else "", record.event_id)
-            headers += record.headers.items()
-            key = record.key.encode("utf-8", "surrogateescape")
-            partition = partition_for(record, count)
-            acknowledgements.append(await send(record.topic.name, key, record.value, partition, headers))
+            acknowledgements.append(await send(*record))
     finally:
         for acknowledgement in acknowledgements:
             if not acknowledgement.done():  # hundreds come at once: after the first, the others need no waiting
@@ -120,6 +127,11 @@ class FaustPublisher:
         """
         try:
             producer = await self._app.maybe_start_producer()
+            prepared = _prepared(records, self._partitions or self._app.conf.topic_partitions)
+            # The embedded log commits them together: one acknowledgement for all.
+            if (send_together := getattr(producer, "send_together", None)) is not None:
+                await send_together(prepared)
+                return
 
             async def send(
                 topic: str, key: bytes, value: bytes | None, partition: int, headers: list[tuple[str, bytes]]
@@ -127,7 +139,7 @@ class FaustPublisher:
                 future: asyncio.Future[Any] = await producer.send(topic, key, value, partition, None, headers)
                 return future
 
-            await _send_all(send, self._partitions or self._app.conf.topic_partitions, records)
+            await _send_all(send, prepared)
         except UnderhostError:
             raise
         except (KafkaError, FaustError, OSError) as error:
@@ -137,13 +149,13 @@ class FaustPublisher:
 class KafkaPublisher:
     """Publishes to Kafka without a Faust app. Use as an async context manager."""
 
-    def __init__(self, bootstrap_servers: str, partitions: int) -> None:
-        self._servers, self._partitions = bootstrap_servers, partitions
+    def __init__(self, settings: KafkaSettings, partitions: int) -> None:
+        self._settings, self._partitions = settings, partitions
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "KafkaPublisher":
-        client = AIOKafkaProducer(bootstrap_servers=self._servers, acks="all", enable_idempotence=True)
-        self._producer = await self._stack.enter_async_context(kafka.started(self._servers, client))
+        client = AIOKafkaProducer(**client_arguments(self._settings), acks="all", enable_idempotence=True)
+        self._producer = await self._stack.enter_async_context(kafka.started(self._settings, client))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -160,5 +172,5 @@ class KafkaPublisher:
             )
             return future
 
-        with kafka.answering(self._servers):
-            await _send_all(send, self._partitions, records)
+        with kafka.answering(self._settings.bootstrap_servers or ""):
+            await _send_all(send, _prepared(records, self._partitions))

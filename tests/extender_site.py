@@ -9,12 +9,13 @@ from rule_builders import NodeBuilder, PodBuilder, a_node
 
 from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.extender import Extender
+from underhost.agents.placing import Placing
 from underhost.agents.site_state import SiteState
 from underhost.schemas import extender as wire
 from underhost.schemas import topics
 from underhost.schemas.keys import LISTED, Key
 from underhost.schemas.kubernetes import Pod
-from underhost.schemas.records import Action, Listed, NodeHost, Outcome
+from underhost.schemas.records import Action, Listed, NodeHost, Outcome, Placement
 from underhost.schemas.vsphere import Host
 
 SITE = "default"
@@ -30,6 +31,7 @@ class FakeSite:
         self.performed: list[tuple[Action, str | None]] = []
         self.result = ("applied", "bound")
         self.node_hosts: dict[str, NodeHost] = {}
+        self.on_their_way = Placing()
         self._version = 1000
         for node in (*(a_node(name) for name in hosts), *nodes):
             self.put_node(node)
@@ -77,6 +79,20 @@ class FakeSite:
     def located(self, site: str) -> Snapshot:
         """See `host_follower.Ground`."""
         return Snapshot(site=site, node_hosts=self.node_hosts, offsets={"pods": 7})
+
+    def placing(self, site: str) -> Mapping[str, Placement]:
+        """See `extender.Answering`."""
+        return self.on_their_way.shown(self.rows.rows(topics.PODS))
+
+    def decide(self, pod: PodBuilder, node: str | None) -> None:
+        """The evaluator has decided a pod of the binder's."""
+        uid = pod.build().metadata.uid
+        self.on_their_way.decide([Placement(f"{pod.namespace}/{pod.name}", uid, node, 0, 0, {}, {})])
+
+    def answer(self, pod: PodBuilder, result: str) -> None:
+        """The binder has answered."""
+        target = f"pod/{pod.namespace}/{pod.name}"
+        self.on_their_way.observe(Outcome("o", "bind", target, result, ""))
 
     async def perform(self, action: Action, refused: str | None) -> Outcome | None:
         """See `extender.Answering`."""

@@ -134,6 +134,22 @@ class TransportContract:
             ("underhost.violations", b"v"),
         ]
 
+    async def test_a_follower_knows_when_it_has_got_all_that_was_there(self, kafka: KafkaSettings) -> None:
+        await ensure_topics(kafka)
+        caught_up = asyncio.Event()
+        async with self.publisher(kafka) as publisher:
+            await publisher.publish(*(pod("a", b"%d" % number) for number in range(600)))
+            records = open_reader(kafka).follow([PODS, VIOLATIONS], from_beginning=True, caught_up=caught_up)
+            async with aclosing(records):
+                for _ in range(600):
+                    await anext(records)
+                    assert not caught_up.is_set()
+                waiting = asyncio.ensure_future(anext(records))
+                async with asyncio.timeout(30):
+                    await caught_up.wait()
+                await publisher.publish(pod("b", b"later"))
+                assert (await waiting).value == b"later"
+
     async def test_a_follower_from_now_on_does_not_get_the_past(self, kafka: KafkaSettings) -> None:
         await ensure_topics(kafka)
         async with self.publisher(kafka) as publisher:

@@ -189,10 +189,10 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
 
     async def _read(self, partitions: set[TP]) -> dict[TP, list[Entry]]:
         found: dict[TP, list[Entry]] = {}
-        for tp in list(partitions):
-            start = self._position.get(tp)
-            if start is None or start >= self.embedded.end(tp):
+        for tp in self.embedded.beyond(self._position):
+            if tp not in partitions:
                 continue
+            start = self._position[tp]
             entries = await self.embedded.read(tp, start, POLL_RECORDS)
             if entries and self._position[tp] == start:  # a seek during the read wins
                 found[tp] = entries

@@ -28,11 +28,14 @@ MAX_PENDING = 10_000
 """Records that wait for a commit before a sender is held back."""
 REMOVE_AT_ONCE = 2000
 """Records removed per transaction, so that compaction never holds a commit back for long."""
-COMMIT_APART = 0.002
-"""Seconds between the end of a commit and the next one."""
+COMMIT_APART, BUSY_APART = 0.002, 0.010
+"""Seconds between the end of a commit and the next one; the longer ones after a commit of more than `BUSY` records: a
+stream of them is better written in few turns, while one change goes on through its topics at once."""
+BUSY = 4
 COMPACT_EVERY = 60.0
 
 T = TypeVar("T")
+TP = TypeVar("TP", bound=TopicPartition)
 _offset_of = attrgetter("offset")
 
 
@@ -67,7 +70,7 @@ class Log:
         try:
             self._db = await self._write(lambda: store.connect(self.path, read_only=False, sync=self.sync))
             self._read_db = await self._read(lambda: store.connect(self.path, read_only=True))
-        except BaseException:
+        except BaseException:  # a cancellation too: threads and the lock of a log that nobody has are given back
             self._writer.shutdown(wait=False)
             self._reader.shutdown(wait=False)
             self._lock.close()
@@ -142,26 +145,42 @@ class Log:
         """The next offset to be readable: one more than the last one on disk."""
         return self._partitions[tp].end
 
+    def beyond(self, positions: Mapping[TP, int]) -> list[TP]:
+        """Which of the partitions hold records at these positions or after them: of hundreds, asked at each commit."""
+        partitions = self._partitions
+        return [tp for tp, position in positions.items() if position < partitions[tp].end]
+
     # -------------------------------------------------------------------------------------------------------- writing
     def append(
         self, tp: TopicPartition, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
     ) -> asyncio.Future[int]:
         """Append a record; the future gives its offset once it is on disk. Raises Refused after a failed write."""
+        offset = self.put(tp, key, value, timestamp, headers)
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._batch.sends.append((future, offset))
+        return future
+
+    def put(
+        self, tp: TopicPartition, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
+    ) -> int:
+        """Append a record whose commit nobody awaits by itself (`flush` does for all); the offset it will have.
+
+        Raises Refused after a failed write.
+        """
         self._check()
         partition = self._partitions.get(tp)
         if partition is None:
             raise ValueError(f"{self.path}: no partition {tp[1]} of topic {tp[0]}")
-        offset = partition.next
+        offset, batch = partition.next, self._batch
         partition.next = offset + 1
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._batch.entries.setdefault(tp, []).append(Entry(offset, timestamp, key, value, headers))
-        self._batch.sends.append((future, offset))
+        batch.entries.setdefault(tp, []).append(Entry(offset, timestamp, key, value, headers))
+        batch.records += 1
         self._wake.set()
-        return future
+        return offset
 
     async def room(self) -> None:
         """Wait while too many records are pending."""
-        while len(self._batch.sends) >= MAX_PENDING and self.failure is None:
+        while self._batch.records >= MAX_PENDING and self.failure is None:
             self._room.clear()
             await self._room.wait()
 
@@ -195,11 +214,11 @@ class Log:
             raise Refused(f"{self.path}: the log is closed")
 
     async def _flusher(self) -> None:
-        clock, written = asyncio.get_running_loop().time, 0.0
+        clock, following = asyncio.get_running_loop().time, 0.0
         while True:
             await self._wake.wait()
             # A commit costs a turn of two threads whatever it holds: what follows one closely goes together.
-            if (early := written + COMMIT_APART - clock()) > 0:
+            if (early := following - clock()) > 0:
                 await asyncio.sleep(early)
             self._wake.clear()
             if not self._batch:
@@ -212,7 +231,7 @@ class Log:
                 self._fail_batch(batch, error)
                 return
             self._publish(batch)
-            written = clock()
+            following = clock() + (BUSY_APART if batch.records > BUSY else COMMIT_APART)
 
     def _write_batch(self, batch: Batch) -> None:
         records = [
@@ -266,7 +285,7 @@ class Log:
         """Return once there may be records beyond these positions. Raises Refused after a failed write."""
         arrived = self.arrived  # before looking, so that nothing slips in between
         self._check()
-        if all(self.end(tp) <= position for tp, position in positions.items()):
+        if not self.beyond(positions):
             await arrived.wait()
 
     # ----------------------------------------------------------------------------------------------------- compaction

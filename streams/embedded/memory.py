@@ -51,9 +51,10 @@ class Batch:
 
     def __init__(self) -> None:
         self.entries: dict[TopicPartition, list[Entry]] = {}
+        self.records = 0
         self.sends: list[tuple[asyncio.Future[int], int]] = []
         self.committed: dict[tuple[str, TopicPartition], int] = {}
         self.waiters: list[asyncio.Future[None]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.sends or self.committed or self.waiters)
+        return bool(self.records or self.committed or self.waiters)

@@ -7,7 +7,7 @@ through `transport.py`; the log does the work.
 import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any
 
 from faust.transport import base
@@ -18,9 +18,12 @@ from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
 from underhost.streams.embedded.store import Headers
+from underhost.streams.ports import Prepared
 
 CREATE_TIME = 0
 """RecordMetadata.timestamp_type: the timestamp is the producer's."""
+AT_ONCE = 1000
+"""Records between two looks whether the log has room."""
 
 
 class Buffer(ProducerBuffer):  # type: ignore[misc]
@@ -153,6 +156,30 @@ class Producer(base.Producer):  # type: ignore[misc]
 
         written.add_done_callback(resolve)
         return done
+
+    async def send_together(self, records: Iterable[Prepared]) -> None:
+        """Append records; return once all are on disk, in one commit if they are few."""
+        log, milliseconds, count = self.embedded, int(time.time() * 1000), 0
+        for topic, key, value, partition, headers in records:
+            if count % AT_ONCE == 0:
+                await log.room()
+            count += 1
+            if log.partition_count(topic) is None:
+                await log.create_topic(topic, self.app.conf.topic_partitions, {})
+            log.put((topic, partition), key, value, milliseconds, tuple(headers))
+        if count:
+            await log.flush()
+
+    def put_change(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> bool:
+        """Append a table's change; False, and nothing done, for a changelog that is not declared yet.
+
+        It is on disk before any offset is that is committed after it.
+        """
+        log = self.embedded
+        if log.partition_count(topic) is None:
+            return False
+        log.put((topic, partition), key, value, int(time.time() * 1000))
+        return True
 
     async def send_and_wait(self, *args: Any, **options: Any) -> RecordMetadata:
         """Send, and return once the record is on disk."""

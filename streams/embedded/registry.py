@@ -44,7 +44,7 @@ async def acquire(path: Path, sync: str = "NORMAL") -> Log:
                 entry.log = Log(key, sync)
                 await entry.log.open()
                 entry.open = True
-    except BaseException:
+    except BaseException:  # a cancellation too: whoever did not get the log must not count as its user
         await _leave(key, entry)
         raise
     return entry.log

@@ -177,7 +177,7 @@ def create_topic(db: sqlite3.Connection, name: str, count: int, config: Mapping[
         insert = "INSERT INTO partitions(topic, partition) VALUES(?, ?)"
         numbers = [db.execute(insert, (topic, partition)).lastrowid or 0 for partition in range(count)]
         db.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # whatever it was, KeyboardInterrupt too: the connection has to be out of the transaction
         roll_back(db)
         raise
     return numbers
@@ -196,7 +196,7 @@ def append(
             rows = [(consumer, number, offset) for (consumer, number), offset in committed.items()]
             db.executemany("INSERT OR REPLACE INTO offsets(consumer, partition, offset) VALUES(?, ?, ?)", rows)
         db.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # whatever it was, KeyboardInterrupt too: the connection has to be out of the transaction
         roll_back(db)
         raise
 
@@ -223,7 +223,7 @@ def remove(db: sqlite3.Connection, number: int, gone: Sequence[int]) -> None:
     try:
         db.executemany("DELETE FROM records WHERE id = ?", [(rowid(number, offset),) for offset in gone])
         db.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # whatever it was, KeyboardInterrupt too: the connection has to be out of the transaction
         roll_back(db)
         raise
 

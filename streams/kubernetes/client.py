@@ -12,10 +12,13 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.kubernetes import kubeconfig
@@ -25,6 +28,9 @@ PROBE_TIMEOUT = 10.0
 """Seconds in which the first answer must come: with the program's start it stays under the 15 s that are promised."""
 RENEW_INTERVAL = 15.0
 """Least seconds between two readings of the credentials, so that a lasting 401 starts no storm of exec plugins."""
+
+
+TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT)
 
 
 class Status(msgspec.Struct):
@@ -105,14 +111,21 @@ class KubernetesClient:
     ) -> aiohttp.ClientResponse:
         headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "underhost"}
         await api.update_params_for_auth(headers, [], ["BearerToken"])
-        response: aiohttp.ClientResponse = await api.rest_client.request(
+        rest, options = api.rest_client, dict[str, Any]()
+        if rest.proxy:
+            options["proxy"] = rest.proxy
+        if rest.proxy_headers:
+            options["proxy_headers"] = rest.proxy_headers
+        if rest.server_hostname:
+            options["server_hostname"] = rest.server_hostname
+        # As the library's own request, but that the body is made at once and the address is not parsed for quoting.
+        response: aiohttp.ClientResponse = await rest.pool_manager.request(
             method,
-            self.server + path,
-            query_params=list(query),
+            URL(_base(self.server) + (f"{path}?{urlencode(query)}" if query else path), encoded=True),
             headers=headers,
-            body=body,
-            _preload_content=False,
-            _request_timeout=timeout or aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT),
+            data=None if body is None else msgspec.json.encode(body),
+            timeout=timeout or TIMEOUT,
+            **options,
         )
         return response
 
@@ -199,10 +212,16 @@ async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | 
                 raise Refused(f"{client.server}: this is no Kubernetes API ({origin})")
             if response.status >= 400 and response.status != 403:
                 raise _as_backend(client.refusal(response.status, data, response.headers))
-    except BaseException:
+    except BaseException:  # a cancellation too: nobody else has the client yet, to close it
         await client.close()
         raise
     return client
+
+
+@lru_cache
+def _base(server: str) -> str:
+    """A server's address as it stands in front of a path: quoted, where somebody has not."""
+    return str(URL(server)).rstrip("/")
 
 
 def _as_backend(error: UnderhostError) -> UnderhostError:

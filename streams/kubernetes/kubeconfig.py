@@ -17,6 +17,7 @@ import aiohttp
 import yaml
 
 from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
 from underhost.streams.settings import KubernetesSettings
 
 # What kubernetes_asyncio lets through, beside its own exception, for a file of the wrong shape or a failing plugin.
@@ -146,7 +147,8 @@ def _context(origin: Origin) -> str:
             f"{origin}: no current-context; --context takes one of {', '.join(contexts) or '(it has none)'}"
         )
     if wanted not in contexts:
-        raise InputError(f"{origin}: no context {wanted}; it has {', '.join(contexts) or 'none'}")
+        meant = did_you_mean(wanted, contexts)
+        raise InputError(f"{origin}: no context {wanted}; it has {', '.join(contexts) or 'none'}{meant}")
     return wanted
 
 

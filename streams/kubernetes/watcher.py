@@ -179,7 +179,7 @@ class KubernetesSource:
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(self._first_list(client, feed)) for feed in feeds]
-        except BaseExceptionGroup as group:
+        except BaseExceptionGroup as group:  # a task group wraps whatever it is, a cancellation too; one is handed on
             raise _first(group) from None
         return [task.result() for task in running]
 

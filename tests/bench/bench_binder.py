@@ -12,7 +12,6 @@ Arguments: the folder of the real parts, then optionally nodes, pods and rounds.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -29,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "real"))
 from crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
 from kafka_process import free_ports
 from kube_process import Kube, start_kube
+from usage import cpu_of
 from world import KubeApi, eventually, helpers
 
 UNDERHOST = str(Path(sys.executable).parent / "underhost")
@@ -138,7 +138,7 @@ class Bench:
 
     def _cpu(self) -> list[float]:
         """CPU seconds so far of the scheduler, and of the server and its store together."""
-        return [_cpu(self.process.pid), sum(_cpu(pid) for pid in self.kube.pids())]
+        return [cpu_of(self.process.pid), cpu_of(*self.kube.pids())]
 
     def _bound(self, namespace: str) -> int:
         time.sleep(0.2)  # looking costs, and the clock is the server's
@@ -155,11 +155,6 @@ class Bench:
             if item["metadata"].get("labels")
         ]
         assert bool(seats) == apart and len(set(seats)) == len(seats), "no two pods of an app share a host"
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _time(stamp: str) -> float:

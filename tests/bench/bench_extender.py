@@ -8,6 +8,7 @@ Prints `name<TAB>value` lines. Arguments: nodes, pods, questions, changes a seco
 """
 
 import asyncio
+import gc
 import http.client
 import json
 import logging
@@ -24,6 +25,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from underhost.agents import event_loop
 from underhost.agents.outside import Outside
 from underhost.agents.worker import run_worker
 from underhost.schemas.keys import object_key
@@ -273,7 +275,8 @@ def main() -> None:
     """The scheduler, or with `worker` the worker."""
     logging.basicConfig(level=logging.WARNING)
     if sys.argv[1] == "worker":
-        asyncio.run(work(*map(int, sys.argv[2:])))
+        gc.set_threshold(50_000, 20, 20)  # as the command line does
+        event_loop.run(work(*map(int, sys.argv[2:])))
     else:
         measure(*map(int, sys.argv[1:]))
 

@@ -373,3 +373,53 @@ async def test_they_outlive_a_picture_that_is_compiled_anew(ask: Start) -> None:
     assert await asking.left(unheard, "n3") == ["n3"]
     assert asking.extender.follower.compiled == compiled + 1
     assert await asking.left(B, "n2", "n4", "n6") == ["n6"]
+
+
+# ------------------------------------------------------------------------------------------- what the binder is placing
+async def test_a_pod_that_the_binder_is_placing_counts_on_its_node_until_the_picture_shows_it_there(ask: Start) -> None:
+    asking = ask(A, options=REQUIRED)
+    assert await asking.left(B, *ALL) == ALL
+    asking.site.decide(A, "n1")
+    assert await asking.left(C, *ALL) == ["n3", "n4", "n5", "n6"]
+    asking.site.put(A.on("n1"))
+    # Now kube-scheduler sees it, too, and need not be told of the node itself.
+    assert await asking.left(C, *ALL) == ["n1", "n3", "n4", "n5", "n6"]
+    assert asking.extender.assumed == 2  # B and C, which are kube-scheduler's
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        pytest.param("applied", ["n3", "n4", "n5", "n6"], id="bound: the picture will show it"),
+        pytest.param("noop", ["n3", "n4", "n5", "n6"], id="bound before"),
+        pytest.param("failed", ["n3", "n4", "n5", "n6"], id="nobody knows, and it is tried again"),
+        pytest.param("refused", ALL, id="refused: its host is free"),
+        pytest.param("dry-run", ALL, id="only tried"),
+    ],
+)
+async def test_what_became_of_its_binding_says_whether_its_host_is_taken(
+    ask: Start, result: str, expected: list[str]
+) -> None:
+    asking = ask(A, options=REQUIRED)
+    asking.site.decide(A, "n1")
+    await asking.left(B, "n3")  # so that it is counted already
+    asking.site.answer(A, result)
+    assert await asking.left(B, *ALL) == expected
+
+
+async def test_a_pod_that_is_decided_anew_counts_only_where_it_goes_now(ask: Start) -> None:
+    asking = ask(A, options=REQUIRED)
+    asking.site.decide(A, "n1")
+    assert await asking.left(B, *ALL) == ["n3", "n4", "n5", "n6"]
+    asking.site.decide(A, "n3")
+    assert await asking.left(B, *ALL) == ["n1", "n2", "n5", "n6"]
+    asking.site.decide(A, None)
+    assert await asking.left(B, *ALL) == ALL
+
+
+async def test_a_pod_that_is_deleted_while_the_binder_places_it_holds_no_host(ask: Start) -> None:
+    asking = ask(A, options=REQUIRED)
+    asking.site.decide(A, "n1")
+    assert await asking.left(B, *ALL) == ["n3", "n4", "n5", "n6"]
+    asking.site.drop(A)
+    assert await asking.left(B, *ALL) == ALL

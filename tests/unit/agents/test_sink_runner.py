@@ -128,6 +128,28 @@ async def test_a_command_is_acknowledged_only_after_its_outcome_is_published() -
     assert bench.outcomes == ["first"]
 
 
+async def test_an_outcome_that_is_not_published_yet_holds_back_no_command_of_another_target(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench, published = Bench(kind="drs-rule"), asyncio.Event()
+    publish = bench.publish
+
+    async def later(*records: Outgoing) -> None:
+        await published.wait()
+        await publish(*records)
+
+    monkeypatch.setattr(bench, "publish", later)
+    events = [bench.order("a", "drs-rule/C0/a"), bench.order("b", "drs-rule/C0/b"), bench.order("c", "drs-rule/C0/a")]
+    assert await bench.begun() == "c"  # the newest of its target
+    bench.sink.gate.release()
+    assert await bench.begun() == "b"
+    assert not events[0].acked.is_set()
+    published.set()
+    bench.sink.gate.release()
+    await asyncio.gather(*(event.acked.wait() for event in events))
+    assert bench.outcomes == ["c", "b"]
+
+
 async def test_commands_for_drs_rules_are_carried_out_one_after_another() -> None:
     bench = Bench(kind="drs-rule")
     events = [bench.order("a", "drs-rule/C0/a"), bench.order("b", "drs-rule/C0/b")]

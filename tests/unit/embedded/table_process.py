@@ -12,12 +12,14 @@ from pathlib import Path
 import faust
 from embedded_worker import a_topic, an_app, running
 
+from underhost.streams.table import Table
+
 KEYS = 2000
 
 
 async def main(path: Path, count: int) -> None:
     """Run until stdin says something."""
-    app = an_app(path, broker_commit_interval=0.1)
+    app = an_app(path, broker_commit_interval=0.1, Table=Table)
     table = app.Table("last", key_type=bytes, value_type=bytes, partitions=4)
     following = {}
     handled = asyncio.Event()

@@ -43,6 +43,16 @@ async def test_a_send_resolves_with_its_offset_once_the_record_is_on_disk(log: L
     assert rows_on_disk(log.path) == [b"first", b"second"]
 
 
+async def test_what_is_put_without_a_future_is_on_disk_after_a_flush_in_the_order_of_the_calls(log: Log) -> None:
+    assert [log.put(TP, b"k", value, 1) for value in (b"a", b"b")] == [0, 1]
+    sent = log.append(TP, b"k", b"c", 1)
+    assert log.put(TP, b"k", b"d", 1) == 3
+    assert rows_on_disk(log.path) == []
+    await log.flush()
+    assert rows_on_disk(log.path) == [b"a", b"b", b"c", b"d"]
+    assert (await sent, log.end(TP)) == (2, 4)
+
+
 async def test_offsets_count_per_partition(log: Log) -> None:
     sends = [log.append(("t", number % 2), None, b"", 0) for number in range(6)]
     assert await asyncio.gather(*sends) == [0, 0, 1, 1, 2, 2]
@@ -161,6 +171,7 @@ async def test_a_full_disk_fails_the_send_and_all_that_follow_and_nothing_acknow
     assert len(rows_on_disk(log.path)) == len(acknowledged) == log.end(TP)
     for refused in (
         lambda: log.append(TP, b"k", b"small", 0),
+        lambda: log.put(TP, b"k", b"small", 0),
         lambda: log.flush(),
         lambda: log.commit("group", {TP: 1}),
         lambda: log.create_topic("u", 1, {}),

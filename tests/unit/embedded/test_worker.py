@@ -47,6 +47,11 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
                 stream.close()
 
 
+async def _read_all(stream: faust.StreamT) -> None:
+    async for _ in stream:
+        pass
+
+
 def until(process: "subprocess.Popen[str]", word: str) -> list[int]:
     """The numbers of the next line that begins with `word`."""
     assert process.stdout is not None
@@ -124,6 +129,16 @@ async def test_a_worker_whose_disk_is_full_crashes_with_the_reason_and_can_still
     again = await registry.acquire(path)
     assert again.end(("other", 0)) == acknowledged
     await registry.release(again)
+
+
+async def test_a_rebalance_of_a_worker_without_sensors_is_nothing_to_warn_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = an_app(tmp_path / "log.db")
+    app.agent(a_topic(app, "source"), name="keep")(_read_all)
+    async with running(app):
+        assert app.consumer_generation_id > 0
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == []
 
 
 async def test_what_was_read_is_committed_at_a_stop(tmp_path: Path) -> None:

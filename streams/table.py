@@ -1,0 +1,28 @@
+"""A Faust table whose changes go straight into the embedded log; on Kafka it is Faust's own.
+
+In: `table[key] = value` and `del table[key]` while a record is handled. Out: the change in the changelog, in the log's
+next commit. Faust makes a future, a message and a callback of each change, for stores that remember how far they have
+come; tables in memory do not. Made by the app (`app.py`); the changelog itself, its recovery and its partitions are
+Faust's business.
+"""
+
+import faust
+
+
+class Table(faust.Table):  # type: ignore[misc]
+    """Raw keys and values, not windowed."""
+
+    def on_key_set(self, key: bytes, value: bytes) -> None:
+        """A row is about to be set."""
+        if not self._written(key, value):
+            super().on_key_set(key, value)
+
+    def on_key_del(self, key: bytes) -> None:
+        """A row is about to be deleted."""
+        if not self._written(key, None):
+            super().on_key_del(key)
+
+    def _written(self, key: bytes, value: bytes | None) -> bool:
+        """Whether the producer is one that takes a change as it is."""
+        put = getattr(self.app.producer, "put_change", None)
+        return put is not None and put(self.changelog_topic.get_topic_name(), self.partition_for_key(key), key, value)
