@@ -22,6 +22,8 @@ from underhost.streams.settings import KafkaSettings
 
 CLEANUP = "cleanup.policy"
 POLL_SECONDS = 0.1
+APPEAR_SECONDS = 60.0
+"""How long a broker that has taken new topics may need to show them: it answers, so that it is only busy."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ async def _ensure_embedded(settings: KafkaSettings, topics: Sequence[Topic]) -> 
 
 
 async def _ensure_kafka(servers: str, settings: KafkaSettings, topics: Sequence[Topic]) -> None:
-    async with kafka.admin(servers) as admin:
+    async with kafka.admin(settings) as admin:
         with kafka.answering(servers):
             there = await _on_kafka(admin, topics)
         _check(f"Kafka at {servers}", there, topics, settings.partitions)
@@ -119,9 +121,9 @@ async def _ensure_kafka(servers: str, settings: KafkaSettings, topics: Sequence[
 async def _all_on_kafka(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, _There]:
     """The topics once the broker shows all of them: the controller answers before the brokers know.
 
-    Raises TimeoutError after `kafka.CONNECT_SECONDS`.
+    Raises TimeoutError after `APPEAR_SECONDS`.
     """
-    async with asyncio.timeout(kafka.CONNECT_SECONDS):
+    async with asyncio.timeout(APPEAR_SECONDS):
         while len(there := await _on_kafka(admin, topics)) < len(topics):  # noqa: ASYNC110 (a broker signals nothing)
             await asyncio.sleep(POLL_SECONDS)
     return there
@@ -143,7 +145,7 @@ async def _on_kafka(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict
 async def describe_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOPICS) -> list[TopicDescription]:
     """Every topic of the table as it is now, in the table's order. Raises Unreachable."""
     if settings.bootstrap_servers:
-        bounds = await _kafka_bounds(settings.bootstrap_servers, topics)
+        bounds = await _kafka_bounds(settings.bootstrap_servers, settings, topics)
     else:
         bounds = await _embedded_bounds(settings, topics)
     described = []
@@ -172,14 +174,16 @@ async def _embedded_bounds(settings: KafkaSettings, topics: Sequence[Topic]) -> 
         }
 
 
-async def _kafka_bounds(servers: str, topics: Sequence[Topic]) -> dict[str, list[tuple[int, int]]]:
-    async with kafka.admin(servers) as admin:
+async def _kafka_bounds(
+    servers: str, settings: KafkaSettings, topics: Sequence[Topic]
+) -> dict[str, list[tuple[int, int]]]:
+    async with kafka.admin(settings) as admin:
         with kafka.answering(servers):
             counts = await kafka.partition_counts(admin)
     partitions = [TopicPartition(topic.name, part) for topic in topics for part in range(counts.get(topic.name, 0))]
     if not partitions:
         return {topic.name: [] for topic in topics}
-    async with kafka.consumer(servers) as consumer:
+    async with kafka.consumer(settings) as consumer:
         with kafka.answering(servers):
             first, end = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
     found: dict[str, list[tuple[int, int]]] = {topic.name: [] for topic in topics}

@@ -1,7 +1,7 @@
 """Connecting to Apache Kafka without Faust: one deadline, one line when nobody answers.
 
-In: bootstrap servers. Out: started aiokafka clients, closed by their context. Used by `reader.py`, `admin.py` and
-`publish.py`; a worker's own connections are Faust's.
+In: `KafkaSettings`. Out: started aiokafka clients, closed by their context. Used by `reader.py`, `admin.py` and
+`publish.py`; a worker's own connections are Faust's. How they are secured is in `kafka_security.py`.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from faust.exceptions import FaustError
 
 from underhost.schemas.errors import Unreachable
+from underhost.streams.kafka_security import client_arguments, refusal
+from underhost.streams.settings import KafkaSettings
 
 CONNECT_SECONDS = 10.0
 REQUEST_MS = 10_000
@@ -46,39 +48,47 @@ def answering(servers: str) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def started(servers: str, client: Any) -> AsyncIterator[Any]:
-    """Start a client of aiokafka, and stop it at the end. Raises Unreachable within `CONNECT_SECONDS`."""
+async def started(settings: KafkaSettings, client: Any) -> AsyncIterator[Any]:
+    """Start a client of aiokafka, and stop it at the end.
+
+    Raises Unreachable within `CONNECT_SECONDS`, or Refused where the brokers have something against us.
+    """
+    servers = settings.bootstrap_servers or ""
     try:
         with answering(servers):
             async with asyncio.timeout(CONNECT_SECONDS):
                 await client.start()
         await asyncio.sleep(0)  # aiokafka cannot be stopped before the tasks of its start have begun to run
         yield client
+    except Unreachable as error:
+        secured = settings.tls is not None or settings.sasl is not None
+        if (secured or isinstance(error.__cause__, KafkaConnectionError)) and (told := await refusal(settings)):
+            raise told from error
+        raise
     finally:
         await client.stop() if hasattr(client, "stop") else await client.close()
 
 
 @asynccontextmanager
-async def admin(servers: str) -> AsyncIterator[AIOKafkaAdminClient]:
+async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
     """An admin client."""
-    async with started(
-        servers, AIOKafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=REQUEST_MS)
-    ) as client:
-        yield client
+    client = AIOKafkaAdminClient(**client_arguments(settings), request_timeout_ms=REQUEST_MS)
+    async with started(settings, client) as running:
+        yield running
 
 
 @asynccontextmanager
-async def consumer(servers: str) -> AsyncIterator[AIOKafkaConsumer]:
+async def consumer(settings: KafkaSettings) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer without a group, with nothing assigned yet."""
     client = AIOKafkaConsumer(
-        bootstrap_servers=servers,
+        **client_arguments(settings),
         group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         request_timeout_ms=REQUEST_MS,
         max_partition_fetch_bytes=4 << 20,
     )
-    async with started(servers, client) as running:
+    async with started(settings, client) as running:
         yield running
 
 

@@ -28,7 +28,7 @@ POLL_MS = 1000
 def open_reader(settings: KafkaSettings) -> TopicReader:
     """The reader for Kafka, when bootstrap servers are given, else for the embedded log. Connects on first use."""
     if settings.bootstrap_servers:
-        return KafkaReader(settings.bootstrap_servers)
+        return KafkaReader(settings)
     return EmbeddedReader(settings.embedded)
 
 
@@ -72,7 +72,12 @@ class EmbeddedReader:
                 yield record
 
     async def follow(
-        self, topics: Iterable[Topic], *, from_beginning: bool = False, begun: asyncio.Event | None = None
+        self,
+        topics: Iterable[Topic],
+        *,
+        from_beginning: bool = False,
+        begun: asyncio.Event | None = None,
+        caught_up: asyncio.Event | None = None,
     ) -> AsyncGenerator[Record, None]:
         """Records of all partitions as they arrive, for ever; first all that are there, if asked."""
         wanted = list(topics)
@@ -84,13 +89,22 @@ class EmbeddedReader:
                 begun.set()
             while True:
                 for tp in self._partitions(view, wanted):
-                    start = positions.get(tp, 0)  # a topic made meanwhile is read from its beginning
+                    start = positions.setdefault(tp, 0)  # a topic made meanwhile is read from its beginning
+                    if start >= view.end(tp):
+                        continue
                     while entries := await view.read(tp, start, READ_RECORDS):
                         for entry in entries:
                             yield _record(tp, entry)
                         start = entries[-1].offset + 1
                     positions[tp] = start
+                if caught_up is not None:
+                    caught_up.set()
                 await view.wait_beyond(positions)
+
+    async def check(self) -> None:
+        """Whether the file can be read."""
+        async with open_view(self._path):
+            pass
 
     async def close(self) -> None:
         """Nothing is held between calls."""
@@ -119,8 +133,8 @@ def _record(tp: tuple[str, int], entry: Entry) -> Record:
 class KafkaReader:
     """Reads Apache Kafka."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._servers = bootstrap_servers
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings, self._servers = settings, settings.bootstrap_servers or ""
 
     async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
         """The live records of a site in a compacted topic, by key, as of now."""
@@ -139,30 +153,45 @@ class KafkaReader:
                 yield record
 
     async def follow(
-        self, topics: Iterable[Topic], *, from_beginning: bool = False, begun: asyncio.Event | None = None
+        self,
+        topics: Iterable[Topic],
+        *,
+        from_beginning: bool = False,
+        begun: asyncio.Event | None = None,
+        caught_up: asyncio.Event | None = None,
     ) -> AsyncGenerator[Record, None]:
         """Records of all partitions as they arrive, for ever; first all that are there, if asked.
 
         Topics must be there. A broker that goes away is waited for.
         """
         partitions = await self._partitions(topics)
-        async with kafka.consumer(self._servers) as consumer:
+        async with kafka.consumer(self._settings) as consumer:
             with kafka.answering(self._servers):
                 consumer.assign(partitions)
                 bounds = consumer.beginning_offsets if from_beginning else consumer.end_offsets
                 for tp, offset in (await bounds(partitions)).items():
                     consumer.seek(tp, offset)
+                ends = await consumer.end_offsets(partitions) if caught_up is not None else {}
             if begun is not None:
                 begun.set()
             while True:
+                if caught_up is not None and not caught_up.is_set():
+                    with kafka.answering(self._servers):
+                        ends = {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
+                    if not ends:
+                        caught_up.set()
                 for record in await self._poll(consumer):
                     yield record
+
+    async def check(self) -> None:
+        """Whether a broker answers."""
+        await self._counts()
 
     async def close(self) -> None:
         """Nothing is held between calls."""
 
     async def _counts(self) -> dict[str, int]:
-        async with kafka.admin(self._servers) as admin:
+        async with kafka.admin(self._settings) as admin:
             with kafka.answering(self._servers):
                 return await kafka.partition_counts(admin)
 
@@ -171,7 +200,7 @@ class KafkaReader:
         return [TopicPartition(topic.name, part) for topic in topics for part in range(counts.get(topic.name, 0))]
 
     async def _until_end(self, partitions: list[TopicPartition]) -> AsyncGenerator[Record, None]:
-        async with kafka.consumer(self._servers) as consumer:
+        async with kafka.consumer(self._settings) as consumer:
             with kafka.answering(self._servers):
                 first, end = await asyncio.gather(
                     consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)

@@ -8,12 +8,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from underhost.schemas.errors import InputError
+from underhost.streams.settings_faults import fault
+from underhost.streams.settings_group import Group
+from underhost.streams.settings_kafka import KafkaSettings as KafkaSettings
 
 ENV_PREFIX = "UNDERHOST_"
 _SERVICE_LINK = re.compile(r"UNDERHOST_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
@@ -28,26 +32,7 @@ def _label_key(key: str) -> str:
     return key
 
 
-class _Group(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, hide_input_in_errors=True
-    )
-
-
-class KafkaSettings(_Group):
-    """Where the topics live: Apache Kafka, or the embedded default (one process, durable)."""
-
-    bootstrap_servers: str | None = None
-    embedded: Path = Path("underhost.db")
-    """File of the embedded log, used when no bootstrap servers are given."""
-    partitions: int = Field(default=8, ge=1, le=1024)
-    """Partitions of every topic; a start against topics with another count is refused."""
-    replication_factor: int = Field(default=1, ge=1, le=16)
-    session_timeout: float = Field(default=10.0, ge=1)
-    """Seconds after which a dead worker's partitions move; Faust's default of 60 would be the length of an outage."""
-
-
-class KubernetesSettings(_Group):
+class KubernetesSettings(Group):
     """The Kubernetes cluster of the site: a live one, dumps in files, or the simulated one."""
 
     kubeconfig: Path | None = None
@@ -56,7 +41,7 @@ class KubernetesSettings(_Group):
     simulated: str | None = None
 
 
-class VSphereSettings(_Group):
+class VSphereSettings(Group):
     """The vCenter under the cluster; absent when nothing is given."""
 
     url: str | None = None
@@ -108,7 +93,7 @@ LabelKey = Annotated[str, AfterValidator(_label_key)]
 """The key of a label or taint, as the API server takes it."""
 
 
-class DerivedLabel(_Group):
+class DerivedLabel(Group):
     """A further node label taken from the host.
 
     `from` names the entry of the host's labels: `folder`, `datacenter`, `attribute:NAME` or `tag:CATEGORY`.
@@ -118,7 +103,7 @@ class DerivedLabel(_Group):
     source: str = Field(alias="from", min_length=1)
 
 
-class HostLabelSettings(_Group):
+class HostLabelSettings(Group):
     """The node label that carries the physical host."""
 
     key: LabelKey = CAPV_HOST_KEY
@@ -136,7 +121,7 @@ class HostLabelSettings(_Group):
         return self
 
 
-class DrsRuleSettings(_Group):
+class DrsRuleSettings(Group):
     """How DRS rules are written."""
 
     mandatory: bool = False
@@ -145,16 +130,19 @@ class DrsRuleSettings(_Group):
     """Rules changed in a vSphere cluster in one minute: each may move VMs."""
 
 
-class SinkSettings(_Group):
+class SinkSettings(Group):
     """Which sinks may write; every other one is a dry run."""
 
     labels: bool = False
     bindings: bool = False
     drs_rules: bool = False
     evictions: bool = False
+    events: bool = False
+    """Kubernetes Events on pods and nodes for findings and what is done about them. What becomes of the binder's pods
+    is told where `bindings` is true, too."""
 
 
-class LimitSettings(_Group):
+class LimitSettings(Group):
     """Writes of each kind in any minute, of the whole site, at most: a fence against what nobody has thought of."""
 
     labels: int = Field(default=6000, ge=1)
@@ -164,7 +152,7 @@ class LimitSettings(_Group):
     evictions: int = Field(default=20, ge=1)
 
 
-class EvictionSettings(_Group):
+class EvictionSettings(Group):
     """Which pods the evictor may end, and how many at once; it ends none unless `sinks.evictions` is true."""
 
     severities: tuple[Literal["violation", "physical", "co-located"], ...] = ("violation", "physical")
@@ -202,12 +190,22 @@ class EvictionSettings(_Group):
     """Namespaces whose pods are never ended."""
 
 
-class WebSettings(_Group):
+class WebSettings(Group):
     """The HTTP listener."""
 
     listen: str = "127.0.0.1:8080"
     hosts: tuple[str, ...] = ()
     """Public names that the page is called by; addresses, names without a dot and a cluster's own are always served."""
+
+
+def public(url: str) -> str:
+    """Where a URL leads, without what in it may be a secret: user and password, path and query.
+
+    Who knows the whole URL of a chat's webhook may write there.
+    """
+    parts = urlsplit(url)
+    rest = "/…" if parts.path.strip("/") or parts.query else ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{rest}"
 
 
 Severity = Literal[
@@ -223,7 +221,7 @@ Severity = Literal[
 ]
 
 
-class WebhookSettings(_Group):
+class WebhookSettings(Group):
     """A URL that is called for every change of a finding, with a CloudEvent."""
 
     url: str = Field(pattern=r"^https?://")
@@ -233,7 +231,7 @@ class WebhookSettings(_Group):
     """Lines of `Name: value`, a token among them; read again at every call."""
 
 
-class AlertingSettings(_Group):
+class AlertingSettings(Group):
     """Who is alerted to findings; nobody unless given."""
 
     alertmanagers: tuple[Annotated[str, Field(pattern=r"^https?://")], ...] = ()
@@ -249,7 +247,7 @@ class AlertingSettings(_Group):
     webhooks: tuple[WebhookSettings, ...] = ()
 
 
-class Settings(_Group):
+class Settings(Group):
     """Everything a worker needs to know, read once at its start."""
 
     api_version: Literal["underhost/v1"] = "underhost/v1"
@@ -285,7 +283,7 @@ def load(
         return Settings.model_validate(tree)
     except ValidationError as error:
         where = str(path) if path is not None else "configuration"
-        raise InputError(*(_fault(where, dict(item)) for item in error.errors())) from None
+        raise InputError(*(fault(where, dict(item), Settings) for item in error.errors())) from None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -333,9 +331,3 @@ def _merge(into: dict[str, Any], tree: Mapping[str, Any]) -> None:
             _merge(into[key], value)
         else:
             into[key] = value
-
-
-def _fault(where: str, item: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in item["loc"])
-    message = "unknown key" if item["type"] == "extra_forbidden" else str(item["msg"]).removeprefix("Value error, ")
-    return f"{where}: {place}: {message}"

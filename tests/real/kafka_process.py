@@ -5,6 +5,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 PROPERTIES = """
 process.roles=broker,controller
@@ -25,6 +26,26 @@ auto.create.topics.enable=false
 """
 
 
+SECURED = """
+listeners=PLAINTEXT://127.0.0.1:{inner},SASL_SSL://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{inner},SASL_SSL://127.0.0.1:{broker}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PEM
+ssl.keystore.location={pem}
+"""
+"""Read after the others: clients need TLS and a user; the broker's own requests go another way."""
+
+
+class Secured(NamedTuple):
+    """A listener with TLS and SCRAM: the broker's key and certificates in one PEM, and its only user."""
+
+    pem: Path
+    username: str
+    password: str
+
+
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now."""
     sockets = [socket.socket() for _ in range(count)]
@@ -39,16 +60,20 @@ def free_ports(count: int) -> list[int]:
 class KafkaProcess:
     """A broker; `address` is its bootstrap server. `kill` and `start` keep the state."""
 
-    def __init__(self, state: Path, parts: Path) -> None:
+    def __init__(self, state: Path, parts: Path, secured: Secured | None = None) -> None:
         self.state = state
-        self.broker, controller = free_ports(2)
+        self.broker, inner, controller = free_ports(3)
         self.address = f"127.0.0.1:{self.broker}"
         self._jars = f"{parts}/kafka/*"
         self._properties = state / "kafka.properties"
         state.mkdir(parents=True, exist_ok=True)
-        self._properties.write_text(PROPERTIES.format(broker=self.broker, controller=controller, state=state))
+        lines, users = PROPERTIES.format(broker=self.broker, controller=controller, state=state), []
+        if secured is not None:
+            lines += SECURED.format(broker=self.broker, inner=inner, controller=controller, pem=secured.pem)
+            users = ["--add-scram", f"SCRAM-SHA-512=[name={secured.username},password={secured.password}]"]
+        self._properties.write_text(lines)
         tool = ["java", "-cp", self._jars, "kafka.tools.StorageTool", "format", "-t", "underhost-tests-000000"]
-        subprocess.run([*tool, "-c", str(self._properties)], check=True, capture_output=True)
+        subprocess.run([*tool, *users, "-c", str(self._properties)], check=True, capture_output=True)
 
     def start(self, timeout: float = 180) -> None:
         """Start, and return when the port answers."""

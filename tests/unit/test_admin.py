@@ -34,7 +34,7 @@ async def follow(settings: KafkaSettings) -> object:
 async def publish(settings: KafkaSettings) -> object:
     """Open a publisher."""
     assert settings.bootstrap_servers is not None
-    async with KafkaPublisher(settings.bootstrap_servers, 8):
+    async with KafkaPublisher(settings, 8):
         return None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from underhost.schemas.errors import InputError
-from underhost.streams.settings import Settings, load
+from underhost.streams.settings import Settings, load, public
 
 
 def written(folder: Path, text: str) -> Path:
@@ -24,7 +24,9 @@ def test_without_anything_the_embedded_default_runs_and_every_sink_is_a_dry_run(
     settings = load(environ={})
     assert settings == Settings()
     assert settings.kafka.bootstrap_servers is None
-    assert settings.sinks.model_dump() == {"labels": False, "bindings": False, "drs_rules": False, "evictions": False}
+    assert settings.sinks.model_dump() == dict.fromkeys(
+        ("labels", "bindings", "drs_rules", "evictions", "events"), False
+    )
 
 
 def test_flags_override_the_environment_and_the_environment_the_file(tmp_path: Path) -> None:
@@ -59,9 +61,9 @@ def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
     path = written(tmp_path, "kafkaa: {}\nsite: Prod A\nsinks: {label: true}\nhostLabel: {mode: sometimes}\n")
     assert faults(path, environ={}) == [
         f"{path}: site: String should match pattern '^[a-z0-9]([-a-z0-9]{{0,61}}[a-z0-9])?$'",
-        f"{path}: hostLabel.mode: Input should be 'own', 'observe' or 'auto'",
-        f"{path}: sinks.label: unknown key",
-        f"{path}: kafkaa: unknown key",
+        f"{path}: hostLabel.mode: one of own, observe, auto is expected",
+        f"{path}: sinks.label: unknown key; did you mean labels?",
+        f"{path}: kafkaa: unknown key; did you mean kafka?",
     ]
 
 
@@ -96,7 +98,8 @@ def test_what_cannot_be_meant_is_refused_with_its_place(tmp_path: Path, text: st
 
 
 def test_an_unknown_name_in_the_environment_is_refused() -> None:
-    assert faults(environ={"UNDERHOST_WEB__LISTENN": "x"}) == ["configuration: web.listenn: unknown key"]
+    fault = "configuration: web.listenn: unknown key; did you mean listen?"
+    assert faults(environ={"UNDERHOST_WEB__LISTENN": "x"}) == [fault]
 
 
 @pytest.mark.parametrize(
@@ -139,3 +142,16 @@ def test_a_password_is_in_no_text_of_the_settings() -> None:
     settings = load(environ={"UNDERHOST_VSPHERE__PASSWORD": "hunter2"})
     assert settings.vsphere.password is not None
     assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump_json()}"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("https://hooks.example/services/T0/B0/x7", "https://hooks.example/…", id="a secret path"),
+        pytest.param("https://hooks.example/?key=x7", "https://hooks.example/…", id="a secret query"),
+        pytest.param("http://me:x7@am:9093", "http://am:9093", id="user and password"),
+        pytest.param("http://am:9093/", "http://am:9093", id="nothing to hide"),
+    ],
+)
+def test_of_a_url_only_where_it_leads_is_shown(url: str, shown: str) -> None:
+    assert public(url) == shown
