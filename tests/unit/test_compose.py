@@ -1,5 +1,6 @@
 """The compose stack as far as it can be read without a container engine."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import yaml
 
 from underhost.streams.settings import load
 
-COMPOSE = Path(__file__).parents[2] / "compose"
+ROOT = Path(__file__).parents[2]
+COMPOSE = ROOT / "compose"
 STACK: dict[str, Any] = yaml.safe_load((COMPOSE / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = STACK["services"]
 DOCKERFILES = sorted(COMPOSE.glob("*Dockerfile"))
@@ -81,3 +83,67 @@ def test_there_are_more_replicas_that_want_a_host_each_than_hosts() -> None:
     assert (command[0], command[2]) == ("-host", "-vm")
     assert len(replicas) == len(nodes) == int(command[3]) > int(command[1])
     assert sorted(pod["spec"]["nodeName"] for pod in replicas) == sorted(node["metadata"]["name"] for node in nodes)
+
+
+def test_what_is_asked_for_by_name_is_not_in_the_way_of_who_only_looks() -> None:
+    assert {name: one["profiles"] for name, one in SERVICES.items() if "profiles" in one} == {
+        "demo": ["demo"],
+        "grafana": ["extras"],
+        "kafka-ui": ["extras"],
+    }
+
+
+def test_every_file_that_the_stack_names_is_there() -> None:
+    mounted = [one.split(":")[0] for service in SERVICES.values() for one in service.get("volumes", [])]
+    built = [service["build"] for service in SERVICES.values() if "build" in service]
+    wanted = [path for path in mounted if path.startswith(".")]
+    wanted += [str(Path(one["context"]) / one["dockerfile"]) for one in built]
+    wanted += [secret["file"] for secret in STACK["secrets"].values()]
+    assert len(wanted) == 9
+    assert [path for path in wanted if not (COMPOSE / path).exists()] == []
+    assert {path for path in mounted if not path.startswith(".")} == set(STACK["volumes"])
+
+
+def test_grafana_is_given_a_source_and_the_dashboard_that_asks_it() -> None:
+    grafana, folder = SERVICES["grafana"], COMPOSE / "grafana"
+    mounts = dict(reversed(one.removesuffix(":ro").split(":")) for one in grafana["volumes"])
+    assert mounts == {
+        "/etc/grafana/provisioning": "./grafana/provisioning",
+        "/var/lib/grafana/dashboards": "./grafana/dashboards",
+    }
+    (source,) = yaml.safe_load((folder / "provisioning/datasources/prometheus.yml").read_text())["datasources"]
+    assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")
+    (provider,) = yaml.safe_load((folder / "provisioning/dashboards/underhost.yml").read_text())["providers"]
+    assert (provider["type"], provider["options"]["path"]) == ("file", "/var/lib/grafana/dashboards")
+    home = Path(grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    dashboard = json.loads((folder / "dashboards" / home.name).read_text())
+    asked = {panel["datasource"]["uid"] for panel in dashboard["panels"] if "datasource" in panel}
+    variables = {f"${{{one['name']}}}" for one in dashboard["templating"]["list"] if one["type"] == "datasource"}
+    assert asked <= {source["uid"], *variables}
+
+
+def test_the_kafka_ui_looks_at_the_stacks_kafka_and_changes_nothing() -> None:
+    told = SERVICES["kafka-ui"]["environment"]
+    assert told == {
+        "KAFKA_CLUSTERS_0_NAME": "underhost",
+        "KAFKA_CLUSTERS_0_BOOTSTRAPSERVERS": "kafka:9092",
+        "KAFKA_CLUSTERS_0_READONLY": "true",
+    }
+    advertised = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    assert f"STACK://{told['KAFKA_CLUSTERS_0_BOOTSTRAPSERVERS']}" in advertised
+
+
+def test_prometheus_and_alertmanager_are_found_where_the_stack_has_them() -> None:
+    prometheus = yaml.safe_load((COMPOSE / "prometheus" / "prometheus.yml").read_text())
+    targets = {one["job_name"]: one["static_configs"][0]["targets"] for one in prometheus["scrape_configs"]}
+    assert targets == {"underhost": ["underhost:8080"], "prometheus": ["127.0.0.1:9090"]}
+    (alerting,) = prometheus["alerting"]["alertmanagers"]
+    settings = load(COMPOSE / "site" / "underhost.yaml", environ={})
+    assert alerting["static_configs"] == [{"targets": ["alertmanager:9093"]}]
+    assert settings.alerting.alertmanagers == ("http://alertmanager:9093",)
+
+
+def test_the_stack_that_is_run_for_real_has_an_image_for_all_but_the_extras() -> None:
+    script = (ROOT / "tests" / "compose" / "stack.sh").read_text()
+    made = set(re.findall(r"^stand_in (\S+)", script, re.M)) | set(re.findall(r"-t (underhost:\S+) -", script))
+    assert made == {one["image"] for one in SERVICES.values() if one.get("profiles") != ["extras"]}

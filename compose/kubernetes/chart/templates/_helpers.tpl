@@ -1,0 +1,92 @@
+{{- define "underhost.selector" -}}
+app.kubernetes.io/name: underhost
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "underhost.labels" -}}
+{{ include "underhost.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{- /* What a worker runs, as JSON: {"all": no agents are named, "runs": those it runs, `web` always with them}. */ -}}
+{{- define "underhost.agents" -}}
+{{- $every := list "kubernetes" "vsphere" "evaluator" "labeller" "binder" "drs" "evictor" "events" "alerts" "web" -}}
+{{- $named := default list .agents -}}
+{{- dict "all" (empty $named) "runs" (empty $named | ternary $every (append $named "web" | uniq)) | toJson -}}
+{{- end }}
+
+{{- /* Every right in the cluster that agents need, and no other; a dry run only looks. In: agents, sinks. */ -}}
+{{- define "underhost.rules" -}}
+{{- if has "kubernetes" .agents }}
+- apiGroups: [""]
+  resources: [namespaces, nodes, pods, replicationcontrollers, services]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [deployments, replicasets, statefulsets]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
+- apiGroups: [kubevirt.io]
+  resources: [virtualmachineinstancereplicasets]
+  verbs: [list, watch]
+{{- end }}
+{{- if has "labeller" .agents }}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get{{ if .sinks.labels }}, patch{{ end }}]
+{{- end }}
+{{- if or (has "binder" .agents) (has "events" .agents) }}
+- apiGroups: [""]
+  resources: [nodes, pods]
+  verbs: [get]
+{{- end }}
+{{- if has "evictor" .agents }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+{{- end }}
+{{- if and (has "binder" .agents) .sinks.bindings }}
+- apiGroups: [""]
+  resources: [pods/binding]
+  verbs: [create]
+{{- end }}
+{{- if and (has "events" .agents) (or .sinks.events .sinks.bindings) }}
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [get, patch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- end }}
+{{- if and (has "evictor" .agents) .sinks.evictions }}
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+{{- end }}
+{{- end }}
+
+{{- /* The configuration as it is mounted. */ -}}
+{{- define "underhost.config" -}}
+{{- $config := mustMergeOverwrite (dict "apiVersion" "underhost/v1" "kind" "Config") (deepCopy .Values.config) }}
+{{- $_ := set $config "web" (mustMergeOverwrite (default dict $config.web) (dict "listen" (printf "0.0.0.0:%v" .Values.service.port))) }}
+{{- if not (include "underhost.kafka" .) }}
+{{- $_ := set $config "kafka" (mustMergeOverwrite (default dict $config.kafka) (dict "embedded" "/var/lib/underhost/underhost.db")) }}
+{{- end }}
+{{- if include "underhost.vcenter" . }}
+{{- $files := dict "passwordFile" "/etc/underhost/vcenter/password" }}
+{{- with .Values.vcenter.caKey }}{{ $_ := set $files "caFile" (printf "/etc/underhost/vcenter/%s" .) }}{{ end }}
+{{- $_ := set $config "vsphere" (mustMergeOverwrite $config.vsphere $files) }}
+{{- end }}
+{{- toYaml $config }}
+{{- end }}
+
+{{- define "underhost.kafka" -}}{{ dig "kafka" "bootstrapServers" "" .Values.config }}{{- end }}
+{{- define "underhost.vcenter" -}}{{ dig "vsphere" "url" "" .Values.config }}{{- end }}
+{{- define "underhost.hostLabel" -}}{{ dig "hostLabel" "key" "node.cluster.x-k8s.io/esxi-host" .Values.config }}{{- end }}
