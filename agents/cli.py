@@ -2,18 +2,28 @@
 
 Exit codes: 0 as the command's answer, 1 as its answer too (findings, pods left pending), 2 for bad usage, file or
 configuration, 3 for a backend that is unreachable or refuses. Errors are one line on standard error, never a traceback.
+As `kubectl-underhost` on PATH it is kubectl's plugin, and calls itself `kubectl underhost`.
 """
 
+import errno
 import gc
 import os
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer.exceptions import TyperException
 
+from underhost.agents.commands import progress
 from underhost.schemas.errors import BackendError, InputError, UnderhostError
 
+NAME, PLUGIN = "underhost", "kubectl underhost"
+COMPLETE = "__complete"
+"""Asks what may come next, as kubectl's own completion does: `underhost __complete drain ku`."""
 _GC = (50_000, 20, 20)
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""What writing to standard output can fail with; an error of a file names the file."""
 
 
 def build(only: str = "") -> typer.Typer:
@@ -21,9 +31,10 @@ def build(only: str = "") -> typer.Typer:
     from underhost.agents.commands import registers
 
     app = typer.Typer(
-        name="underhost",
+        name=NAME,
         help="Keeps Kubernetes replicas apart on the hardware underneath.",
         no_args_is_help=True,
+        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -47,16 +58,62 @@ def build(only: str = "") -> typer.Typer:
 def main() -> None:
     """Run the command line; the exit code is the process's."""
     gc.set_threshold(*_GC)  # what is read and imported is no garbage, and every collection would visit it
+    words = sys.argv[1:]
+    if words[:1] == [COMPLETE]:
+        complete(words[1:])
+        return
+    if sys.stdout is None:  # closed by whoever started us (`>&-`): the exit code is all they ask for
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
+    name = PLUGIN if Path(sys.argv[0]).name.startswith("kubectl") else NAME
+    command = typer.main.get_command(build(words[0] if words else ""))
+    if name == PLUGIN:
+        _speak_as_plugin(command)
     try:
-        build(sys.argv[1] if len(sys.argv) > 1 else "")()
+        code = command.main(prog_name=name, standalone_mode=False) or 0
+        progress.end()
+        sys.stdout.flush()
     except UnderhostError as error:
-        sys.exit(_say(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output is gone (`| head`): nothing is left to say, and flushing at exit would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        code = _say(error)
+    except TyperException as error:
+        code = _say_usage(error)
+    except (typer.Abort, KeyboardInterrupt):
+        code = 130
+    except BrokenPipeError:  # the reader of our output is gone (`| head`): nothing is left to say
+        code = 0
+        _drop_output()
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        code = _say(InputError(f"standard output: {error.strerror}: it is not whole"))
+        _drop_output()
+    finally:
+        progress.end()
+    sys.exit(code)
+
+
+def program() -> None:
+    """`main` as a process of its own. Where a whole site was read it ends at once: nobody needs that taken apart."""
+    try:
+        main()
+    except SystemExit as end:
+        if gc.get_freeze_count() and isinstance(end.code, int):
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:  # closed by whoever started us
+                    stream.flush()
+            os._exit(end.code)
+        raise
+
+
+def complete(words: list[str] | None = None) -> None:
+    """Print what may stand in the place of the last word; kubectl runs it as `kubectl_complete-underhost`."""
+    from underhost.agents.commands.completing import tell
+
+    tell(sys.argv[1:] if words is None else words)
+
+
+def _drop_output() -> None:
+    """Let what is still buffered for standard output go nowhere: writing it at exit would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def leave(error: UnderhostError) -> None:
@@ -72,3 +129,37 @@ def _say(error: UnderhostError) -> int:
     for fault in faults:
         print(f"error: {' '.join(fault.split())}", file=sys.stderr)
     return 3 if isinstance(error, BackendError) else 2
+
+
+def _say_usage(error: TyperException) -> int:
+    """What cannot be parsed, with the option or command that was probably meant, in one line; the exit code.
+
+    A group of commands that is named alone tells its help instead.
+    """
+    from underhost.schemas.near import did_you_mean
+
+    context: Any = getattr(error, "ctx", None)
+    if context is not None and error.message == context.get_help():
+        print(error.message, file=sys.stderr)
+        return error.exit_code
+    said = error.format_message().partition(" (Possible")[0].partition(". Did you mean")[0].rstrip(".")
+    said = said[:1].lower() + said[1:]
+    if context is not None:
+        option = getattr(error, "option_name", None)
+        names = [name for one in context.command.params for name in one.opts if name.startswith("-")]
+        if option is not None:
+            said += did_you_mean(option, names)
+        elif hasattr(context.command, "commands"):
+            said += did_you_mean(said.partition("'")[2].rstrip("'"), context.command.commands)
+        said = f"{context.command_path}: {said} (see {context.command_path} --help)"
+    print(f"error: {said}", file=sys.stderr)
+    return error.exit_code
+
+
+def _speak_as_plugin(command: Any) -> None:
+    """Help texts name commands as whoever reads them types them."""
+    for one in (command, *command.params):
+        if one.help:
+            one.help = one.help.replace(f"{NAME} ", f"{PLUGIN} ")
+    for inner in getattr(command, "commands", {}).values():
+        _speak_as_plugin(inner)

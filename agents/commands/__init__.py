@@ -27,6 +27,7 @@ COMMANDS = (
     "dead-letters",
     "resume",
     "config",
+    "completion",
 )
 
 

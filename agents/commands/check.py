@@ -4,27 +4,25 @@ In: dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or 
 above `--fail-on`; that is what a CI job asks.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.offline import (
-    AllOption,
-    ConfigOption,
-    ContextOption,
-    FilesOption,
+from underhost.agents.commands.offline import Scope, Site, faults_named, read_sites, say_changed
+from underhost.agents.commands.options import (
+    NEVER,
+    Among,
+    FailOnOption,
+    From,
     HostKeyOption,
-    InventoryOption,
-    KubeconfigOption,
-    NamespaceOption,
-    Scope,
-    SelectorOption,
-    ServerOption,
-    Site,
-    SiteOption,
-    faults_named,
-    read_site,
+    Judged,
+    WatchOption,
+    grouped,
+    output_option,
 )
+from underhost.agents.commands.output import JUNIT, REPORT_FORMATS, SARIF
 
 if TYPE_CHECKING:
     from underhost.agents.commands.output import Table
@@ -34,49 +32,40 @@ if TYPE_CHECKING:
 HEADER = ("SEVERITY", "RULE", "POD", "NODE", "MESSAGE")
 WIDE_HEADER = ("SEVERITY", "RULE", "SOURCE", "POD", "NODE", "DOMAIN", "PEERS", "ID", "MESSAGE")
 BUDGET_HEADER = ("BUDGET", "EXPECTED", "CURRENT", "DESIRED", "ALLOWED")
-SARIF, JUNIT = "sarif", "junit"
-NEVER = "never"
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Find what is wrong with the running pods.")
+    @grouped
     def check(
-        files: FilesOption = None,
-        inventory: InventoryOption = None,
-        kubeconfig: KubeconfigOption = None,
-        context: ContextOption = None,
-        server: ServerOption = None,
-        site: SiteOption = None,
-        config: ConfigOption = None,
-        namespace: NamespaceOption = None,
-        all_namespaces: AllOption = False,
-        selector: SelectorOption = None,
-        output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name|sarif|junit")] = "table",
-        fail_on: Annotated[
-            str, typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 from this severity upwards, or never.")
-        ] = "physical",
+        *,
+        source: From,
+        among: Among,
+        output: Annotated[str, output_option(REPORT_FORMATS)] = "table",
+        fail_on: FailOnOption = "physical",
         drift: Annotated[bool, typer.Option("--drift", help="Also preferences that another node would meet.")] = False,
         host_key: HostKeyOption = None,
+        watch: WatchOption = False,
     ) -> None:
-        """Find violations, shared hosts, blocked budgets and drift among the running pods of a dump."""
-        from underhost.agents.commands.output import FORMATS
+        """Find violations, shared hosts, blocked budgets and drift among the running pods."""
         from underhost.agents.commands.plain import one_of
-        from underhost.agents.commands.sources import From
         from underhost.agents.engine.findings import SEVERITIES, at_or_above
 
-        one_of("--output", output, (*FORMATS, SARIF, JUNIT))
+        one_of("--output", output, REPORT_FORMATS)
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
-        picture = read_site(
-            From(files, inventory, kubeconfig, context, server, site, config),
-            manifests=False,
-            host_keys=host_key,
-            drift=drift,
-        )
-        report = _report(picture, Scope(picture.snapshot, namespace, all_namespaces, selector))
-        failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
-        _print(report, picture, output, failing)
+        failing: list[Finding] = []
+        last = None
+        for picture in read_sites(source, Judged(host_key), manifests=False, watch=watch, drift=drift):
+            report = _report(picture, Scope(picture.snapshot, among))
+            if report == last:
+                continue
+            if last is not None:
+                say_changed(output)
+            failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
+            show_report("check", report, picture, output, failing, subject, partial(tables, report))
+            last = report
         if failing:
             raise typer.Exit(1)
 
@@ -106,7 +95,16 @@ def limited(report: "Report", site: Site, scope: Scope) -> "Report":
     return Report(findings=findings, budgets=budgets, summary={**report.summary, **counts, "pods": pods})
 
 
-def _print(report: "Report", site: Site, output: str, failing: list["Finding"]) -> None:
+def show_report(
+    command: str,
+    report: "Report",
+    site: Site,
+    output: str,
+    failing: list["Finding"],
+    name: Callable[["Finding"], str],
+    tables: Callable[[bool], list["Table"]],
+) -> None:
+    """The report in one of its formats; `name` is what a finding is about, `tables` (wide or not) are for people."""
     from underhost.agents.commands import output as out
 
     if output in (out.JSON, out.YAML):
@@ -118,13 +116,13 @@ def _print(report: "Report", site: Site, output: str, failing: list["Finding"]) 
     elif output == JUNIT:
         from underhost.agents.commands.reports import junit
 
-        out.show(junit("underhost check", report.findings, {one.id for one in failing}))
+        out.show(junit(f"underhost {command}", report.findings, {one.id for one in failing}))
     elif output == out.NAME:
         from underhost.agents.commands.plain import clean
 
-        out.show("".join(f"{clean(subject(one))}\n" for one in report.findings))
+        out.show("".join(f"{clean(name(one))}\n" for one in report.findings))
     else:
-        out.show_tables(tables(report, output == out.WIDE))
+        out.show_tables(tables(output == out.WIDE))
         out.show(f"{summary(report)}\n")
 
 

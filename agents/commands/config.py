@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+from underhost.agents.commands.connection import settings_of
+from underhost.agents.commands.options import Topics, grouped
 
 
 def register(app: typer.Typer) -> None:
@@ -17,15 +18,20 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="config")
 
     @group.command("print")
-    def print_settings(
-        config: ConfigOption = None, bootstrap_servers: ServersOption = None, embedded: EmbeddedOption = None
-    ) -> None:
+    @grouped
+    def print_settings(*, where: Topics) -> None:
         """Print the settings that file, environment and flags make, defaults included."""
         import yaml
 
-        settings = settings_of(config, bootstrap_servers, embedded)
-        # A password is in it only where the environment gave one, and is never shown; the rest can be fed back.
+        from underhost.streams.settings import public
+
+        settings = settings_of(where)
+        # A password is in it only where the environment gave one, and is never shown, nor are whole URLs of webhooks;
+        # the rest can be fed back.
         tree = settings.model_dump(mode="json", by_alias=True, exclude={"vsphere": {"password"}})
+        for hook in tree["alerting"]["webhooks"]:
+            hook["url"] = public(hook["url"])
+        tree["alerting"]["alertmanagers"] = [_nameless(url) for url in tree["alerting"]["alertmanagers"]]
         ordered = {"apiVersion": tree.pop("apiVersion"), "kind": tree.pop("kind"), **_without_nothing(tree)}
         typer.echo(yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True), nl=False)
 
@@ -37,6 +43,13 @@ def register(app: typer.Typer) -> None:
         from underhost.streams.settings import Settings
 
         typer.echo(json.dumps(Settings.model_json_schema(by_alias=True), indent=2, ensure_ascii=False))
+
+
+def _nameless(url: str) -> str:
+    """Without user and password."""
+    scheme, _, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
 
 
 def _without_nothing(tree: dict[str, Any]) -> dict[str, Any]:

@@ -1,32 +1,19 @@
-"""The options by which every command that reads the topics is told where they are, and the settings they make.
+"""The settings of every command that reads the topics.
 
 In: `--config`, `--bootstrap-servers`, `--embedded`. Out: Settings. Used by the operators' commands; imports nothing
 heavy, so that help pages stay quick.
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+import logging
+from typing import TYPE_CHECKING, Any
 
-import typer
+from underhost.agents.commands.options import Topics
 
 if TYPE_CHECKING:
     from underhost.streams.settings import Settings
 
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Configuration file (underhost config schema).")
-]
-ServersOption = Annotated[
-    str | None,
-    typer.Option("--bootstrap-servers", metavar="HOST:PORT,…", help="Apache Kafka; absent: the embedded log."),
-]
-EmbeddedOption = Annotated[
-    Path | None, typer.Option("--embedded", metavar="FILE", help="File of the embedded log (underhost.db).")
-]
 
-
-def settings_of(
-    config: Path | None, bootstrap_servers: str | None, embedded: Path | None, **groups: dict[str, Any]
-) -> "Settings":
+def settings_of(given: Topics, **groups: Any) -> "Settings":
     """Settings of file, environment and these flags. Raises InputError that names every fault.
 
     An embedded log that is named by flag wins over bootstrap servers from file or environment.
@@ -34,8 +21,10 @@ def settings_of(
     from underhost.schemas.errors import InputError
     from underhost.streams.settings import load
 
+    config, bootstrap_servers, embedded = given
     if bootstrap_servers and embedded:
         raise InputError("--bootstrap-servers and --embedded: only one of them can be where the topics are")
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it cannot reach is said by us, in one line
     kafka: dict[str, Any] = {}
     if bootstrap_servers:
         kafka["bootstrap_servers"] = bootstrap_servers

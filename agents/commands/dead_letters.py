@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+from underhost.agents.commands.connection import settings_of
+from underhost.agents.commands.options import FollowOption, Topics, grouped, output_option
 
 if TYPE_CHECKING:
     from underhost.streams.ports import Record, TopicReader
@@ -24,19 +25,19 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
 
     @app.command("dead-letters")
+    @grouped
     def dead_letters(
-        follow: Annotated[bool, typer.Option("--follow", "-w", help="Go on with what comes, until Ctrl-C.")] = False,
-        output: Annotated[str, typer.Option("--output", "-o", help="|".join(FORMATS))] = "table",
-        config: ConfigOption = None,
-        bootstrap_servers: ServersOption = None,
-        embedded: EmbeddedOption = None,
+        *,
+        follow: FollowOption = False,
+        output: Annotated[str, output_option(FORMATS)] = "table",
+        where: Topics,
     ) -> None:
         """Show the records that could not be processed."""
         from underhost.agents.commands.plain import one_of
         from underhost.streams.reader import open_reader
 
         one_of("--output", output, FORMATS)
-        reader = open_reader(settings_of(config, bootstrap_servers, embedded).kafka)
+        reader = open_reader(settings_of(where).kafka)
         asyncio.run(_follow(reader, output) if follow else _show(reader, output))
 
 

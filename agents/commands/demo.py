@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.connection import EmbeddedOption, ServersOption, settings_of
+from underhost.agents.commands import names
+from underhost.agents.commands.connection import settings_of
+from underhost.agents.commands.options import EmbeddedOption, ServersOption, Topics
 
 if TYPE_CHECKING:
     from underhost.agents.commands.telling import Teller
@@ -37,9 +39,11 @@ STATUS_SECONDS = 60.0
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Run the pipeline over a simulated site.")
     def demo(
-        scenario: Annotated[str, typer.Argument(help="The simulated site.")] = "kubevirt",
+        scenario: Annotated[
+            str, typer.Argument(metavar="SCENARIO", help="The simulated site.", autocompletion=names.scenarios)
+        ] = "kubevirt",
         once: Annotated[bool, typer.Option("--once", help="End after the story instead of running on.")] = False,
         embedded: EmbeddedOption = None,
         bootstrap_servers: ServersOption = None,
@@ -49,19 +53,24 @@ def register(app: typer.Typer) -> None:
                 "--listen", "--web", metavar="HOST:PORT", help="The page; absent: 127.0.0.1:8080 or a free port."
             ),
         ] = None,
-        seed: Annotated[int | None, typer.Option(help="Decides the generated names; absent: others each time.")] = None,
-        step_timeout: Annotated[float, typer.Option(help="Seconds that a step of the story may take.")] = STEP_SECONDS,
+        seed: Annotated[
+            int | None, typer.Option(metavar="NUMBER", help="Decides the generated names; absent: others each time.")
+        ] = None,
+        step_timeout: Annotated[
+            float, typer.Option(metavar="SECONDS", help="How long a step of the story may take.")
+        ] = STEP_SECONDS,
     ) -> None:
         """Run the pipeline over a simulated site and tell its story."""
+        from underhost.agents import event_loop
         from underhost.agents.commands.telling import Teller
         from underhost.streams.simulated.site import SimulatedSite
 
         site = SimulatedSite(scenario, seed=time.time_ns() if seed is None else seed)
         with _a_log(embedded, bootstrap_servers) as file:
-            settings = settings_of(None, bootstrap_servers, file, **_groups(scenario, listen or _free()))
+            settings = settings_of(Topics(None, bootstrap_servers, file), **_groups(scenario, listen or _free()))
             _keep_quiet()
             demonstration = _Demonstration(settings, site, Teller(), patience=step_timeout)
-            missed = asyncio.run(demonstration.run(once=once))
+            missed = event_loop.run(demonstration.run(once=once))
         if missed is not None:
             typer.echo(f"error: {missed}", err=True)
             raise typer.Exit(1)
@@ -94,7 +103,7 @@ def _groups(scenario: str, listen: str) -> dict[str, Any]:
         "site": SITE,
         "kubernetes": {"simulated": scenario},
         "vsphere": {"simulated": scenario},
-        "sinks": {"labels": True, "bindings": True, "drs_rules": True},
+        "sinks": {"labels": True, "bindings": True, "drs_rules": True, "events": True},
         "web": {"listen": listen},
     }
 
@@ -139,7 +148,7 @@ class _Demonstration:
         picture = Picture(SITE, begin=int(time.time() * 1000))
         story = Story(move_and_mend(*self._site.scenario.operator_move, self._settings.host_label.key), picture)
         await ensure_topics(self._settings.kafka)
-        outside = Outside(self._site.sources, self._site.kubernetes, self._site.vsphere)
+        outside = Outside(self._site.sources, self._site.kubernetes, self._site.vsphere, self._site.events)
         worker = asyncio.ensure_future(
             run_worker(self._settings, outside=outside, stop=stop, on_listening=self._say_page)
         )

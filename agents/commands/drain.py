@@ -7,54 +7,34 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.offline import (
-    ConfigOption,
-    ContextOption,
-    FilesOption,
-    HostKeyOption,
-    InventoryOption,
-    KubeconfigOption,
-    PhysicalHostOption,
-    SchedulerOption,
-    ServerOption,
-    SiteOption,
-    read_site,
-)
+from underhost.agents.commands import names
+from underhost.agents.commands.offline import read_site
+from underhost.agents.commands.options import From, Judged, grouped
 from underhost.agents.commands.plans import PHYSICAL, FailOnOption, OutputOption, answer, check_options
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Try to drain nodes.")
+    @grouped
     def drain(
+        *,
         nodes: Annotated[
-            list[str], typer.Argument(metavar="NODE...", help="Cordoned all, then drained in this order.")
+            list[str],
+            typer.Argument(
+                metavar="NODE", help="Cordoned all, then drained in this order.", autocompletion=names.nodes
+            ),
         ],
-        files: FilesOption = None,
-        inventory: InventoryOption = None,
-        kubeconfig: KubeconfigOption = None,
-        context: ContextOption = None,
-        server: ServerOption = None,
-        site: SiteOption = None,
-        config: ConfigOption = None,
+        source: From,
         output: OutputOption = "table",
         fail_on: FailOnOption = PHYSICAL,
-        host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = None,
-        scheduler_name: SchedulerOption = None,
+        judged: Judged,
     ) -> None:
         """Try to drain nodes: where their pods go, which stay pending, which budgets block, what is violated after."""
-        from underhost.agents.commands.sources import From
         from underhost.agents.engine.whatif_steps import Drain, node_name
 
         check_options(output, fail_on)
         steps = [Drain(tuple(dict.fromkeys(node_name(name) for name in nodes)))]
-        picture = read_site(
-            From(files, inventory, kubeconfig, context, server, site, config),
-            manifests=True,
-            host_keys=host_key,
-            physical_host=physical_host,
-            scheduler_names=scheduler_name,
-        )
+        picture = read_site(source, judged, manifests=True)
         answer(picture, steps, output, fail_on)

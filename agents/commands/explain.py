@@ -7,25 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.offline import (
-    AllOption,
-    ConfigOption,
-    ContextOption,
-    FilesOption,
-    HostKeyOption,
-    InventoryOption,
-    KubeconfigOption,
-    NamespaceOption,
-    PhysicalHostOption,
-    SchedulerOption,
-    Scope,
-    SelectorOption,
-    ServerOption,
-    Site,
-    SiteOption,
-    faults_named,
-    read_site,
-)
+from underhost.agents.commands import names
+from underhost.agents.commands.offline import Scope, Site, faults_named, read_sites, say_changed
+from underhost.agents.commands.options import Among, From, Judged, WatchOption, grouped, output_option
+from underhost.agents.commands.output import FORMATS
 from underhost.agents.commands.schedule import say_preemption
 
 if TYPE_CHECKING:
@@ -38,52 +23,48 @@ HEADER = ("NODE", "FEASIBLE", "TOTAL", "REASONS")
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Say which nodes would take a pod, and why.")
+    @grouped
     def explain(
+        *,
         pods: Annotated[
-            list[str] | None, typer.Argument(metavar="[POD]...", help="NAMESPACE/NAME, or NAME with -n.")
+            list[str] | None,
+            typer.Argument(metavar="POD", help="NAMESPACE/NAME, or NAME with -n.", autocompletion=names.pods),
         ] = None,
-        files: FilesOption = None,
-        inventory: InventoryOption = None,
-        kubeconfig: KubeconfigOption = None,
-        context: ContextOption = None,
-        server: ServerOption = None,
-        site: SiteOption = None,
-        config: ConfigOption = None,
-        namespace: NamespaceOption = None,
-        all_namespaces: AllOption = False,
-        selector: SelectorOption = None,
-        output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name")] = "table",
-        host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = None,
-        scheduler_name: SchedulerOption = None,
+        source: From,
+        among: Among,
+        output: Annotated[str, output_option(FORMATS)] = "table",
+        judged: Judged,
+        watch: WatchOption = False,
     ) -> None:
         """Say of each pending pod, or of the named ones, which nodes would take it, and every rule that refuses."""
         from underhost.agents.commands import output as out
-        from underhost.agents.commands.plain import clean, one_of
-        from underhost.agents.commands.sources import From
+        from underhost.agents.commands.plain import one_of
 
         one_of("--output", output, out.FORMATS)
-        picture = read_site(
-            From(files, inventory, kubeconfig, context, server, site, config),
-            manifests=True,
-            host_keys=host_key,
-            physical_host=physical_host,
-            scheduler_names=scheduler_name,
-        )
-        explanation = _explain(picture, Scope(picture.snapshot, namespace, all_namespaces, selector), pods)
-        if output in (out.JSON, out.YAML):
-            out.show(out.document(explanation, output))
-        elif output == out.NAME:
-            out.show("".join(f"pod/{clean(name)}\n" for name in explanation.pods))
-        else:
-            show_explanation(explanation, output == out.WIDE)
-            nowhere = [
-                name
-                for name, verdict in explanation.pods.items()
-                if not any(node.feasible for node in verdict.nodes.values())
-            ]
-            say_preemption(picture, nowhere)
+        last = None
+        for picture in read_sites(source, judged, manifests=True, watch=watch):
+            explanation = _explain(picture, Scope(picture.snapshot, among), pods)
+            if explanation == last:
+                continue
+            if last is not None:
+                say_changed(output)
+            _print(explanation, picture, output)
+            last = explanation
+
+
+def _print(explanation: "Explanation", site: Site, output: str) -> None:
+    from underhost.agents.commands import output as out
+    from underhost.agents.commands.plain import clean
+
+    if output in (out.JSON, out.YAML):
+        out.show(out.document(explanation, output))
+    elif output == out.NAME:
+        out.show("".join(f"pod/{clean(name)}\n" for name in explanation.pods))
+    else:
+        show_explanation(explanation, output == out.WIDE)
+        verdicts = explanation.pods.items()
+        say_preemption(site, [name for name, one in verdicts if not any(node.feasible for node in one.nodes.values())])
 
 
 def _explain(site: Site, scope: Scope, pods: list[str] | None) -> "Explanation":

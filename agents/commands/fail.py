@@ -7,20 +7,9 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.offline import (
-    ConfigOption,
-    ContextOption,
-    FilesOption,
-    HostKeyOption,
-    InventoryOption,
-    KubeconfigOption,
-    PhysicalHostOption,
-    SchedulerOption,
-    ServerOption,
-    SiteOption,
-    faults_named,
-    read_site,
-)
+from underhost.agents.commands import names
+from underhost.agents.commands.offline import faults_named, read_site
+from underhost.agents.commands.options import From, Judged, grouped
 from underhost.agents.commands.plans import (
     PHYSICAL,
     FailOnOption,
@@ -35,31 +24,33 @@ from underhost.agents.commands.plans import (
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Try the failure of nodes and ESXi hosts.")
+    @grouped
     def fail(
+        *,
         targets: Annotated[
-            list[str] | None, typer.Argument(metavar="[node/NODE|host/HOST]...", help="They fail at the same time.")
+            list[str] | None,
+            typer.Argument(
+                metavar="node/NODE|host/HOST", help="They fail at the same time.", autocompletion=names.targets
+            ),
         ] = None,
         each: Annotated[
-            str | None, typer.Option("--each", metavar="host|node", help="Every one alone, the worst first.")
+            str | None,
+            typer.Option(
+                "--each",
+                metavar="host|node",
+                help="Every one alone, the worst first.",
+                autocompletion=names.one_of(("host", "node")),
+            ),
         ] = None,
         no_ha: NoHaOption = False,
-        files: FilesOption = None,
-        inventory: InventoryOption = None,
-        kubeconfig: KubeconfigOption = None,
-        context: ContextOption = None,
-        server: ServerOption = None,
-        site: SiteOption = None,
-        config: ConfigOption = None,
+        source: From,
         output: OutputOption = "table",
         fail_on: FailOnOption = PHYSICAL,
-        host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = None,
-        scheduler_name: SchedulerOption = None,
+        judged: Judged,
     ) -> None:
         """Try the failure of nodes and ESXi hosts: what HA restarts where, which pods move or wait, what breaks."""
         from underhost.agents.commands.plain import one_of
-        from underhost.agents.commands.sources import From
         from underhost.agents.engine.whatif_steps import HOST, NODE, Fail, target
         from underhost.schemas.errors import InputError
 
@@ -69,13 +60,7 @@ def register(app: typer.Typer) -> None:
         if each is not None:
             one_of("--each", each, (HOST, NODE))
         named = tuple(dict.fromkeys(target(one) for one in targets or ()))
-        picture = read_site(
-            From(files, inventory, kubeconfig, context, server, site, config),
-            manifests=True,
-            host_keys=host_key,
-            physical_host=physical_host,
-            scheduler_names=scheduler_name,
-        )
+        picture = read_site(source, judged, manifests=True)
         if each is None:
             answer(picture, [Fail(named, not no_ha)], output, fail_on)
             return

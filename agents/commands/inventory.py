@@ -5,15 +5,18 @@ In: flags, environment or a configuration file. Out: one document, sorted, the s
 """
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.connection import ConfigOption
+from underhost.agents.commands.options import ConfigOption, output_option
+from underhost.agents.commands.plain import columns
 
 if TYPE_CHECKING:
     from underhost.schemas.vsphere import Inventory
+    from underhost.streams.settings import VSphereSettings
 
 FORMATS = ("json", "yaml", "table")
 HOSTS = ("HOST", "CLUSTER", "STATE", "VMS", "CPU", "MEMORY")
@@ -23,7 +26,7 @@ VMS = ("VM", "HOST", "POWER", "CPUS", "MEMORY", "UUID")
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Write the inventory file of a vCenter.")
     def inventory(
         url: Annotated[str | None, typer.Option(metavar="URL", help="The vCenter: https://HOST/sdk.")] = None,
         username: Annotated[str | None, typer.Option(metavar="NAME", help="Its user; read rights are enough.")] = None,
@@ -38,14 +41,15 @@ def register(app: typer.Typer) -> None:
         cluster: Annotated[
             list[str] | None, typer.Option(metavar="NAME", help="Only this vSphere cluster; repeatable.")
         ] = None,
-        output: Annotated[str, typer.Option("--output", "-o", help="|".join(FORMATS))] = "json",
+        output: Annotated[str, output_option(FORMATS)] = "json",
         config: ConfigOption = None,
+        watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with what changes, until Ctrl-C.")] = False,
     ) -> None:
         """Write the inventory file of a vCenter: its hosts, VMs, clusters and VM-VM rules."""
         from underhost.agents import logs
-        from underhost.agents.commands.plain import document, one_of
+        from underhost.agents.commands.plain import one_of
+        from underhost.schemas.errors import InputError
         from underhost.streams.settings import load
-        from underhost.streams.vsphere.inventory import read_inventory
 
         one_of("--output", output, FORMATS)
         given: dict[str, Any] = {
@@ -57,12 +61,48 @@ def register(app: typer.Typer) -> None:
             "clusters": cluster or None,
         }
         settings = load(config, {"vsphere": {name: value for name, value in given.items() if value is not None}})
+        if settings.vsphere.url is None:
+            raise InputError(
+                "inventory: name the vCenter, with --url https://HOST/sdk or a --config FILE that has vsphere.url"
+            )
         logs.configure(0)  # what cannot be read (tags) is said on standard error
         vsphere = settings.vsphere
         if vsphere.tags is None:
             vsphere = vsphere.model_copy(update={"tags": True})
-        found = asyncio.run(read_inventory(vsphere))
-        typer.echo(_tables(found) if output == "table" else document("Inventory", fields_of(found), output), nl=False)
+        asyncio.run(_show(vsphere, output, watch))
+
+
+async def _show(settings: "VSphereSettings", output: str, watch: bool) -> None:
+    from underhost.streams.vsphere.inventory import follow_inventory
+
+    async with aclosing(follow_inventory(settings)) as inventories:
+        last: Inventory | None = None
+        async for found in inventories:
+            typer.echo(render(found, last, output), nl=False)
+            if not watch:
+                return
+            last = found
+
+
+def render(found: "Inventory", last: "Inventory | None", output: str) -> str:
+    """An inventory; after another one (`last`) what is different: a table's rows, or the document again."""
+    from underhost.agents.commands.plain import document
+
+    if output != "table":
+        return "" if found == last else document("Inventory", fields_of(found), output)
+    hosts, vms = _rows(found)
+    if last is None:
+        return columns(HOSTS, hosts) + "\n" + columns(VMS, vms)
+    before = _rows(last)
+    changed = [[row for row in rows if row not in known] for rows, known in zip((hosts, vms), before, strict=True)]
+    gone = [
+        f"{row[0]} is gone\n"
+        for rows, known in zip((hosts, vms), before, strict=True)
+        for row in known
+        if row[0] not in {now[0] for now in rows}
+    ]
+    tables = [columns(header, rows) for header, rows in zip((HOSTS, VMS), changed, strict=True) if rows]
+    return "".join(["\n"] * bool(tables or gone) + tables + gone)
 
 
 def fields_of(inventory: "Inventory") -> dict[str, Any]:
@@ -114,15 +154,13 @@ def fields_of(inventory: "Inventory") -> dict[str, Any]:
     }
 
 
-def _tables(inventory: "Inventory") -> str:
+def _rows(inventory: "Inventory") -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Hosts, then VMs, as people read them."""
-    from underhost.agents.commands.plain import columns
-
     names = {host.ref: host.name for host in inventory.hosts}
     on: dict[str, int] = {}
     for vm in inventory.vms:
         on[vm.host] = on.get(vm.host, 0) + 1
-    hosts = [
+    hosts: list[tuple[str, ...]] = [
         (
             host.name,
             host.cluster,
@@ -133,7 +171,7 @@ def _tables(inventory: "Inventory") -> str:
         )
         for host in inventory.hosts
     ]
-    vms = [
+    vms: list[tuple[str, ...]] = [
         (
             vm.name,
             names.get(vm.host, vm.host or "<unknown>"),
@@ -144,4 +182,4 @@ def _tables(inventory: "Inventory") -> str:
         )
         for vm in inventory.vms
     ]
-    return columns(HOSTS, hosts) + "\n" + columns(VMS, vms)
+    return hosts, vms

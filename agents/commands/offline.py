@@ -1,59 +1,29 @@
-"""The options of every command that judges a state, and the snapshot they make.
+"""What every command that judges a state does first: the snapshot, the evaluator's options, the pods that are meant.
 
-In: where the state is (`sources.py`), `--host-key`, `--physical-host`. Out: a snapshot and the evaluator's options.
+In: the groups of `options.py`. Out: a snapshot and the evaluator's options.
 Used by check, explain, schedule, lint and the what-if commands; imports nothing heavy, so that help pages stay quick.
 """
 
 import gc
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
+from underhost.agents.commands import progress
+from underhost.agents.commands.options import Among, From, Judged
+
 if TYPE_CHECKING:
-    from underhost.agents.commands.sources import From
     from underhost.agents.engine.snapshot import Options, Snapshot
     from underhost.streams.files import Objects
 
-FilesOption = Annotated[
-    list[str] | None,
-    typer.Option("--filename", "-f", metavar="FILE", help="Dump or manifest, directory, or - for stdin (repeatable)."),
-]
-InventoryOption = Annotated[
-    str | None, typer.Option("--inventory", metavar="FILE", help="The vSphere side (underhost inventory writes it).")
-]
-NamespaceOption = Annotated[str | None, typer.Option("--namespace", "-n", help="Only pods of this namespace.")]
-AllOption = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces: the default.")]
-SelectorOption = Annotated[
-    str | None,
-    typer.Option("--selector", "-l", metavar="LABELS", help="Only pods with these labels (kubectl's syntax)."),
-]
-KubeconfigOption = Annotated[
-    Path | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="A live cluster's; absent, kubectl's."),
-]
-ContextOption = Annotated[str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context.")]
-ServerOption = Annotated[
-    str | None, typer.Option("--server", metavar="URL", help="A worker of the running pipeline: its picture is judged.")
-]
-SiteOption = Annotated[str | None, typer.Option("--site", metavar="NAME", help="Which of the worker's sites.")]
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="As run has it: its cluster and its vCenter are read.")
-]
-HostKeyOption = Annotated[
-    list[str] | None,
-    typer.Option("--host-key", metavar="KEY", help="Node label that means the ESXi host (repeatable: its aliases)."),
-]
-PhysicalHostOption = Annotated[
-    str | None,
-    typer.Option("--physical-host", help="preferred|required: avoid, or refuse, a shared host."),
-]
-SchedulerOption = Annotated[
-    list[str] | None,
-    typer.Option("--scheduler-name", metavar="NAME", help="Place pods of this scheduler (repeatable)."),
-]
+
+LOOK_AGAIN = 2.0
+"""Seconds between two looks of `--watch`."""
+_MADE = 500_000  # objects between two collections: what is made of the input lives as long as the command, too
 
 
 class Site(NamedTuple):
@@ -64,15 +34,10 @@ class Site(NamedTuple):
     objects: "Objects"
 
 
-def read_site(
-    source: "From",
-    *,
-    manifests: bool,
-    host_keys: list[str] | None = None,
-    physical_host: str | None = None,
-    scheduler_names: list[str] | None = None,
-    drift: bool = False,
-) -> Site:
+_last: list[Site] = []  # held, so that it is not taken apart pod by pod when the command returns: the process ends then
+
+
+def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = False, notes: bool = True) -> Site:
     """Read the state; what was read otherwise than it may look is said on standard error, once.
 
     A worker, or a configuration, says how its site is judged; the options come before it. Raises InputError with every
@@ -80,26 +45,72 @@ def read_site(
     """
     from underhost.agents.commands.plain import one_of
     from underhost.agents.commands.sources import read
+    from underhost.agents.engine.progress import listen
     from underhost.agents.engine.snapshot import Options
     from underhost.agents.load import snapshot_of
 
-    if physical_host is not None:
-        one_of("--physical-host", physical_host, ("preferred", "required"))
-    found = read(source)
-    objects = found.objects
-    with faults_named(objects):
-        snapshot, notes = snapshot_of(objects, found.site, manifests=manifests)
-    gc.freeze()  # what was read lives as long as the command: no collection need look at it again
-    for note in notes:
+    if judged.physical_host is not None:
+        one_of("--physical-host", judged.physical_host, ("preferred", "required"))
+    with _kept():
+        found = read(source)
+        objects = found.objects
+        listen(progress.say)
+        progress.say(f"judging {len(objects.pods):,} pods on {len(objects.nodes):,} nodes")
+        with faults_named(objects):
+            snapshot, said = snapshot_of(objects, found.site, manifests=manifests)
+    for note in said if notes else ():
         typer.echo(f"note: {note}", err=True)
     defaults = Options()
     options = Options(
-        host_keys=tuple(host_keys) if host_keys else found.host_keys or defaults.host_keys,
-        physical_host=physical_host or found.physical_host or defaults.physical_host,
+        host_keys=tuple(judged.host_key) if judged.host_key else found.host_keys or defaults.host_keys,
+        physical_host=judged.physical_host or found.physical_host or defaults.physical_host,
         drift=drift,
-        scheduler_names=tuple(scheduler_names) if scheduler_names else defaults.scheduler_names,
+        scheduler_names=tuple(judged.scheduler_name) if judged.scheduler_name else defaults.scheduler_names,
     )
-    return Site(snapshot, options, objects)
+    site = Site(snapshot, options, objects)
+    _last[:] = [site]
+    return site
+
+
+def read_sites(source: From, judged: Judged, *, manifests: bool, watch: bool, drift: bool = False) -> Iterator[Site]:
+    """The site as `read_site` reads it; with `watch` again and again, until Ctrl-C.
+
+    What fails later is said, and tried again. Raises as `read_site`.
+    """
+    from underhost.schemas.errors import InputError, UnderhostError
+    from underhost.streams.files import STDIN
+
+    if watch and STDIN in (source.files or ()):
+        raise InputError("--watch: standard input can be read only once")
+    yield read_site(source, judged, manifests=manifests, drift=drift)
+    while watch:
+        time.sleep(LOOK_AGAIN)
+        gc.unfreeze()
+        gc.collect()  # what an earlier look made
+        try:
+            found = read_site(source, judged, manifests=manifests, drift=drift, notes=False)
+        except UnderhostError as error:
+            typer.echo(f"note: {' '.join(str(error).split())}; looking again", err=True)
+        else:
+            yield found
+
+
+def say_changed(output: str) -> None:
+    """Between two answers of a watch, for people."""
+    if output in ("table", "wide"):
+        typer.echo(f"\nChanged at {datetime.now(UTC):%H:%M:%SZ}:")
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """What is read in here lives as long as the command: no garbage collection looks at it, neither now nor later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.set_threshold(_MADE)
+        gc.enable()
 
 
 @contextmanager
@@ -118,16 +129,21 @@ def faults_named(*read: "Objects") -> Iterator[None]:
 class Scope:
     """Which pods `-n`, `-A` and `-l` mean. Raises InputError for a selector that kubectl would refuse."""
 
-    def __init__(self, snapshot: "Snapshot", namespace: str | None, everywhere: bool, selector: str | None) -> None:
+    def __init__(self, snapshot: "Snapshot", among: Among) -> None:
         from underhost.agents.engine.terms import labels
         from underhost.schemas.errors import InputError
+        from underhost.schemas.near import did_you_mean
 
-        if namespace is not None and everywhere:
+        namespace, selector = among.namespace, among.selector
+        if namespace is not None and among.all_namespaces:
             raise InputError("--namespace and --all-namespaces: only one of them can be meant")
         self.limited = namespace is not None or selector is not None
         self.namespace = namespace
         self._snapshot, self._labels = snapshot, labels
         self._requirements = () if selector is None else parse_selector(selector)
+        spaces = {name.partition("/")[0] for name in snapshot.pods} if namespace is not None else set()
+        if namespace is not None and namespace not in spaces:
+            typer.echo(f"note: no pod in namespace {namespace}{did_you_mean(namespace, spaces)}", err=True)
 
     def has(self, pod: str) -> bool:
         """Whether a pod (`namespace/name`) is meant; one that the input lacks is judged by its namespace alone."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from underhost.agents.commands import progress
 from underhost.agents.commands.plain import clean, columns
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 TABLE, WIDE, JSON, YAML, NAME = "table", "wide", "json", "yaml", "name"
 FORMATS = (TABLE, WIDE, JSON, YAML, NAME)
+SARIF, JUNIT = "sarif", "junit"
+REPORT_FORMATS = (*FORMATS, SARIF, JUNIT)
+"""Of the commands whose findings other tools read."""
 TONES = {
     "violation": "bold red",
     "physical": "red",
@@ -77,11 +81,13 @@ def _complete(finding: "dict[str, object]") -> None:
 
 def show(text: str) -> None:
     """Print what has its own line end; a closed pipe is the caller's to notice."""
+    progress.end()
     typer.echo(text, nl=False)
 
 
 def show_tables(tables: Iterable[Table]) -> None:
     """Print tables one below the other, with colour and lines that fit where standard output is a terminal."""
+    progress.end()
     shown = [table for table in tables if table.rows]
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         show_on_terminal(shown)

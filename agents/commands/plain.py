@@ -11,9 +11,11 @@ from typing import Any
 def one_of(option: str, value: str, allowed: Sequence[str]) -> None:
     """Raises InputError unless the value is one of these."""
     from underhost.schemas.errors import InputError
+    from underhost.schemas.near import did_you_mean
 
     if value not in allowed:
-        raise InputError(f"{option} {value}: one of {', '.join(allowed)} is expected")
+        known = ", ".join(allowed)
+        raise InputError(f"{option} {value}: one of {known} is expected{did_you_mean(value, allowed)}")
 
 
 def clean(text: str) -> str:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from underhost.agents.commands import names
 from underhost.agents.commands.offline import Site, faults_named
+from underhost.agents.commands.options import NEVER, output_option
+from underhost.agents.commands.output import FORMATS
 
 if TYPE_CHECKING:
     from underhost.agents.engine.whatif import Answer
@@ -17,20 +20,22 @@ if TYPE_CHECKING:
     from underhost.schemas.documents import Target, WhatIf
     from underhost.streams.files import Objects
 
-OutputOption = Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name")]
+OutputOption = Annotated[str, output_option(FORMATS)]
 FailOnOption = Annotated[
     str,
     typer.Option(
-        "--fail-on", metavar="SEVERITY", help="Exit 1 for a new finding from this severity upwards, or never."
+        "--fail-on",
+        metavar="SEVERITY",
+        help="Exit 1 for a new finding from this severity upwards, or never.",
+        autocompletion=names.severities,
     ),
 ]
 NoHaOption = Annotated[bool, typer.Option("--no-ha", help="No VM of a failed host is restarted: its nodes are lost.")]
-PHYSICAL, NEVER = "physical", "never"
+PHYSICAL = "physical"
 
 
 def check_options(output: str, fail_on: str) -> None:
     """Refuse what could not be printed before anything is read. Raises InputError."""
-    from underhost.agents.commands.output import FORMATS
     from underhost.agents.commands.plain import one_of
     from underhost.agents.engine.findings import SEVERITIES
 

@@ -5,6 +5,7 @@ Called by `sources.py`. The command line evaluates it itself: the worker only ha
 """
 
 import asyncio
+import os
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -54,7 +55,8 @@ async def fetch(server: str, site: str | None) -> Picture:
     except TimeoutError as error:
         raise Unreachable(f"{address}: no answer in time") from error
     except aiohttp.ClientError as error:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        number = getattr(error, "errno", None)
+        why = os.strerror(number) if number else str(error) or type(error).__name__
         raise Unreachable(f"{address}: {' '.join(str(why).split())}") from error
 
 

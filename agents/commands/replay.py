@@ -9,25 +9,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+from underhost.agents.commands import progress
+from underhost.agents.commands.connection import settings_of
+from underhost.agents.commands.options import Topics, grouped, output_option
 
 if TYPE_CHECKING:
     from underhost.agents.history import Past
     from underhost.streams.settings import Settings
 
+FORMATS = ("table", "wide", "json", "yaml")
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Judge a site as it was at a time.")
+    @grouped
     def replay(
+        *,
         at: Annotated[str, typer.Option("--at", metavar="TIME", help="2026-11-21T03:00:00Z, or 10m: so long ago.")],
         pod: Annotated[list[str] | None, typer.Option(metavar="NS/NAME", help="Explain this pod (repeatable).")] = None,
-        site: Annotated[str | None, typer.Option(help="The site; absent: the configuration's.")] = None,
-        output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml")] = "table",
-        config: ConfigOption = None,
-        bootstrap_servers: ServersOption = None,
-        embedded: EmbeddedOption = None,
+        site: Annotated[str | None, typer.Option(metavar="NAME", help="The site; absent: the configuration's.")] = None,
+        output: Annotated[str, output_option(FORMATS)] = "table",
+        where: Topics,
     ) -> None:
         """Judge a site as it was at a time of the last day, from what the topics hold."""
         from underhost.agents.commands import check, explain
@@ -36,9 +40,10 @@ def register(app: typer.Typer) -> None:
         from underhost.agents.memory import options_of
         from underhost.agents.moments import moment_of
 
-        one_of("--output", output, (out.TABLE, out.WIDE, out.JSON, out.YAML))
-        moment, settings = moment_of(at), settings_of(config, bootstrap_servers, embedded)
+        one_of("--output", output, FORMATS)
+        moment, settings = moment_of(at), settings_of(where)
         past = asyncio.run(_read(settings, site or settings.site))
+        progress.say("judging the site as it was")
         snapshot, options = past.at(moment), options_of(settings)
         if pod:
             from underhost.agents.engine.explain import explain as explain_pods
@@ -63,4 +68,13 @@ async def _read(settings: "Settings", site: str) -> "Past":
     from underhost.agents.history import Past
     from underhost.streams.reader import open_reader
 
-    return await Past.read(open_reader(settings.kafka), site)
+    records = 0
+
+    def heard() -> None:
+        nonlocal records
+        records += 1
+        if records % 1000 == 0:
+            progress.say(f"reading the topics: {records:,} records")
+
+    progress.say("reading the topics")
+    return await Past.read(open_reader(settings.kafka), site, heard)

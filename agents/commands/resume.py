@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+from underhost.agents.commands.connection import settings_of
+from underhost.agents.commands.options import Topics, grouped
 
 if TYPE_CHECKING:
     from underhost.schemas.records import Action, Outcome
@@ -28,12 +29,12 @@ OTHERS_WITHIN = 2.0
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Accept an inventory that shrank.")
+    @grouped
     def resume(
+        *,
         site: Annotated[str, typer.Argument(metavar="SITE", help="The site, as `site` in its configuration.")],
-        config: ConfigOption = None,
-        bootstrap_servers: ServersOption = None,
-        embedded: EmbeddedOption = None,
+        where: Topics,
     ) -> None:
         """Accept an inventory that shrank by more than 40 %, and let the site's writes go on."""
         from underhost.schemas.errors import InputError
@@ -41,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
         if not SITE.fullmatch(site):
             raise InputError(f"{site!r} is no name of a site")
-        settings = settings_of(config, bootstrap_servers, embedded)
+        settings = settings_of(where)
         typer.echo(asyncio.run(_resume(site, settings.kafka)), nl=False)
 
 
@@ -106,12 +107,12 @@ async def _sent(action: "Action", site: str, settings: "KafkaSettings") -> Async
         from underhost.streams.publish import KafkaPublisher
 
         servers = settings.bootstrap_servers
-        async with kafka.admin(servers) as admin:
+        async with kafka.admin(settings) as admin:
             with kafka.answering(servers):
                 partitions = (await kafka.partition_counts(admin)).get(record.topic.name)
         if partitions is None:
             raise Unreachable(f"Kafka at {servers}: no topic {record.topic.name}; `underhost run` makes it")
-        async with KafkaPublisher(servers, partitions) as publisher:
+        async with KafkaPublisher(settings, partitions) as publisher:
             await publisher.publish(record)
         yield
         return

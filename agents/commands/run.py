@@ -5,12 +5,15 @@ codes: 0 after a signal, 2 for a bad configuration, 3 where a backend is unreach
 once.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+from underhost.agents.commands import names, progress
+from underhost.agents.commands.connection import settings_of
+from underhost.agents.commands.options import Topics, grouped
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,20 +26,39 @@ END_WITHIN = 9.0
 """Seconds from a signal to the end of the process, whatever hangs."""
 LEAVE_WITHIN = 2.0
 """Seconds that the event loop may take to end after the worker has failed."""
-SINKS = {"labels": "labels", "bindings": "bindings", "drs-rules": "drs_rules"}
+SINKS = {"labels": "labels", "bindings": "bindings", "drs-rules": "drs_rules", "events": "events"}
+
+AgentsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Only these: kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, events, alerts, web.",
+        autocompletion=names.listed(names.roles),
+    ),
+]
+EnableOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Sinks that may write: labels, bindings, drs-rules, events.",
+        autocompletion=names.listed(names.sinks),
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Run the pipeline: watch, evaluate, act.")
+    @grouped
     def run(
-        config: ConfigOption = None,
-        bootstrap_servers: ServersOption = None,
-        embedded: EmbeddedOption = None,
-        site: Annotated[str | None, typer.Option(help="The site's name.")] = None,
+        *,
+        where: Topics,
+        site: Annotated[str | None, typer.Option(metavar="NAME", help="The site's name.")] = None,
         kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the cluster.")] = None,
-        context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+        context: Annotated[
+            str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.", autocompletion=names.contexts)
+        ] = None,
         files: Annotated[
             list[Path] | None, typer.Option("-f", "--filename", metavar="FILE", help="Dump, in the cluster's place.")
         ] = None,
@@ -54,18 +76,15 @@ def register(app: typer.Typer) -> None:
         inventory: Annotated[
             Path | None, typer.Option(metavar="FILE", help="Inventory file, in the vCenter's place.")
         ] = None,
-        agents: Annotated[
-            str | None,
-            typer.Option(metavar="A,B", help="Only these: kubernetes,vsphere,evaluator,labeller,binder,drs,web."),
-        ] = None,
-        enable: Annotated[
-            str | None, typer.Option(metavar="A,B", help="Sinks that may write: labels,bindings,drs-rules.")
-        ] = None,
+        agents: AgentsOption = None,
+        enable: EnableOption = None,
         listen: Annotated[
             str | None,
             typer.Option("--listen", "--web", metavar="HOST:PORT", help="Page, API, metrics (127.0.0.1:8080)."),
         ] = None,
-        verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Log more; twice for all.")] = 0,
+        verbose: Annotated[
+            int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Log more; twice for all.")
+        ] = 0,
     ) -> None:
         """Run the pipeline: watch, evaluate, act (dry run unless a sink is enabled by name)."""
         groups: dict[str, dict[str, Any]] = {
@@ -84,17 +103,23 @@ def register(app: typer.Typer) -> None:
         given: dict[str, Any] = {name: _given(group) for name, group in groups.items() if _given(group)}
         if site is not None:
             given["site"] = site
-        _run(settings_of(config, bootstrap_servers, embedded, **given), agents, verbose)
+        _run(settings_of(where, **given), agents, verbose)
 
 
 def enabled(names: str | None) -> list[str]:
     """The settings' names of the sinks that `--enable` lists. Raises InputError for an unknown one."""
     from underhost.schemas.errors import InputError
+    from underhost.schemas.near import did_you_mean
 
     listed = [name.strip() for name in (names or "").split(",") if name.strip()]
     unknown = [name for name in listed if name not in SINKS]
     if unknown:
-        raise InputError(*(f"--enable: no sink {name!r}; there is: {', '.join(SINKS)}" for name in unknown))
+        raise InputError(
+            *(
+                f"--enable: no sink {name!r}; there is: {', '.join(SINKS)}{did_you_mean(name, SINKS)}"
+                for name in unknown
+            )
+        )
     return [SINKS[name] for name in listed]
 
 
@@ -140,17 +165,29 @@ def _leave_anyway(error: "UnderhostError") -> "threading.Timer":
     return timer
 
 
+def _say_waiting(reasons: Mapping[str, str]) -> None:
+    """What the start waits for, on a terminal; nothing means that all is ready."""
+    from underhost.agents import event_loop
+
+    if reasons:
+        progress.say("waiting: " + "; ".join(f"{what}: {why}" for what, why in reasons.items()))
+    else:
+        progress.end()
+        event_loop.settle()
+
+
 def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
     import asyncio
     import threading
 
-    from underhost.agents import logs
+    from underhost.agents import event_loop, logs
     from underhost.agents.roles import parse_roles
     from underhost.agents.worker import run_worker
     from underhost.schemas.errors import UnderhostError
 
     names = [name.strip() for name in agents.split(",") if name.strip()] if agents is not None else None
     roles = parse_roles(names)
+    progress.say("starting")  # before the log is set up: its lines go above the one that waits
     logs.configure(verbosity)
 
     leaving: list[threading.Timer] = []
@@ -159,7 +196,7 @@ def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
         stop = asyncio.Event()
         guard = asyncio.ensure_future(_end_anyway(stop))
         try:
-            await run_worker(settings, roles=roles, stop=stop)
+            await run_worker(settings, roles=roles, stop=stop, on_waiting=_say_waiting)
         except UnderhostError as error:
             leaving.append(_leave_anyway(error))
             raise
@@ -167,7 +204,8 @@ def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
             guard.cancel()
 
     try:
-        asyncio.run(until_stopped())
+        event_loop.run(until_stopped())
     finally:
+        progress.end()
         for timer in leaving:
             timer.cancel()

@@ -7,25 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.offline import (
-    AllOption,
-    ConfigOption,
-    ContextOption,
-    FilesOption,
-    HostKeyOption,
-    InventoryOption,
-    KubeconfigOption,
-    NamespaceOption,
-    PhysicalHostOption,
-    SchedulerOption,
-    Scope,
-    SelectorOption,
-    ServerOption,
-    Site,
-    SiteOption,
-    faults_named,
-    read_site,
-)
+from underhost.agents.commands.offline import Scope, Site, faults_named, read_site
+from underhost.agents.commands.options import Among, From, Judged, grouped, output_option
+from underhost.agents.commands.output import FORMATS
 
 if TYPE_CHECKING:
     from underhost.agents.commands.output import Table
@@ -38,37 +22,22 @@ PENDING = "Pending"
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(short_help="Say where the pending pods would go.")
+    @grouped
     def schedule(
-        files: FilesOption = None,
-        inventory: InventoryOption = None,
-        kubeconfig: KubeconfigOption = None,
-        context: ContextOption = None,
-        server: ServerOption = None,
-        site: SiteOption = None,
-        config: ConfigOption = None,
-        namespace: NamespaceOption = None,
-        all_namespaces: AllOption = False,
-        selector: SelectorOption = None,
-        output: Annotated[str, typer.Option("--output", "-o", help="table|wide|json|yaml|name")] = "table",
-        host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = None,
-        scheduler_name: SchedulerOption = None,
+        *,
+        source: From,
+        among: Among,
+        output: Annotated[str, output_option(FORMATS)] = "table",
+        judged: Judged,
     ) -> None:
         """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
         from underhost.agents.commands import output as out
         from underhost.agents.commands.plain import clean, one_of
-        from underhost.agents.commands.sources import From
 
         one_of("--output", output, out.FORMATS)
-        picture = read_site(
-            From(files, inventory, kubeconfig, context, server, site, config),
-            manifests=True,
-            host_keys=host_key,
-            physical_host=physical_host,
-            scheduler_names=scheduler_name,
-        )
-        placements = _schedule(picture, Scope(picture.snapshot, namespace, all_namespaces, selector))
+        picture = read_site(source, judged, manifests=True)
+        placements = _schedule(picture, Scope(picture.snapshot, among))
         if output in (out.JSON, out.YAML):
             out.show(out.document(placements, output))
         elif output == out.NAME:

@@ -6,26 +6,15 @@ beside a cluster or a pipeline are added to it: what is about to be applied can 
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from underhost.agents.commands import progress
+from underhost.agents.commands.options import From
 from underhost.schemas.errors import InputError
-from underhost.streams.files import Objects, Reading
+from underhost.streams.files import STDIN, Objects, Reading
 
 if TYPE_CHECKING:
     from underhost.streams.settings import KubernetesSettings, Settings, VSphereSettings
-
-
-class From(NamedTuple):
-    """The options, as given."""
-
-    files: list[str] | None = None
-    inventory: str | None = None
-    kubeconfig: Path | None = None
-    context: str | None = None
-    server: str | None = None
-    site: str | None = None
-    config: Path | None = None
 
 
 class Found(NamedTuple):
@@ -54,6 +43,7 @@ def read(given: From) -> Found:
         if not given.files or given.kubeconfig or given.context:
             _read_live(reading, _named_cluster(given), None)
     for path in given.files or ():
+        progress.say(f"reading {'standard input' if path == STDIN else path}")
         reading.read(path)
     if given.inventory is not None:
         reading.read_inventory_file(given.inventory)
@@ -99,6 +89,7 @@ def _from_server(reading: Reading, server: str, site: str | None) -> Found:
 
     from underhost.agents.commands.remote import fetch
 
+    progress.say(f"reading the picture of {server}")
     picture = asyncio.run(fetch(server, site))
     reading.read_text(picture.data, picture.place)
     judging = picture.judging
@@ -125,10 +116,18 @@ def _read_live(reading: Reading, kubernetes: "KubernetesSettings | None", vspher
     """A cluster and a vCenter, at the same time; either may be None."""
     import asyncio
 
+    size = 0
+
+    def take(data: bytes, place: str) -> None:
+        nonlocal size
+        size += len(data)
+        progress.say(f"reading the cluster: {size / 1e6:,.1f} MB")
+        reading.read_text(data, place)
+
     async def cluster(settings: "KubernetesSettings") -> None:
         from underhost.streams.kubernetes.dump import read_cluster
 
-        for note in await read_cluster(settings, reading.read_text):
+        for note in await read_cluster(settings, take):
             reading.note(note)
 
     async def vcenter(settings: "VSphereSettings") -> None:
@@ -140,4 +139,5 @@ def _read_live(reading: Reading, kubernetes: "KubernetesSettings | None", vspher
         asked = [*([cluster(kubernetes)] if kubernetes else []), *([vcenter(vsphere)] if vsphere else [])]
         await asyncio.gather(*asked)
 
+    progress.say("asking " + " and ".join(["the cluster"] * bool(kubernetes) + ["the vCenter"] * bool(vsphere)))
     asyncio.run(both())

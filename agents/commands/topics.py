@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+from underhost.agents.commands import names
+from underhost.agents.commands.connection import settings_of
+from underhost.agents.commands.options import Topics, grouped, output_option
 
 if TYPE_CHECKING:
     from underhost.schemas.topics import Topic
@@ -25,14 +27,19 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
 
     @app.command()
+    @grouped
     def topics(
+        *,
         name: Annotated[
-            str | None, typer.Argument(help="Describe this topic (`underhost.` may be left out); absent: list all.")
+            str | None,
+            typer.Argument(
+                metavar="TOPIC",
+                help="Describe this topic (`underhost.` may be left out); absent: list all.",
+                autocompletion=names.topics,
+            ),
         ] = None,
-        output: Annotated[str, typer.Option("--output", "-o", help="|".join(FORMATS))] = "table",
-        config: ConfigOption = None,
-        bootstrap_servers: ServersOption = None,
-        embedded: EmbeddedOption = None,
+        output: Annotated[str, output_option(FORMATS)] = "table",
+        where: Topics,
     ) -> None:
         """List the topics as they are now, or describe one."""
         from underhost.agents.commands.plain import one_of
@@ -43,7 +50,7 @@ def register(app: typer.Typer) -> None:
             typer.echo(asyncapi_text(name), nl=False)
             return
         wanted = TOPICS if name is None else (_find(name),)
-        found = _describe(settings_of(config, bootstrap_servers, embedded), wanted)
+        found = _describe(settings_of(where), wanted)
         typer.echo(_list(found, output) if name is None else _one(*found[0], output), nl=False)
 
 
@@ -89,11 +96,13 @@ def _describe(settings: Any, topics: "tuple[Topic, ...]") -> "list[tuple[Topic, 
 
 def _find(name: str) -> "Topic":
     from underhost.schemas.errors import InputError
+    from underhost.schemas.near import did_you_mean
     from underhost.schemas.topics import BY_NAME, PREFIX, TOPICS
 
     topic = BY_NAME.get(name) or BY_NAME.get(PREFIX + name)
     if topic is None:
-        raise InputError(f"no topic {name}; there are: {', '.join(topic.short for topic in TOPICS)}")
+        known = [topic.short for topic in TOPICS]
+        raise InputError(f"no topic {name}; there are: {', '.join(known)}{did_you_mean(name, known)}")
     return topic
 
 

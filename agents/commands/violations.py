@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.connection import ConfigOption, EmbeddedOption, ServersOption, settings_of
+from underhost.agents.commands import names
+from underhost.agents.commands.connection import settings_of
+from underhost.agents.commands.options import FollowOption, Topics, grouped, output_option
 
 if TYPE_CHECKING:
     from underhost.schemas.records import FindingEvent
@@ -27,14 +29,19 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
 
     @app.command()
+    @grouped
     def violations(
-        follow: Annotated[bool, typer.Option("--follow", "-w", help="Go on with what comes, until Ctrl-C.")] = False,
-        site: Annotated[str | None, typer.Option(help="Only this site; all of them when absent.")] = None,
-        severity: Annotated[list[str] | None, typer.Option(help="Only these severities (repeatable).")] = None,
-        output: Annotated[str, typer.Option("--output", "-o", help="|".join(FORMATS))] = "table",
-        config: ConfigOption = None,
-        bootstrap_servers: ServersOption = None,
-        embedded: EmbeddedOption = None,
+        *,
+        follow: FollowOption = False,
+        site: Annotated[
+            str | None, typer.Option(metavar="NAME", help="Only this site; all of them when absent.")
+        ] = None,
+        severity: Annotated[
+            list[str] | None,
+            typer.Option(metavar="SEVERITY", help="Only these (repeatable).", autocompletion=names.severities),
+        ] = None,
+        output: Annotated[str, output_option(FORMATS)] = "table",
+        where: Topics,
     ) -> None:
         """Show the open findings of the running pipeline."""
         from underhost.agents.commands.plain import one_of
@@ -44,7 +51,7 @@ def register(app: typer.Typer) -> None:
         one_of("--output", output, FORMATS)
         for each in severity or ():
             one_of("--severity", each, SEVERITIES)
-        reader = open_reader(settings_of(config, bootstrap_servers, embedded).kafka)
+        reader = open_reader(settings_of(where).kafka)
         wanted = _filter(site, severity)
         asyncio.run(_follow(reader, wanted, output) if follow else _show(reader, wanted, output))
 

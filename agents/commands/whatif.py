@@ -9,19 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from underhost.agents.commands.offline import (
-    ConfigOption,
-    ContextOption,
-    FilesOption,
-    HostKeyOption,
-    InventoryOption,
-    KubeconfigOption,
-    PhysicalHostOption,
-    SchedulerOption,
-    ServerOption,
-    SiteOption,
-    read_site,
-)
+from underhost.agents.commands import names
+from underhost.agents.commands.offline import read_site
+from underhost.agents.commands.options import From, Judged, grouped
 from underhost.agents.commands.plans import (
     PHYSICAL,
     FailOnOption,
@@ -49,52 +39,47 @@ class InOrder(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def _step(metavar: str, text: str) -> Any:
-    return typer.Option(metavar=metavar, help=text)
+def _step(metavar: str, text: str, offer: names.Offer | None = None) -> Any:
+    return typer.Option(metavar=metavar, help=text, autocompletion=offer)
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(cls=InOrder)
+    @app.command(cls=InOrder, short_help="Try steps, one after another.")
+    @grouped
     def whatif(
+        *,
         ctx: typer.Context,
-        delete: Annotated[list[str] | None, _step("POD", "Delete a pod (NAMESPACE/NAME, or NAME with -n).")] = None,
-        drain: Annotated[list[str] | None, _step("NODE", "Cordon a node and evict its pods.")] = None,
-        fail: Annotated[list[str] | None, _step("node/N|host/H", "A node or an ESXi host fails.")] = None,
-        maintain: Annotated[list[str] | None, _step("host/H", "An ESXi host enters maintenance mode.")] = None,
-        cordon: Annotated[list[str] | None, _step("NODE", "Close a node for new pods.")] = None,
-        uncordon: Annotated[list[str] | None, _step("NODE", "Open it again.")] = None,
+        delete: Annotated[
+            list[str] | None, _step("POD", "Delete a pod (NAMESPACE/NAME, or NAME with -n).", names.pods)
+        ] = None,
+        drain: Annotated[list[str] | None, _step("NODE", "Cordon a node and evict its pods.", names.nodes)] = None,
+        fail: Annotated[
+            list[str] | None, _step("node/N|host/H", "A node or an ESXi host fails.", names.targets)
+        ] = None,
+        maintain: Annotated[
+            list[str] | None, _step("host/H", "An ESXi host enters maintenance mode.", names.hosts)
+        ] = None,
+        cordon: Annotated[list[str] | None, _step("NODE", "Close a node for new pods.", names.nodes)] = None,
+        uncordon: Annotated[list[str] | None, _step("NODE", "Open it again.", names.nodes)] = None,
         taint: Annotated[list[str] | None, _step("NODE=K=V:EFFECT", "Taint a node; NODE=K:EFFECT- removes.")] = None,
         label: Annotated[list[str] | None, _step("NODE=K=V", "Label a node; NODE=K- removes.")] = None,
         add: Annotated[list[str] | None, _step("FILE", "Add objects: nodes, manifests, hosts and VMs.")] = None,
         no_ha: NoHaOption = False,
-        files: FilesOption = None,
-        inventory: InventoryOption = None,
-        kubeconfig: KubeconfigOption = None,
-        context: ContextOption = None,
-        server: ServerOption = None,
-        site: SiteOption = None,
-        config: ConfigOption = None,
-        namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Of pods named without one.")] = None,
+        source: From,
+        namespace: Annotated[
+            str | None, typer.Option("--namespace", "-n", metavar="NAME", help="Of pods named without one.")
+        ] = None,
         output: OutputOption = "table",
         fail_on: FailOnOption = PHYSICAL,
-        host_key: HostKeyOption = None,
-        physical_host: PhysicalHostOption = None,
-        scheduler_name: SchedulerOption = None,
+        judged: Judged,
     ) -> None:
         """Try steps one after another, in the order given: what moves, what stays pending, what is violated after."""
-        from underhost.agents.commands.sources import From
 
         check_options(output, fail_on)
         steps, added = _steps(ctx.meta[_GIVEN], namespace, not no_ha)
-        picture = read_site(
-            From(files, inventory, kubeconfig, context, server, site, config),
-            manifests=True,
-            host_keys=host_key,
-            physical_host=physical_host,
-            scheduler_names=scheduler_name,
-        )
+        picture = read_site(source, judged, manifests=True)
         answer(picture, steps, output, fail_on, added)
 
 

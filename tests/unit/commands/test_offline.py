@@ -19,6 +19,7 @@ from underhost.agents.commands.output import Table, available, show_on_terminal
 from underhost.schemas.errors import BadObjectError, InputError
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"
+PROGRAM = "from underhost.agents.cli import program; program()"
 DUMP, INVENTORY = str(DATA / "dump.json"), str(DATA / "inventory.json")
 MSSQL_WAITS = (
     "0/7 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, "
@@ -324,3 +325,29 @@ def test_a_check_of_a_small_dump_imports_nothing_that_it_does_not_need():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_command_that_ends_its_process_at_once_has_said_everything_and_gives_its_exit_code():
+    for output, fail_on, code in (("json", "physical", 1), ("table", "never", 0)):
+        arguments = ["check", "-f", DUMP, "--inventory", INVENTORY, "-o", output, "--fail-on", fail_on]
+        done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (code, run(*arguments).stdout, "")
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_output_that_a_full_disk_does_not_take_is_an_error_and_no_answer(output: str):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, "check", "-f", DUMP, "-o", output],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: standard output: No space left on device: it is not whole\n",
+    )
+
+
+def test_a_closed_output_leaves_the_exit_code():
+    arguments = f'"{sys.executable}" -c "{PROGRAM}" check -f "{DUMP}" --inventory "{INVENTORY}"'
+    done = subprocess.run(["sh", "-c", f"{arguments} >&-"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -1,0 +1,156 @@
+"""What a person reads who has mistyped something: one line that says what was probably meant, and exit code 2."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from underhost.agents import cli
+from underhost.schemas.near import near
+
+SITE = str(Path(__file__).parents[3] / "docs/examples/cluster.yaml")
+MANY = [f"worker{'x' * number}" for number in range(3000)]
+HOSTS = str(Path(__file__).parents[3] / "docs/examples/inventory.yaml")
+
+MISTYPED = [
+    pytest.param(
+        ["chekc"], "underhost: no such command 'chekc'; did you mean check? (see underhost --help)", id="a command"
+    ),
+    pytest.param(
+        ["config", "prnt"],
+        "underhost config: no such command 'prnt'; did you mean print? (see underhost config --help)",
+        id="a command of a group",
+    ),
+    pytest.param(
+        ["explain", "--seletcor", "x"],
+        "underhost explain: no such option: --seletcor; did you mean --selector? (see underhost explain --help)",
+        id="an option",
+    ),
+    pytest.param(
+        ["check", "--zzz"], "underhost check: no such option: --zzz (see underhost check --help)", id="nothing like it"
+    ),
+    pytest.param(["drain"], "underhost drain: missing argument 'NODE' (see underhost drain --help)", id="no argument"),
+    pytest.param(["replay", "--at"], "option '--at' requires an argument", id="an option without its value"),
+    pytest.param(
+        ["explain", "-o", "jsn"],
+        "--output jsn: one of table, wide, json, yaml, name is expected; did you mean json?",
+        id="a format",
+    ),
+    pytest.param(
+        ["fail", "--each", "hots"], "--each hots: one of host, node is expected; did you mean host?", id="a kind"
+    ),
+    pytest.param(
+        ["run", "--agents", "evaluater"],
+        "--agents: no agent 'evaluater'; there is: kubernetes, vsphere, evaluator, labeller, binder, drs, evictor,"
+        " events, alerts, web; did you mean evaluator?",
+        id="an agent",
+    ),
+    pytest.param(
+        ["run", "--enable", "DRSRules"],
+        "--enable: no sink 'DRSRules'; there is: labels, bindings, drs-rules, events; did you mean drs-rules?",
+        id="a sink",
+    ),
+    pytest.param(["drain", "wroker-1", "-f", SITE], "node wroker-1: not there; did you mean worker-1?", id="a node"),
+    pytest.param(["drain", "worker-7", "-f", SITE], "node worker-7: not there", id="another number is no slip"),
+    pytest.param(
+        ["maintain", "host/exs-1", "-f", SITE, "--inventory", HOSTS],
+        "host exs-1: not there; did you mean esx-1?",
+        id="a host",
+    ),
+    pytest.param(
+        ["explain", "shop/bd-0", "-f", SITE],
+        "pod shop/bd-0: not in the input, or finished; did you mean shop/db-0?",
+        id="a pod",
+    ),
+    pytest.param(
+        ["completion", "bsh"], "completion: bsh: one of bash, zsh, fish is expected; did you mean bash?", id="a shell"
+    ),
+]  # fmt: skip
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str, program: str = "/usr/bin/underhost") -> object:
+    monkeypatch.setattr(sys, "argv", [program, *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code
+
+
+@pytest.mark.parametrize(("words", "line"), MISTYPED)
+def test_one_line_says_what_was_meant(
+    words: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, *words) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"error: {line}\n")
+
+
+def test_topics_and_scenarios_are_suggested_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "topics", "violation") == 2
+    assert capsys.readouterr().err.endswith("dead-letters; did you mean violations?\n")
+    assert run(monkeypatch, "demo", "kubvirt") == 2
+    assert capsys.readouterr().err.endswith("; did you mean kubevirt?\n")
+
+
+def test_a_mistyped_namespace_is_no_fault_and_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli.os, "_exit", sys.exit)  # a command that has read a site ends the process at once
+    assert run(monkeypatch, "check", "-n", "shpo", "-f", SITE) == 0
+    assert capsys.readouterr() == (
+        "0 pods, 3 nodes, 0 hosts: no findings\n", "note: no pod in namespace shpo; did you mean shop?\n"
+    )  # fmt: skip
+
+
+def test_a_mistyped_setting_is_told_with_its_file_and_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "underhost.yaml"
+    file.write_text(
+        "apiVersion: underhost/v1\nkind: Konfig\nsiet: x\nphysicalHost: prefered\nkafka: {bootstrapServer: a}\n"
+        "alerting: {webhooks: [{urll: 'http://x'}]}\n"
+    )
+    assert run(monkeypatch, "config", "print", "--config", str(file)) == 2
+    assert sorted(capsys.readouterr().err.splitlines()) == [
+        f"error: {file}: alerting.webhooks.0.url: Field required",
+        f"error: {file}: alerting.webhooks.0.urll: unknown key; did you mean url?",
+        f"error: {file}: kafka.bootstrapServer: unknown key; did you mean bootstrapServers?",
+        f"error: {file}: kind: Config is expected",
+        f"error: {file}: physicalHost: one of preferred, required is expected; did you mean preferred?",
+        f"error: {file}: siet: unknown key; did you mean site?",
+    ]
+
+
+def test_as_plugin_of_kubectl_it_calls_itself_as_it_is_called(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = "/usr/local/bin/kubectl-underhost"
+    assert run(monkeypatch, "drain", "--help", program=plugin) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Usage: kubectl underhost drain ")
+    assert "kubectl underhost inventory" in " ".join(said.split())
+    assert run(monkeypatch, "drian", program=plugin) == 2
+    assert capsys.readouterr().err == (
+        "error: kubectl underhost: no such command 'drian'; did you mean drain? (see kubectl underhost --help)\n"
+    )
+
+
+def test_a_group_named_alone_shows_its_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "config") == 2
+    assert capsys.readouterr().err.startswith("Usage: underhost config ")
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "meant"),
+    [
+        pytest.param("NODES", ["nodes", "pods"], "nodes", id="capitals count for nothing"),
+        pytest.param("wroker", MANY, None, id="of thousands, those that begin alike"),
+        pytest.param("workr", MANY, "worker", id="of thousands, one is found"),
+        pytest.param("x", [], None, id="nothing to choose from"),
+    ],
+)  # fmt: skip
+def test_the_nearest_name(name: str, names: list[str], meant: str | None) -> None:
+    assert near(name, names) == meant
