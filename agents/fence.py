@@ -49,7 +49,12 @@ class FencedWriter:
 
 def fenced(outside: Outside, membership: Membership) -> Outside:
     """The outside world with its writers behind the fence."""
-    return replace(outside, kubernetes=_fenced(outside.kubernetes, membership), drs=_fenced(outside.drs, membership))
+    return replace(
+        outside,
+        kubernetes=_fenced(outside.kubernetes, membership),
+        drs=_fenced(outside.drs, membership),
+        events=_fenced(outside.events, membership),
+    )
 
 
 def _fenced(writer: Any, membership: Membership) -> Any:

@@ -59,10 +59,10 @@ class Standstill:
 
 
 class Guards:
-    """Knows the standstill of each site. `wall` is the time in seconds since 1970."""
+    """Knows the standstill of each site. `wall` is the time in seconds since 1970, `watchers` are this process's."""
 
     def __init__(
-        self, settings: Settings, sites: Sites, watchers: Watchers, wall: Callable[[], float] = time.time
+        self, settings: Settings, sites: Sites, watchers: Watchers | None = None, wall: Callable[[], float] = time.time
     ) -> None:
         self._settings, self._sites, self._watchers, self._wall = settings, sites, watchers, wall
         required = settings.physical_host == "required"
@@ -75,7 +75,7 @@ class Guards:
         """What may not be written for the site now."""
         doubts = self._sites.doubts(site)
         stale = self._stale(site)
-        if site == self._settings.site:
+        if site == self._settings.site and self._watchers is not None:
             doubts |= self._watchers.doubts()
             stale = self._watchers.stale() or stale
         return Standstill(doubts, stale, self._kinds)

@@ -4,6 +4,7 @@ In: the verbosity. Out: structlog and the standard library configured to one han
 """
 
 import logging
+import os
 import sys
 import threading
 from collections.abc import MutableMapping
@@ -36,7 +37,7 @@ def configure(verbosity: int, stream: TextIO | None = None) -> None:
         cache_logger_on_first_use=False,
     )
     if out.isatty():
-        last: list[Any] = [_printable, structlog.dev.ConsoleRenderer(colors=True)]
+        last: list[Any] = [_printable, structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))]
     else:
         last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=True)]
     handler = logging.StreamHandler(out)

@@ -4,7 +4,7 @@ In: settings and roles. Out: `Outside`, connected where a writer needs it, and t
 `worker.py` and `pipeline.py`; tests and the demo make their own. Clients are imported once a setting asks for them.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -45,8 +45,9 @@ async def connect(settings: Settings, roles: Collection[str]) -> Outside:
     if simulated is not None:
         outside.kubernetes = simulated.kubernetes if settings.kubernetes.simulated else None
         outside.drs = simulated.vsphere if settings.vsphere.simulated else None
+        outside.events = simulated.events if settings.kubernetes.simulated else None
     live = not (settings.kubernetes.files or settings.kubernetes.simulated)
-    if live and {role.LABELLER, role.BINDER, role.EVICTOR} & set(roles):
+    if live and {role.LABELLER, role.BINDER, role.EVICTOR, role.EVENTS} & set(roles):
         from underhost.agents.sinks.event_writer import KubernetesEvents
         from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
         from underhost.streams.kubernetes.client import connect as connect_kubernetes
@@ -117,24 +118,27 @@ def sinks_of(
     outside: Outside,
     refresh: Callable[[], None],
     is_node: Callable[[str], bool],
+    labels_of: Callable[[str], Mapping[str, str] | None] = lambda node: None,
 ) -> list[Sink]:
     """The sinks of these roles that have a writer; each is a dry run unless it is enabled by name.
 
-    `refresh` makes the watchers read again what vCenter does not announce; `is_node` tells whether a node is known.
+    `refresh` makes the watchers read again what vCenter does not announce; `is_node` tells whether a node is known,
+    `labels_of` which labels it carries as far as is known here.
     """
     sinks: list[Sink] = []
     if role.LABELLER in roles and outside.kubernetes is not None:
         from underhost.agents.sinks.labels import LabelSink
 
-        sinks.append(LabelSink(outside.kubernetes, settings.host_label, enabled=settings.sinks.labels))
+        sinks.append(LabelSink(outside.kubernetes, settings.host_label, enabled=settings.sinks.labels, seen=labels_of))
     if role.BINDER in roles and outside.kubernetes is not None:
         from underhost.agents.sinks.bindings import BindSink
 
         sinks.append(BindSink(outside.kubernetes, enabled=settings.sinks.bindings, is_node=is_node))
-    if role.BINDER in roles and outside.events is not None:
+    if role.EVENTS in roles and outside.events is not None:
         from underhost.agents.sinks.events import EventSink
 
-        sinks.append(EventSink(outside.events, settings.site, enabled=settings.sinks.bindings))
+        scheduling = settings.sinks.events or settings.sinks.bindings
+        sinks.append(EventSink(outside.events, settings.site, enabled=settings.sinks.events, scheduling=scheduling))
     if role.EVICTOR in roles and outside.kubernetes is not None:
         from underhost.agents.sinks.evictions import EvictionSink
 
@@ -152,7 +156,7 @@ def limits_of(settings: Settings) -> dict[str, int]:
     of_kind = {
         "label": (sinks.labels, limits.labels),
         "bind": (sinks.bindings, limits.bindings),
-        "event": (sinks.bindings, limits.events),
+        "event": (sinks.events or sinks.bindings, limits.events),
         "drs-rule": (sinks.drs_rules, limits.drs_rules),
         "evict": (sinks.evictions, limits.evictions),
     }

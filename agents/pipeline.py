@@ -6,7 +6,7 @@ makes a new one where Kafka failed. `Pipeline.__init__` reads as the data flows:
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,27 +21,28 @@ from underhost.agents.board import Board
 from underhost.agents.cycles import Cycles
 from underhost.agents.decisions import Decisions, Engine
 from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.event_agents import EventAgents
 from underhost.agents.fence import FencedPublisher, fenced
 from underhost.agents.gauges import Gauges
 from underhost.agents.guards import Guards
 from underhost.agents.memory import Memories
 from underhost.agents.metrics import Metrics
 from underhost.agents.outside import Outside, limits_of, sinks_of
+from underhost.agents.placing import Placing
 from underhost.agents.publishing import AgentPublisher
 from underhost.agents.resume import Resumes
 from underhost.agents.sinks.bindings import action_of
 from underhost.agents.site_state import SiteState
-from underhost.agents.sites import Sites
-from underhost.agents.supervise import Watchers
+from underhost.agents.standing import Standing
 from underhost.agents.watchdog import Watchdog, behind
+from underhost.agents.wiring import Reach, make_watchers
 from underhost.schemas.errors import Unreachable
-from underhost.schemas.records import Action, FindingEvent, Outcome
-from underhost.schemas.topics import NODES, OUTCOMES, VIOLATIONS
+from underhost.schemas.records import Action, FindingEvent, Outcome, Placement
+from underhost.schemas.topics import OUTCOMES, PODS, VIOLATIONS
 from underhost.streams.app import build_app
 from underhost.streams.kafka import translated
 from underhost.streams.membership import Membership
-from underhost.streams.partition import partition_of
-from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
+from underhost.streams.ports import Outgoing
 from underhost.streams.publish import FaustPublisher
 from underhost.streams.reader import open_reader
 from underhost.streams.settings import Settings
@@ -49,7 +50,6 @@ from underhost.streams.settings import Settings
 log = logging.getLogger(__name__)
 
 DONE = frozenset({"applied", "noop"})
-WAITING = "it waits for its partitions and their tables"
 SUSPEND_WITHIN = 1.0
 """Seconds at the end for what watchers and cycles publish; Kafka may not answer at all."""
 
@@ -72,6 +72,7 @@ class Pipeline:
         self._board = board or Board()
         self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._recovered = self._was_up = False
+        self._placing = Placing()
         self.app = build_app(settings, app_id=role.app_id(roles, settings.site))
         self.app.on_failure = self._fail
         self.app.producer_only = not role.consumes(roles)
@@ -84,8 +85,10 @@ class Pipeline:
         # One thread evaluates: the sites of a worker take turns, so that the event loop keeps a processor.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
 
-        self.sites = self._make_sites()
-        self.watchers = self._make_watchers(outside, plain)
+        self._reach = Reach(settings, self._roles)
+        self.sites = self._reach.sites
+        held = None if self.app.producer_only else self.sites
+        self.watchers = make_watchers(settings, self._roles, outside, plain, self._reader, held, metrics, self._fail)
         self._alerting = Alerting(settings.alerting, metrics.alerted, self._fail)
         self.tables = self._make_tables()
         self.guards = Guards(settings, self.sites, self.watchers)
@@ -95,34 +98,37 @@ class Pipeline:
         self._listening: asyncio.Task[None] | None = None
         self._sinks = self._attach_sinks(outside)
         evaluates = role.EVALUATOR in self._roles
-        memories = Memories(settings, self.tables, engine, evaluates=evaluates, kinds=self._sinks.sinks)
+        memories = Memories(
+            settings, self.tables, engine, evaluates=evaluates, kinds=self._sinks.sinks, tells=self._tells()
+        )
         self._cycles = Cycles(
             self.sites,
             memories.begin,
             self._publisher,
             self._pool,
-            has_vsphere=self._has_vsphere,
+            has_vsphere=self._reach.has_vsphere,
             publishing=self._deciding,
             published=self._decided,
             standstill=self.guards.standstill,
             failed=self._fail,
         )
+        self.standing = self._stand()
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
         self._watchdog = Watchdog(
-            self._membership,
-            settings.kafka.session_timeout,
-            behind=self._behind,
-            alive=self._alive,
-            failed=self._fail,
+            self._membership, settings.kafka.session_timeout, behind=self._behind, alive=self._alive, failed=self._fail
         )
 
-    def _make_sites(self) -> Sites:
-        return Sites(
-            role.state_topics(self._roles),
-            role.derived_topics(self._roles),
-            partition_of=lambda site: partition_of(site, self._settings.kafka.partitions),
-            sources=self._sources_of,
-            only=frozenset({self._settings.site}) if role.tied_to_a_site(self._roles) else None,
+    def _stand(self) -> Standing:
+        return Standing(
+            self._roles,
+            self.sites,
+            self.watchers,
+            self._cycles,
+            self.guards,
+            self._board,
+            self._membership,
+            recovered=lambda: self._recovered,
+            behind=self._behind,
         )
 
     def _make_tables(self) -> tables.Tables:
@@ -134,26 +140,18 @@ class Pipeline:
             made.watchers[VIOLATIONS.short] = [self._alerting.observe]
         return made
 
-    def _make_watchers(self, outside: Outside, publisher: Publisher) -> Watchers:
-        def make(site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
-            return [source for source in outside.sources(site, publisher, reader) if source.name in self._roles]
-
-        return Watchers(
-            self._settings.site,
-            make,
-            publisher,
-            self._reader,
-            None if self.app.producer_only else self.sites,
-            failed=self._fail,
-            counted=lambda source, records: self._metrics.sources.labels(source).inc(records),
-            restarted=lambda source: self._metrics.restarts.labels(source).inc(),
-        )
-
     def _attach_sinks(self, outside: Outside) -> sink_agents.SinkRunner:
         site = self._settings.site
         runner = sink_agents.SinkRunner(
             site,
-            sinks_of(self._settings, self._roles, outside, self.watchers.refresh, self._is_node),
+            sinks_of(
+                self._settings,
+                self._roles,
+                outside,
+                self.watchers.refresh,
+                self._reach.is_node,
+                self._reach.labels_of,
+            ),
             self._publisher,
             self._publisher.dead_letter,
             answered=self._is_answered,
@@ -161,11 +159,19 @@ class Pipeline:
             membership=self._membership,
             forbids=lambda kind: self.guards.standstill(site).forbids(kind),
             limits=limits_of(self._settings),
-            decided_here={"label", "drs-rule", "evict", *({"bind", "event"} if role.EVALUATOR in self._roles else ())},
+            decided_here={"label", "drs-rule", "evict", *({"bind"} if role.EVALUATOR in self._roles else ())},
         )
         binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None
         sink_agents.attach(self.app, runner, action_of=binds)
+        self._events = EventAgents(runner, self.sites, self.tables)
+        if "event" in runner.sinks:
+            self._events.attach(self.app)
         return runner
+
+    def _tells(self) -> bool:
+        """Whether what becomes of pods is to be told: by a sink here, or by one elsewhere that the settings enable."""
+        sinks, elsewhere = self._settings.sinks, role.EVENTS not in self._roles
+        return "event" in self._sinks.sinks or (elsewhere and (sinks.bindings or sinks.events))
 
     # ------------------------------------------------------------------------------------------------------ its life
     @property
@@ -213,12 +219,15 @@ class Pipeline:
         await self.watchers.stop()
         await self._cycles.suspend()
         self._board.clear()
+        self._placing.clear()
         await self._sinks.suspend()
         await self._alerting.stop()
 
     async def _resume(self) -> None:
         self._recovered = self._was_up = True
         self._sinks.resume()
+        if "event" in self._sinks.sinks:
+            self._events.resume()
         if role.ALERTS in self._roles:
             self._alerting.start(self.tables.records(VIOLATIONS, FindingEvent))
         if self.app.producer_only or self.sites.holds(self._settings.site):
@@ -247,21 +256,11 @@ class Pipeline:
             self.app.consumer.keep_alive()
 
     # ------------------------------------------------------------------------------------------------ what it is told
-    def _sources_of(self, state: SiteState) -> frozenset[str]:
-        return frozenset({"kubernetes", "vsphere"} if self._has_vsphere(state.site) else {"kubernetes"})
-
-    def _has_vsphere(self, site: str) -> bool:
-        if site == self._settings.site:
-            return self._settings.vsphere.configured
-        return site in self.sites.states and self.sites.states[site].has_marker("vsphere")
-
-    def _is_node(self, name: str) -> bool:
-        state = self.sites.states.get(self._settings.site)
-        return state is not None and state.has(NODES, name)
-
     def _answered(self, site: str, record: msgspec.Struct) -> None:
         if isinstance(record, Outcome):
             self._metrics.answered(record)
+            if site == self._settings.site:
+                self._placing.observe(record)
             self._cycles.observe(site, record)
 
     def _is_answered(self, key: str, action: Action) -> bool:
@@ -273,6 +272,7 @@ class Pipeline:
     def _deciding(self, site: str, decisions: Decisions) -> None:
         if site == self._settings.site:
             placed = decisions.placements.placements if decisions.placements is not None else ()
+            self._placing.decide(placed)
             binds = [action_of(placement, site) for placement in placed]
             self._sinks.expect([*decisions.actions, *(bind for bind in binds if bind is not None)])
 
@@ -283,23 +283,9 @@ class Pipeline:
         self._board.put(site, decisions)
 
     # --------------------------------------------------------------------------------------------------- what it tells
-    def latest(self, site: str) -> Decisions | None:
-        """What was decided last for the site, with its snapshot; None where this worker does not decide for it now."""
-        return self._board.latest(site)
-
     def unsure(self, site: str) -> str | None:
         """Why nothing may be said of the site now; None when its picture is complete and trusted."""
-        doubt = self._membership.doubt()
-        if doubt is not None:
-            return doubt
-        if not self._recovered:
-            return WAITING
-        if role.EVALUATOR not in self._roles:
-            return "this worker does not evaluate"
-        why = self.sites.unready(site) or self._cycles.failure(site)
-        if why is None and self._board.latest(site) is None:
-            why = "nothing has been decided yet"
-        return why or self.guards.standstill(site).forbids("bind") or None
+        return self.standing.unsure(site)
 
     def state(self, site: str) -> SiteState:
         """The rows of a site."""
@@ -311,31 +297,13 @@ class Pipeline:
         assert latest is not None
         return latest.snapshot
 
+    def placing(self, site: str) -> Mapping[str, Placement]:
+        """The pods that the binder is placing and that the rows do not show on a node yet."""
+        return self._placing.shown(self.state(site).rows(PODS)) if site == self._settings.site else {}
+
     async def perform(self, action: Action, refused: str | None = None) -> Outcome | None:
         """Carry out a command, or refuse it, for somebody who waits for its outcome; None without a sink for it."""
         return await self._sinks.perform(action, refused)
-
-    def unready(self) -> dict[str, str]:
-        """Why it is not ready, by what is not; empty when everything is decided for."""
-        doubt = self._membership.doubt()
-        if doubt is not None:
-            return {"worker": doubt}
-        if not self._recovered:
-            return {"worker": WAITING}
-        if (left := self._behind()) is not None:
-            return {"worker": left}
-        reasons = {f"source {name}": reason for name, reason in self.watchers.unlisted().items()}
-        for site in self.sites.held():
-            reason = self.sites.unready(site) or self._cycles.failure(site)
-            if reason is not None:
-                reasons[f"site {site}"] = reason
-        return reasons
-
-    def stopped(self) -> dict[str, str]:
-        """Why not everything is written that should be, by site; empty when all is."""
-        standstills = {site: self.guards.standstill(site) for site in self.sites.held()}
-        reasons = {site: "; ".join(still.why().values()) for site, still in standstills.items()}
-        return {f"site {site}": f"writes stop: {reason}" for site, reason in reasons.items() if reason}
 
     def measure(self) -> None:
         """Bring the gauges up to date."""

@@ -1,11 +1,12 @@
 """What the sinks need of a cluster, and what deciders and sinks are: real clients, the simulated site and fakes fit."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from underhost.agents.engine.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import DrsRule
+from underhost.streams.ports import PodState
 
 
 class KubernetesWriter(Protocol):
@@ -14,8 +15,13 @@ class KubernetesWriter(Protocol):
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
         """The live node: (uid, labels, field manager by label key)."""
 
-    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
-        """Make the node carry these labels (None removes one), as field manager `underhost`. Conflict: another uid."""
+    async def apply_node_labels(
+        self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
+    ) -> None:
+        """Make the node carry these labels (None removes one), as field manager `underhost`.
+
+        Conflict: another uid; and, unless forced, a label that somebody else has set to another value.
+        """
 
     async def node_taints(self, node: str) -> tuple[str, Sequence[Mapping[str, object]]]:
         """The live node: (uid, taints)."""
@@ -41,26 +47,20 @@ class KubernetesWriter(Protocol):
         """
 
 
-class PodState(NamedTuple):
-    """A live pod as far as one condition goes. `node` is "" while it is not bound, `condition` empty if it has none."""
-
-    uid: str
-    version: str
-    node: str
-    condition: Mapping[str, str]
-
-
 class EventWriter(Protocol):
     """Tells people in one Kubernetes cluster. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
 
     async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
-        """Create a core/v1 Event. Conflict: one of this name is there."""
+        """Create an events.k8s.io/v1 Event. Conflict: one of this name is there."""
 
     async def event(self, namespace: str, name: str, annotation: str) -> tuple[int, str]:
-        """The live Event: (count, what it carries under the annotation)."""
+        """The live Event: (how often it was told, what it carries under the annotation)."""
 
     async def change_event(self, namespace: str, name: str, changes: Mapping[str, object]) -> None:
-        """Merge the changes into the Event. Gone: it is not there any more."""
+        """Merge the changes, in core/v1, into the Event. Gone: it is not there any more."""
+
+    async def uid(self, kind: str, namespace: str, name: str) -> str:
+        """The uid of a live Pod or Node."""
 
     async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
         """The live pod and its condition of this type."""

@@ -52,5 +52,4 @@ def target_key(site: str, target: str) -> str:
 
 def rfc3339(seconds: float) -> str:
     """The moment in UTC, to the millisecond: `2026-01-02T03:04:05.678Z`."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

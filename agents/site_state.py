@@ -126,6 +126,7 @@ class SiteState:
         self.as_of = 0.0
         self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
         self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
+        self._doubts: dict[str, str] | None = None
         self._views: dict[str, View[Any, Any]] = {}
         self._changed: dict[str, dict[Any, None]] = {}
         self._followers: list[Changes] = []
@@ -159,7 +160,7 @@ class SiteState:
         return changed
 
     def _mark(self, short: str, source: str, value: Struct | None) -> bool:
-        before = self._markers[short].pop(source, None)
+        before, self._doubts = self._markers[short].pop(source, None), None
         if not isinstance(value, Listed):
             return before is not None
         self._markers[short][source] = value
@@ -172,7 +173,7 @@ class SiteState:
 
     def replace(self, topic: Topic, rows: Iterable[tuple[Key, Struct]]) -> None:
         """Start the topic anew from these rows: after a recovery the tables are the truth, whatever was here."""
-        self._rows[topic.short], self._markers[topic.short] = {}, {}
+        self._rows[topic.short], self._markers[topic.short], self._doubts = {}, {}, None
         self._views.pop(topic.short, None)
         for key, value in rows:
             self.put(topic, key, value)
@@ -190,12 +191,14 @@ class SiteState:
 
     def doubts(self) -> dict[str, str]:
         """What each source says it does not believe, of any of its topics."""
-        return {
-            source: marker.doubt
-            for _, markers in sorted(self._markers.items())
-            for source, marker in markers.items()
-            if marker.doubt
-        }
+        if self._doubts is None:  # asked before and after each command waits, and hardly ever another
+            self._doubts = {
+                source: marker.doubt
+                for _, markers in sorted(self._markers.items())
+                for source, marker in markers.items()
+                if marker.doubt
+            }
+        return dict(self._doubts)
 
     def seen(self, source: str) -> int:
         """When the source last heard from its server, milliseconds since 1970; 0 where it does not say."""

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,12 +19,14 @@ from underhost.agents.decisions import Engine
 from underhost.agents.http.rooms import furnish
 from underhost.agents.http.server import Web, start_web
 from underhost.agents.metrics import Metrics
+from underhost.agents.onlooker import Onlooker
 from underhost.agents.outside import Outside, connect
 from underhost.agents.pipeline import Pipeline
 from underhost.schemas.errors import BackendError
 from underhost.schemas.topics import TOPICS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.ports import Outgoing
+from underhost.streams.reader import open_reader
 from underhost.streams.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -55,12 +57,14 @@ async def run_worker(
     web: bool = True,
     board: Board | None = None,
     on_listening: Callable[[str], None] | None = None,
+    on_waiting: Callable[[Mapping[str, str]], None] = lambda reasons: None,
 ) -> None:
     """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
 
     `outside` replaces what the settings name (sources and writers); `engine` the evaluator; `on_event` is told of every
     derived record once it is published; `stop` also tells tests' and the demo's end; `board` holds what was
-    decided last; `on_listening` is told the address of the page.
+    decided last; `on_listening` is told the address of the page, `on_waiting` what it waits for until it is
+    ready, which is nothing.
 
     Raises InputError for a bad configuration, BackendError where a backend is unreachable or refuses before its first
     success; after it, everything is tried again for ever.
@@ -78,15 +82,22 @@ async def run_worker(
             log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
             if role.EVALUATOR in wanted:
                 log.info("site %s: volumes of claims are not judged here, only in dumps", settings.site)
+            decided, onlooker = board, None
             if web and role.WEB in wanted:
-                server = await _listen(settings, metrics, board, lambda: current[-1] if current else None)
+                if role.EVALUATOR not in wanted:
+                    # The page shows what others decide; what this worker decides itself is less than that.
+                    reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
+                    onlooker, decided = Onlooker(settings, board, reader, at_once=alone), Board()
+                server = await _listen(settings, metrics, board, lambda: current[-1] if current else None, onlooker)
                 (on_listening or _say_page)(server.address)
 
             def new() -> Pipeline:
-                current[:] = [Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event, board=board)]
+                current[:] = [
+                    Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event, board=decided)
+                ]
                 return current[0]
 
-            await _keep_running(new, stopping)
+            await _keep_running(new, stopping, lambda pipeline: _say_ready(pipeline, onlooker, on_waiting))
             log.info("site %s: ended", settings.site)
         finally:
             if server is not None:
@@ -94,12 +105,20 @@ async def run_worker(
             await made.close()
 
 
-async def _listen(settings: Settings, metrics: Metrics, board: Board, current: Callable[[], Pipeline | None]) -> Web:
+async def _listen(
+    settings: Settings,
+    metrics: Metrics,
+    board: Board,
+    current: Callable[[], Pipeline | None],
+    onlooker: Onlooker | None,
+) -> Web:
     """The worker's HTTP, from before the first pipeline to after the last."""
 
     def unready() -> dict[str, str]:
-        pipeline = current()
-        return pipeline.unready() if pipeline is not None else {"worker": "starting"}
+        return _unready(current(), onlooker)
+
+    def reasons() -> dict[str, str]:
+        return {**stopped(), **(onlooker.reasons() if onlooker is not None else {}), **unready()}
 
     def measure() -> None:
         if (pipeline := current()) is not None:
@@ -107,9 +126,10 @@ async def _listen(settings: Settings, metrics: Metrics, board: Board, current: C
 
     def stopped() -> dict[str, str]:
         pipeline = current()
-        return pipeline.stopped() if pipeline is not None else {}
+        still = pipeline.standing.stopped() if pipeline is not None else {}
+        return still if onlooker is None else {**onlooker.stopped(), **still}
 
-    rooms = furnish(settings, board, lambda: {**stopped(), **unready()}, current, metrics.registry)
+    rooms = furnish(settings, board, reasons, current, metrics.registry, onlooker)
     return await start_web(
         settings.web.listen,
         unready=unready,
@@ -121,16 +141,25 @@ async def _listen(settings: Settings, metrics: Metrics, board: Board, current: C
     )
 
 
+def _unready(pipeline: Pipeline | None, onlooker: Onlooker | None) -> dict[str, str]:
+    waiting = pipeline.standing.unready() if pipeline is not None else {"worker": "starting"}
+    return waiting if onlooker is None else {**onlooker.unready(), **waiting}
+
+
 def _say_page(address: str) -> None:
     log.info("the page: %s", address)
 
 
-async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event) -> None:
+SayReady = Callable[[Pipeline], Coroutine[Any, Any, None]]
+"""Says once that a pipeline, and what is shown of it, is ready."""
+
+
+async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event, say_ready: SayReady) -> None:
     """Run pipelines, one after another, until told to stop. Raises what the first one fails of before it was ready."""
     pause, succeeded = FIRST_PAUSE, False
     while True:
         pipeline = new()
-        error, started = await _run_one(pipeline, stopping)
+        error, started = await _run_one(pipeline, stopping, say_ready)
         succeeded = succeeded or started
         if error is None:
             return
@@ -142,18 +171,24 @@ async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event) ->
         pause = FIRST_PAUSE if started else min(LONGEST_PAUSE, pause * 2)
 
 
-async def _say_ready(pipeline: Pipeline) -> None:
+async def _say_ready(
+    pipeline: Pipeline, onlooker: Onlooker | None, on_waiting: Callable[[Mapping[str, str]], None]
+) -> None:
     """One line when all is ready for the first time; what it waits for is in the log of the cycle and at /readyz."""
     while True:
         await asyncio.sleep(LOOK)
-        if not pipeline.unready():
+        reasons = _unready(pipeline, onlooker)
+        on_waiting(reasons)
+        if not reasons:
             return log.info("ready")
 
 
-async def _run_one(pipeline: Pipeline, stopping: asyncio.Event) -> tuple[BaseException | None, bool]:
+async def _run_one(
+    pipeline: Pipeline, stopping: asyncio.Event, say_ready: SayReady
+) -> tuple[BaseException | None, bool]:
     """One pipeline from its start to its end: what it failed of (None: told to stop), and whether it had been up."""
     ended: asyncio.Future[Any] = asyncio.ensure_future(stopping.wait())
-    saying = asyncio.ensure_future(_say_ready(pipeline))
+    saying = asyncio.ensure_future(say_ready(pipeline))
     running: asyncio.Future[Any] = asyncio.ensure_future(pipeline.run())
     try:
         await asyncio.wait([ended, running, pipeline.failure], return_when=asyncio.FIRST_COMPLETED)

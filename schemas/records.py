@@ -108,9 +108,9 @@ class Action(_Record, frozen=True):
     Targets: label `node/NAME`; bind and evict `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`; event
     `event/KIND/NAMESPACE/NAME/REASON`; resume `site/SITE`. `desired` by kind: label {"uid", "labels": {key: value |
     null}}; bind {"uid", "node"}; drs-rule {"cluster", "type", "vms", "mandatory"} or {} to remove it; evict {"uid",
-    "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action", "condition"}
-    (docs/binder.md); resume {"at"}. `because` is one line for a person; `id` is stable for equal (kind, target,
-    desired, snapshot).
+    "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action", "condition",
+    "cause"} (docs/events.md); resume {"at"}. `because` is one line for a person; `id` is stable for equal (kind,
+    target, desired, snapshot).
     """
 
     id: str

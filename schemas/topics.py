@@ -95,7 +95,7 @@ VIOLATIONS = Topic(
     "finding",
     records.FindingEvent,
     "evaluator",
-    ("alerting", "web"),
+    ("alerting", "events", "web"),
     "Findings of every severity as they open, change and resolve.",
 )
 ACTIONS = Topic(
@@ -107,7 +107,9 @@ ACTIONS = Topic(
     ("sinks",),
     "Commands to the sinks.",
 )
-OUTCOMES = Topic("outcomes", "delete", "target", records.Outcome, "sinks", ("deciders", "web"), "What the sinks did.")
+OUTCOMES = Topic(
+    "outcomes", "delete", "target", records.Outcome, "sinks", ("deciders", "events", "web"), "What the sinks did."
+)
 DEAD_LETTERS = Topic(
     "dead-letters", "delete", "origin's", None, "every stage", ("operators",), "Records that could not be processed."
 )

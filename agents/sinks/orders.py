@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -14,9 +15,14 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 def order(kind: str, target: str, desired: Mapping[str, object], because: str, snapshot: Mapping[str, int]) -> Action:
     """A command; equal kind, target, desired and snapshot give an equal id."""
-    identity = _encoder.encode([kind, target, desired, snapshot])
+    identity = _encoder.encode([kind, target, desired, _encoded(tuple(snapshot.items()))])
     id_ = hashlib.blake2b(identity, digest_size=12).hexdigest()
     return Action(id_, kind, target, dict(desired), because, dict(snapshot))
+
+
+@lru_cache(maxsize=16)  # one snapshot orders hundreds
+def _encoded(snapshot: tuple[tuple[str, int], ...]) -> msgspec.Raw:
+    return msgspec.Raw(_encoder.encode(dict(snapshot)))
 
 
 def outcome(action: Action, result: str, reason: str) -> Outcome:
