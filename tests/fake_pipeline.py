@@ -112,7 +112,9 @@ class FakeCluster:
         """See `ports.KubernetesWriter`."""
         return f"node-{node}", dict(self.labels.get(node, {})), {}
 
-    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
+    async def apply_node_labels(
+        self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
+    ) -> None:
         """See `ports.KubernetesWriter`."""
         self.labelled.append((node, dict(labels)))
         self.labels[node] = {key: value for key, value in labels.items() if value is not None}

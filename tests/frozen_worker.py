@@ -36,9 +36,11 @@ class FreezingCluster(FakeCluster):
             self.move("n1", "h2")  # it learns of it now, and has decided before
         return read
 
-    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
+    async def apply_node_labels(
+        self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
+    ) -> None:
         """See `ports.KubernetesWriter`."""
-        await super().apply_node_labels(node, uid, labels)
+        await super().apply_node_labels(node, uid, labels, force=force)
         with self.journal.open("a") as file:
             file.write(f"{labels[CAPV_HOST_KEY]}\n")
 

@@ -42,10 +42,12 @@ class JournalCluster(FakeCluster):
         await super().bind_pod(namespace, name, uid, node)
         await self._write({"kind": "bind", "name": name, "node": node})
 
-    async def apply_node_labels(self, node: str, uid: str, labels: Mapping[str, str | None]) -> None:
+    async def apply_node_labels(
+        self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
+    ) -> None:
         """See `ports.KubernetesWriter`."""
         await self._stall("before")
-        await super().apply_node_labels(node, uid, labels)
+        await super().apply_node_labels(node, uid, labels, force=force)
         await self._write({"kind": "label", "name": node, "labels": dict(labels)})
 
     async def _write(self, entry: dict[str, object]) -> None:

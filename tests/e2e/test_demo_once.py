@@ -55,6 +55,12 @@ def test_the_story_is_told_in_order_and_ends_with_success() -> None:
     assert "\x1b" not in done.stdout
 
 
+def test_readme_tells_the_same_story() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (story,) = [block for block in re.findall(r"```text\n(.*?)```", readme, re.S) if "A simulated site" in block]
+    assert_told(story.splitlines(), STORY)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_without_once_it_goes_on_until_it_is_told_to_stop(number: signal.Signals, tmp_path: Path) -> None:
     command = [str(PROGRAM), "demo", "--embedded", str(tmp_path / "demo.db")]

@@ -19,8 +19,8 @@ from underhost.streams.settings import AlertingSettings
 
 pytestmark = pytest.mark.real
 
-REPEAT = 0.5
-"""Seconds between repetitions: 60 by default, so ten of them stand for ten minutes."""
+REPEAT = 1.0
+"""Seconds between repetitions: 60 by default, so ten stand for ten minutes. Alertmanager has to notify within one."""
 SHARED = FindingEvent(
     id="9f2c",
     state="opened",

@@ -49,10 +49,11 @@ def broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 async def publish_findings(address: str) -> None:
-    await ensure_topics(KafkaSettings(bootstrap_servers=address))
+    kafka = KafkaSettings(bootstrap_servers=address)
+    await ensure_topics(kafka)
     resolved = msgspec.structs.replace(OPENED, state="resolved")
     key = finding_key("prod-a", "9f2c")
-    async with KafkaPublisher(address, 8) as publisher:
+    async with KafkaPublisher(kafka, 8) as publisher:
         for number, value in enumerate((msgspec.json.encode(OPENED), msgspec.json.encode(resolved), None)):
             await publisher.publish(Outgoing(VIOLATIONS, key, value, f"9f2c/{number}"))
 

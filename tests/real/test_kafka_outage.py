@@ -67,13 +67,15 @@ async def test_a_worker_out_of_its_group_says_so_then_gives_its_pipeline_up_and_
 ) -> None:
     kafka = KafkaSettings(bootstrap_servers=broker.address, partitions=8, session_timeout=2)
     await ensure_topics(kafka)
-    async with KafkaPublisher(broker.address, kafka.partitions) as publisher:
+    async with KafkaPublisher(kafka, kafka.partitions) as publisher:
         await Fleet(publisher).publish()
     worker = Worker(Settings(kafka=kafka))
     try:
         await until(lambda: worker.held == set(SITES))
         broker.kill()
-        await until(lambda: worker.pipeline.unready().get("worker", "").startswith("its consumer group has not answ"))
+        await until(
+            lambda: worker.pipeline.standing.unready().get("worker", "").startswith("its consumer group has not answ")
+        )
         with pytest.raises(Unreachable, match="this worker is out of its group: its consumer group has not answered"):
             await asyncio.wait_for(worker.running, 60)
     finally:

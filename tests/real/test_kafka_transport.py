@@ -34,8 +34,9 @@ def broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ka
 @pytest.fixture
 async def kafka(broker: KafkaProcess) -> AsyncIterator[KafkaSettings]:
     """Settings of a broker without our topics."""
-    yield KafkaSettings(bootstrap_servers=broker.address, partitions=4)
-    async with clients.admin(broker.address) as admin:
+    settings = KafkaSettings(bootstrap_servers=broker.address, partitions=4)
+    yield settings
+    async with clients.admin(settings) as admin:
         names = {topic.name for topic in TOPICS} & set(await clients.partition_counts(admin))
         await admin.delete_topics(sorted(names))
         while names & set(await clients.partition_counts(admin)):
@@ -47,8 +48,7 @@ class TestKafka(TransportContract):
 
     def publisher(self, kafka: KafkaSettings) -> AbstractAsyncContextManager[Publisher]:
         """Straight to the broker."""
-        assert kafka.bootstrap_servers is not None
-        return KafkaPublisher(kafka.bootstrap_servers, kafka.partitions)
+        return KafkaPublisher(kafka, kafka.partitions)
 
 
 async def test_an_app_publishes_over_kafka_as_over_the_embedded_log(kafka: KafkaSettings) -> None:
@@ -71,7 +71,7 @@ async def test_a_broker_that_was_killed_and_came_back_lost_nothing_that_was_ackn
     await ensure_topics(kafka)
     acknowledged = []
     async with (
-        KafkaPublisher(broker.address, kafka.partitions) as publisher,
+        KafkaPublisher(kafka, kafka.partitions) as publisher,
         aclosing(open_reader(kafka).follow([PODS], from_beginning=True)) as records,
     ):
         for number in range(100):
@@ -91,7 +91,7 @@ async def test_a_broker_that_was_killed_and_came_back_lost_nothing_that_was_ackn
 
 async def test_a_broker_that_hangs_for_a_while_is_waited_for(broker: KafkaProcess, kafka: KafkaSettings) -> None:
     await ensure_topics(kafka)
-    async with KafkaPublisher(broker.address, kafka.partitions) as publisher:
+    async with KafkaPublisher(kafka, kafka.partitions) as publisher:
         await publisher.publish(pod("a", b"before"))
         broker.pause()
         during = asyncio.ensure_future(publisher.publish(pod("a", b"while it hung"), pod("a", b"and in order")))

@@ -409,6 +409,22 @@ async def test_another_controllers_label_is_refused_and_a_persons_is_repaired(
     assert (await labels_of(client, node[0]))[KEY] == "esx-1"
 
 
+async def test_a_label_of_ours_is_written_without_a_look_unless_somebody_has_taken_it_over(
+    client: KubernetesClient, node: tuple[str, str]
+) -> None:
+    writer, shown = KubernetesApiWriter(client), dict[str, str]()
+    sink = LabelSink(writer, HostLabelSettings(), enabled=True, seen=lambda name: shown)
+    assert (await sink.apply(label(node, **{KEY: "esx-1", "rack": "r17"}))).result == "applied"
+    shown |= await labels_of(client, node[0])
+    assert (await sink.apply(label(node, **{KEY: "esx-2", "rack": "r17"}))).result == "applied"
+    assert await labels_of(client, node[0]) == {"zone": "a", KEY: "esx-2", "rack": "r17"}
+    shown |= {KEY: "esx-2"}
+    await set_by(client, "capi-machine", node[0], **{KEY: "esx-9"})  # and the watch does not show it yet
+    outcome = await sink.apply(label(node, **{KEY: "esx-3"}))
+    assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} belongs to capi-machine")
+    assert await labels_of(client, node[0]) == {"zone": "a", KEY: "esx-9", "rack": "r17"}
+
+
 async def test_an_apply_never_touches_another_uid_nor_creates_a_node(
     client: KubernetesClient, node: tuple[str, str]
 ) -> None:
@@ -489,7 +505,7 @@ async def test_a_pod_that_waits_says_why_in_its_condition_and_in_one_event_whose
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["message"] == "0/7 nodes are available: 6 taints."
     [told] = json.loads(await client.call("GET", events))["items"]
-    assert (told["count"], told["reason"], told["type"]) == (2, "FailedScheduling", "Warning")
+    assert (told["series"]["count"], told["reason"], told["type"]) == (2, "FailedScheduling", "Warning")
     assert (told["message"], told["reportingComponent"]) == (condition["message"], "underhost")
     assert told["involvedObject"]["uid"] == pod["metadata"]["uid"]
 
@@ -550,7 +566,8 @@ ACTOR_RULES: list[dict[str, list[str]]] = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
     {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "patch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "patch"]},
+    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
 ]
 
 

@@ -21,8 +21,7 @@ def settings(broker: KafkaProcess) -> Settings:
 
 async def test_a_site_that_moves_away_and_comes_back_shows_exactly_the_present_state(settings: Settings) -> None:
     await ensure_topics(settings.kafka)
-    assert settings.kafka.bootstrap_servers is not None
-    async with KafkaPublisher(settings.kafka.bootstrap_servers, settings.kafka.partitions) as publisher:
+    async with KafkaPublisher(settings.kafka, settings.kafka.partitions) as publisher:
         fleet = Fleet(publisher)
         for cluster in fleet.clusters.values():
             cluster.node("n1")
@@ -73,8 +72,7 @@ async def test_what_nobody_has_committed_is_read_again_after_a_rebalance(
 ) -> None:
     monkeypatch.setattr("underhost.streams.app.COMMIT_INTERVAL", 3600.0)
     await ensure_topics(settings.kafka)
-    assert settings.kafka.bootstrap_servers is not None
-    async with KafkaPublisher(settings.kafka.bootstrap_servers, settings.kafka.partitions) as publisher:
+    async with KafkaPublisher(settings.kafka, settings.kafka.partitions) as publisher:
         fleet = Fleet(publisher)
         for cluster in fleet.clusters.values():
             cluster.node("n1")

@@ -140,6 +140,16 @@ async def test_a_label_of_ours_goes_when_we_give_it_up(
     assert await labels_and_managers(cluster, name) == {"example.com/zone": ("a", "test")}
 
 
+async def test_without_force_our_own_label_changes_and_anothers_is_a_conflict(cluster: Cluster, name: str) -> None:
+    await cluster.node(name, {"example.com/zone": "a"})
+    uid, _, _ = await cluster.writer.node_labels(name)
+    await cluster.writer.apply_node_labels(name, uid, {KEY: "esx-1"}, force=False)
+    await cluster.writer.apply_node_labels(name, uid, {KEY: "esx-2"}, force=False)
+    with pytest.raises(Conflict):
+        await cluster.writer.apply_node_labels(name, uid, {KEY: "esx-3", "example.com/zone": "b"}, force=False)
+    assert await labels_and_managers(cluster, name) == {"example.com/zone": ("a", "test"), KEY: ("esx-2", "underhost")}
+
+
 async def test_a_node_of_another_uid_or_none_is_not_labelled(cluster: Cluster, name: str) -> None:
     with pytest.raises(Gone):
         await cluster.writer.node_labels(name)

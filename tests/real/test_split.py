@@ -1,15 +1,21 @@
-"""The roles of a site over three workers on a real Kafka broker: watchers, evaluator, and the hands."""
+"""The roles of a site over several workers on a real Kafka broker: watchers, evaluator, the hands, and pages."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 from fake_pipeline import FakeCluster
-from kafka_process import KafkaProcess
+from kafka_process import KafkaProcess, free_ports
 from pipeline_harness import running
 from typer.testing import CliRunner
+from world import HOST_LABEL
 
 from underhost.agents.cli import build
 from underhost.agents.records import outgoing
@@ -19,6 +25,8 @@ from underhost.streams.publish import KafkaPublisher
 from underhost.streams.settings import KafkaSettings, Settings, SinkSettings, VSphereSettings
 
 pytestmark = pytest.mark.real
+
+UNDERHOST = str(Path(sys.executable).parent / "underhost")
 
 
 @pytest.fixture
@@ -30,7 +38,7 @@ def settings(parts: Path, tmp_path: Path) -> Iterator[Settings]:
         site="prod",
         kafka=KafkaSettings(bootstrap_servers=broker.address, partitions=4, session_timeout=6),
         vsphere=VSphereSettings(simulated="of the test"),
-        sinks=SinkSettings(labels=True, bindings=True),
+        sinks=SinkSettings(labels=True, bindings=True, events=True),
     )
     broker.kill()
 
@@ -40,9 +48,12 @@ async def test_each_worker_does_its_part_and_nothing_else(settings: Settings) ->
     for number in (1, 2, 3):
         cluster.node(f"n{number}", f"h{number}")
         cluster.pod(f"db-{number}", app="db")
+    told = Heard()
+    telling = replace(cluster.outside(), events=told)
     async with AsyncExitStack() as stack:
         # The hands come first and find nothing to do; the evaluator finds topics without a listed site.
         hands = await stack.enter_async_context(running(settings, cluster, roles=("labeller", "binder")))
+        mouth = await stack.enter_async_context(running(settings, telling, roles=("events",)))
         evaluator = await stack.enter_async_context(running(settings, cluster, roles=("evaluator",)))
         watchers = await stack.enter_async_context(running(settings, cluster, roles=("kubernetes", "vsphere")))
         await hands.until(lambda: len(cluster.bound) == len(cluster.labelled) == 3)
@@ -50,12 +61,51 @@ async def test_each_worker_does_its_part_and_nothing_else(settings: Settings) ->
         cluster.move("n2", "h1")
         await evaluator.until(lambda: len(evaluator.records(VIOLATIONS)) == 1)
         await evaluator.until(lambda: len(evaluator.records(NODE_HOSTS)) == 4)
+        await mouth.until(lambda: len(mouth.records_of(OUTCOMES)) == 11)
     assert sorted(cluster.bound) == [("db-1", "n1"), ("db-2", "n2"), ("db-3", "n3")]
     assert {record.topic for record in watchers.published} == set()
-    assert {record.topic.short for record in evaluator.published} == {"node-hosts", "placements", "violations"}
+    assert {record.topic.short for record in evaluator.published} == {
+        "node-hosts", "placements", "violations", "actions",
+    }  # fmt: skip
     assert {record.topic.short for record in hands.published} == {"actions", "outcomes"}
+    assert {record.topic.short for record in mouth.published} == {"outcomes"}
+    assert sorted(told.heard) == sorted([
+        *((f"db-{n}", "HostShared", SHARED) for n in (1, 2)),
+        *((f"db-{n}", "Scheduled", f"Successfully assigned shop/db-{n} to n{n}") for n in (1, 2, 3)),
+        ("n1", "HostLabel", f"set {HOST_LABEL}=h1"),
+        ("n1", "HostShared", SHARED),
+        ("n2", "HostLabel", f"set {HOST_LABEL}=h1"),
+        ("n2", "HostLabel", f"set {HOST_LABEL}=h2"),
+        ("n2", "HostShared", SHARED),
+        ("n3", "HostLabel", f"set {HOST_LABEL}=h3"),
+    ])  # fmt: skip
     assert len(evaluator.records(PLACEMENTS)) == 3
     assert {key for key, _ in hands.records(ACTIONS)} == {f"prod/node//n{number}" for number in (1, 2, 3)}
+
+
+SHARED = "2 pods of db on h1"
+
+
+class Heard:
+    """Implements `ports.EventWriter`: (object, reason, words) of whatever is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, str]] = []
+        self._events: dict[str, tuple[str, str]] = {}
+
+    async def uid(self, kind: str, namespace: str, name: str) -> str:
+        """See `ports.EventWriter`."""
+        return name
+
+    async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
+        """See `ports.EventWriter`."""
+        about = event["regarding"]["name"], event["reason"]
+        self._events[event["metadata"]["name"]] = about
+        self.heard.append((*about, event["note"]))
+
+    async def change_event(self, namespace: str, name: str, changes: Mapping[str, Any]) -> None:
+        """See `ports.EventWriter`."""
+        self.heard.append((*self._events[name], changes["message"]))
 
 
 async def test_what_a_watcher_does_not_believe_stops_every_worker_until_a_person_resumes(settings: Settings) -> None:
@@ -72,7 +122,7 @@ async def test_what_a_watcher_does_not_believe_stops_every_worker_until_a_person
         # Whatever is published for the binder by hand now, or was on its way, it refuses.
         cluster.pod("db-1", app="db")
         order = Placement("shop/db-1", "pod-db-1", "n1", 0, 0, {}, {})
-        async with KafkaPublisher(str(settings.kafka.bootstrap_servers), 4) as publisher:
+        async with KafkaPublisher(settings.kafka, 4) as publisher:
             await publisher.publish(outgoing(PLACEMENTS, "prod/pod/shop/db-1", order))
         await binder.until(lambda: len(binder.records(OUTCOMES)) == 1)
         cluster.move("n1", "h2")
@@ -103,3 +153,124 @@ async def test_a_standby_of_the_same_roles_takes_the_site_over(settings: Setting
         await standby.until(lambda: len(cluster.bound) == 2)
     assert cluster.bound == [("db-1", "n1"), ("db-2", "n2")]
     assert standby.states(PLACEMENTS, "node") == [("prod/pod/shop/db-2", "n2")]
+
+
+async def test_a_page_in_a_process_of_its_own_shows_what_others_decide_and_follows_it(
+    settings: Settings, tmp_path: Path
+) -> None:
+    cluster = FakeCluster(site="prod")
+    for number in (1, 2, 3):
+        cluster.node(f"n{number}", f"h{number}")
+        cluster.pod(f"db-{number}", f"n{number}", app="db")
+    cluster.move("n2", "h1")
+    async with AsyncExitStack() as stack:
+        evaluator = await stack.enter_async_context(running(settings, cluster, roles=("evaluator",)))
+        await stack.enter_async_context(running(settings, cluster, roles=("kubernetes", "vsphere")))
+        await evaluator.until(lambda: len(evaluator.records(VIOLATIONS)) == 1)
+        # Two pages, as a Deployment of two has them: each sees everything, from its start on.
+        for name in ("one", "two"):
+            page = await stack.enter_async_context(a_page(settings, tmp_path / name))
+            assert await page.get("api/v1/sites") == {
+                "apiVersion": "underhost/v1", "kind": "Sites", "features": ["history", "whatif"],
+                "sites": [{
+                    "site": "prod", "ready": True, "reason": "",
+                    "hosts": 3, "nodes": 3, "pods": 3, "findings": {"physical": 1},
+                }],
+            }  # fmt: skip
+        found = await page.get("api/v1/findings")
+        assert [(one["pod"], one["peers"]) for one in found["findings"]] == [("shop/db-1", ["shop/db-2"])]
+        assert {node["name"]: node["host"] for node in (await page.get("api/v1/map"))["nodes"]} == {
+            "n1": "moref-h1", "n2": "moref-h1", "n3": "moref-h3",
+        }  # fmt: skip
+        explained = await page.get("api/v1/pods/shop/db-1")
+        assert sorted(explained["verdict"]["nodes"]) == ["n1", "n2", "n3"]
+        plan = await page.post("api/v1/whatif", {"site": "prod", "steps": [{"fail": "host/h3"}]})
+        assert (plan["kind"], [move["from"] for move in plan["vmMoves"]]) == ("WhatIf", ["h3"])
+
+        async with page.following(found["version"]) as events:
+            cluster.move("n2", "h2")
+            changes = [await anext(events)]
+            while not any("goneFindings" in change for change in changes):
+                changes.append(await anext(events))
+        assert [row["host"] for change in changes for row in change.get("nodes", ())] == ["moref-h2"]
+        assert (await page.get("api/v1/findings"))["findings"] == []
+    assert {record.topic.short for record in evaluator.published} == {"node-hosts", "violations"}
+
+
+@dataclass
+class Page:
+    """The web of a worker in another process."""
+
+    base: str
+    client: aiohttp.ClientSession
+
+    async def get(self, path: str) -> Any:
+        """The document."""
+        async with self.client.get(f"{self.base}/{path}") as answer:
+            assert answer.status == 200, await answer.text()
+            return await answer.json()
+
+    async def post(self, path: str, body: object) -> Any:
+        """The document that answers this one."""
+        async with self.client.post(f"{self.base}/{path}", json=body) as answer:
+            assert answer.status == 200, await answer.text()
+            return await answer.json()
+
+    @asynccontextmanager
+    async def following(self, version: str) -> AsyncIterator[AsyncIterator[Any]]:
+        """The changes after a version, as they come."""
+
+        async def changes() -> AsyncIterator[Any]:
+            while True:
+                block = (await answer.content.readuntil(b"\n\n")).decode()
+                if "event: change\n" in block:
+                    yield json.loads(block.split("data: ", 1)[1])
+
+        async with asyncio.timeout(60), self.client.get(f"{self.base}/api/v1/events?since={version}") as answer:
+            yield changes()
+
+
+def _configured(settings: Settings, folder: Path, port: int) -> Path:
+    """A configuration of nothing but the site's name, Kafka and an address."""
+    folder.mkdir()
+    tree = {
+        "apiVersion": "underhost/v1",
+        "kind": "Config",
+        "site": settings.site,
+        "kafka": {"bootstrapServers": settings.kafka.bootstrap_servers, "partitions": settings.kafka.partitions},
+        "web": {"listen": f"127.0.0.1:{port}"},
+    }
+    path = folder / "underhost.yaml"
+    path.write_text(json.dumps(tree))
+    return path
+
+
+@asynccontextmanager
+async def a_page(settings: Settings, folder: Path) -> AsyncIterator[Page]:
+    """`underhost run --agents web` over the same Kafka."""
+    [port] = free_ports(1)
+    config = _configured(settings, folder, port)
+    command = [UNDERHOST, "run", "--config", str(config), "--agents", "web"]
+    with (folder / "underhost.log").open("wb") as out:
+        process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out, cwd=folder)
+    try:
+        async with aiohttp.ClientSession() as client:
+            async with asyncio.timeout(60):
+                while not await _is_ready(client, f"http://127.0.0.1:{port}/readyz"):
+                    assert process.returncode is None, (folder / "underhost.log").read_text()
+                    await asyncio.sleep(0.05)  # another process announces nothing
+            yield Page(f"http://127.0.0.1:{port}", client)
+        process.terminate()
+        assert await process.wait() == 0, (folder / "underhost.log").read_text()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _is_ready(client: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with client.get(url) as answer:
+            return answer.status == 200
+    except aiohttp.ClientConnectionError:
+        return False

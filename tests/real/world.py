@@ -36,7 +36,7 @@ STAGES = (
 T = TypeVar("T")
 
 
-def eventually(what: str, ask: Callable[[], T | None], within: float = 60.0) -> T:
+def eventually(what: str, ask: Callable[[], T | None], within: float = 120.0) -> T:
     """What `ask` answers as soon as it is neither None nor False; fails with `what` when the time is over."""
     deadline = time.monotonic() + within
     while True:
@@ -140,7 +140,7 @@ class VCenter:
             host="127.0.0.1", port=vcsim.port, user=USERNAME, pwd=PASSWORD, sslContext=context
         )
         content = self._service.RetrieveContent()
-        self._collector, self._content = content.propertyCollector, content
+        self._collector, self.content = content.propertyCollector, content
         self.cluster = next(iter(self._all(content, vim.ClusterComputeResource)))
         self.hosts = {host.name: host for host in self._all(content, vim.HostSystem)}
         self.vms = {vm.name: vm for vm in sorted(self._all(content, vim.VirtualMachine), key=lambda vm: vm.name)}
@@ -186,11 +186,11 @@ class VCenter:
 
     def set_option(self, option: Any) -> None:
         """A setting of the vCenter."""
-        self._content.setting.UpdateOptions([option])
+        self.content.setting.UpdateOptions([option])
 
     def tasks(self) -> list[str]:
         """What vCenter has done lately, whoever asked for it."""
-        return [str(task.info.descriptionId) for task in self._content.taskManager.recentTask]
+        return [str(task.info.descriptionId) for task in self.content.taskManager.recentTask]
 
     def rules(self) -> dict[str, tuple[bool, list[str]]]:
         """(enabled, sorted names of its VMs) of each rule."""
@@ -245,7 +245,7 @@ class World:
     @property
     def vm_of(self) -> dict[str, str]:
         """The VM of each node, by name."""
-        return dict(zip(NODES, self.vcenter.vms, strict=True))
+        return dict(zip(NODES, list(self.vcenter.vms)[: len(NODES)], strict=True))
 
     def config(self, kafka: Mapping[str, str], web: int) -> Path:
         """A configuration of every sink but evictions, over these parts; the `kafka` section is given."""
@@ -309,18 +309,18 @@ def helpers(
 
 
 @contextmanager
-def world(folder: Path, parts: Path) -> Iterator[World]:
-    """Seven nodes on seven VMs, one VM a host, and a foreign DRS rule."""
-    vcsim = start_vcsim(parts, 7, 7)
+def world(folder: Path, parts: Path, more_vms: int = 0) -> Iterator[World]:
+    """Seven nodes on seven VMs, one VM a host, and a foreign DRS rule; `more_vms` are no node's."""
+    vcsim = start_vcsim(parts, 7, 7 + more_vms)
     try:
         vcenter = VCenter(vcsim)
-        for vm, host in zip(vcenter.vms, sorted(vcenter.hosts), strict=True):
-            vcenter.move(vm, host)
+        for number, vm in enumerate(vcenter.vms):
+            vcenter.move(vm, sorted(vcenter.hosts)[number % len(vcenter.hosts)])
         vcenter.add_foreign_rule()
         audit = Audit(folder / "audit.log")
         with start_kube(folder / "kube", parts, *audit.flags()) as kube, helpers(parts, kube):
             api = KubeApi(kube)
-            for name, vm in zip(NODES, vcenter.vms, strict=True):
+            for name, vm in zip(NODES, list(vcenter.vms)[: len(NODES)], strict=True):
                 api.add_node(name, vcenter.uuid_of(vm))
             eventually("the default namespace is there", lambda: _there(api, "/api/v1/namespaces/default"))
             yield World(folder, kube, api, vcsim, vcenter, audit)

@@ -90,6 +90,7 @@ def test_what_is_not_there_is_named(
         pytest.param("{a: [", None, "FILE: not YAML: while parsing", id="not YAML"),
         pytest.param("just text", None, "FILE: not a kubeconfig", id="a text file"),
         pytest.param({"kind": "List", "items": []}, None, "FILE: not a kubeconfig", id="a dump"),
+        pytest.param(CONFIG, "on", "FILE: no context on; it has one, two; did you mean one?", id="a mistyped context"),
         pytest.param(CONFIG, "three", "FILE: no context three; it has one, two", id="an unknown context"),
         pytest.param(
             {**CONFIG, "current-context": ""},
