@@ -5,27 +5,36 @@ BIN := $(VENV)/bin
 CACHE ?= $(or $(REAL_PARTS_CACHE),$(HOME)/.cache/underhost)
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test parts check format types bench parity docs up down lock clean
+.PHONY: help setup run demo test parts check format types bench parity docs up down stack-test manifests lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.ready ## make .venv with the underhost command in it
+setup: $(VENV)/.ready ## make .venv with the underhost command and the tools of the tests in it
 
-# The stamp depends on the locked requirements and the packaging: a changed lock is installed at the next target.
-$(VENV)/.ready: requirements/dev.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "underhost needs Python 3.11 or newer (set PYTHON=python3.11)" >&2; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing the locked packages into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q schemas streams agents
+# A stamp depends on its locked requirements and the packaging: a changed lock is installed at the next target. `run` and
+# `demo` need the smaller lock only. Nothing is compiled ahead: the first start compiles what it imports, which is less.
+define into_venv
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "underhost needs Python 3.11 or newer (set PYTHON=python3.11)" >&2; exit 2; }
+@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+@echo "installing the locked packages into $(VENV)"
+@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/$(1).txt
+@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --no-build-isolation --editable . 2> $(VENV)/install.log || { cat $(VENV)/install.log >&2; exit 1; }
+endef
+
+$(VENV)/.run: requirements/run.txt pyproject.toml
+	$(call into_venv,run)
 	@touch $@
 
-run: setup ## run the pipeline: the demo, or your own site with ARGS="--config FILE"
+$(VENV)/.ready: requirements/dev.txt pyproject.toml
+	$(call into_venv,dev)
+	@$(BIN)/python -m compileall -q schemas streams agents
+	@touch $(VENV)/.run $@
+
+run: $(VENV)/.run ## run the pipeline: the demo, or your own site with ARGS="--config FILE"
 	@$(BIN)/underhost $(if $(strip $(ARGS)),run $(ARGS),demo)
 
-demo: setup ## the pipeline on the embedded default over a simulated site, with its story
+demo: $(VENV)/.run ## the pipeline on the embedded default over a simulated site, with its story
 	@$(BIN)/underhost demo $(ARGS)
 
 test: setup ## all tests; those against real parts need Go, Maven and a JDK (required with CI=true)
@@ -65,6 +74,12 @@ up: ## the compose stack; ARGS="--profile demo --profile extras" for more of it
 
 down: ## stop the compose stack
 	docker compose -f compose/compose.yaml --profile demo --profile extras down
+
+stack-test: setup ## run the compose stack for real, without a registry of images (root, docker.io, mmdebstrap)
+	@bash tests/compose/stack.sh "$$(bash tests/real/parts/build.sh "$(CACHE)")" "$(CACHE)/stack"
+
+manifests: ## write compose/kubernetes/underhost.yaml anew from the chart (needs helm 3)
+	@bash compose/kubernetes/render.sh
 
 lock: ## resolve the requirements again (needs uv)
 	$(PYTHON) requirements/lock.py
