@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CACHE ?= $(or $(REAL_PARTS_CACHE),$(HOME)/.cache/underhost)
 ARGS ?=
+# Tests mostly wait for brokers, servers and clocks: two files at a time take half as long. More are more brokers at once.
+WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test parts check format types bench parity docs up down stack-test manifests lock clean
 
@@ -40,7 +42,7 @@ demo: $(VENV)/.run ## the pipeline on the embedded default over a simulated site
 test: setup ## all tests; those against real parts need Go, Maven and a JDK (required with CI=true)
 	@bash tests/real/parts/build.sh "$(CACHE)" > $(VENV)/parts.log \
 	  || { test "$(CI)" != true || exit 1; echo "without the real parts: their tests will be skipped"; }
-	@REAL_PARTS_CACHE="$(CACHE)" $(BIN)/pytest $(ARGS)
+	@REAL_PARTS_CACHE="$(CACHE)" $(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 parts: ## build the real parts of the tests (Kafka, kube-apiserver, KWOK, vcsim) into the cache
 	@bash tests/real/parts/build.sh "$(CACHE)"
