@@ -31,15 +31,23 @@ class Domains:
     __slots__ = ("_grouped", "code_list", "code_of", "codes", "key", "missing", "present", "size", "unique", "values")
 
     def __init__(self, key: str, node_values: Sequence[str | None], names: Mapping[str, str] | None = None) -> None:
-        known: dict[str, int] = {}
-        codes = [-1 if value is None else known.setdefault(value, len(known)) for value in node_values]
+        different = dict.fromkeys(node_values)  # in the order of their first nodes
+        without = node_values.count(None)
+        different.pop(None, None)
         self.key = key
-        values = list(known)
-        self.unique = len(known) == len(codes) - codes.count(-1)
+        self.unique = len(different) == len(node_values) - without
         if self.unique:
-            codes = [-1 if code < 0 else node for node, code in enumerate(codes)]
             values = [value or "" for value in node_values]
-            known = {value: node for node, value in enumerate(node_values) if value is not None}
+            known = dict(zip(values, range(len(values)), strict=True))
+            codes = list(range(len(values)))
+            if without:
+                known = {value: node for node, value in enumerate(node_values) if value is not None}
+                codes = [-1 if value is None else node for node, value in enumerate(node_values)]
+        else:
+            values = [value for value in different if value is not None]
+            known = dict(zip(values, range(len(values)), strict=True))
+            code_of: dict[str | None, int] = {None: -1, **{value: code for value, code in known.items()}}
+            codes = list(map(code_of.__getitem__, node_values))
         self.codes: IndexArray = np.array(codes, np.intp)
         self.code_list = codes
         self.code_of = known
@@ -72,7 +80,8 @@ class Topology:
     """Domains by topology key, made on first use.
 
     `hosts` gives each node's ESXi host (None: unknown), or is None where the site has no hosts: then a host key is a
-    label like any other. `host_names` gives a host's name for people.
+    label like any other. `host_names` gives a host's name for people. `label_values` are the nodes' labels by key, as
+    far as they are known: kept, they need not be read anew from some thousand nodes when one comes or goes.
     """
 
     def __init__(
@@ -81,10 +90,12 @@ class Topology:
         host_keys: Sequence[str] = (),
         hosts: Sequence[str | None] | None = None,
         host_names: Mapping[str, str] | None = None,
+        label_values: dict[str, list[str | None]] | None = None,
     ) -> None:
         self._labels, self._host_keys = labels, frozenset(host_keys)
         self._by_key: dict[str, Domains] = {}
         self._by_label: dict[str, Domains] = {}
+        self.label_values: dict[str, list[str | None]] = label_values or {}
         self._filled: dict[str, Domains] = {}
         self._within_host: dict[str, Domains] = {}
         self.hosts: Domains | None = None if hosts is None else Domains("host", hosts, host_names)
@@ -106,6 +117,7 @@ class Topology:
             self._within_host.clear()
             keys = (*keys, *self._host_keys)
         for key in keys:
+            self.label_values.pop(key, None)
             for known in (self._by_key, self._by_label, self._filled, self._within_host):
                 known.pop(key, None)
 
@@ -125,7 +137,10 @@ class Topology:
         """The nodes' labels under this key, whatever the live host is (node affinity reads these)."""
         domains = self._by_label.get(key)
         if domains is None:
-            domains = self._by_label[key] = Domains(key, [labels.get(key) for labels in self._labels])
+            values = self.label_values.get(key)
+            if values is None:
+                values = self.label_values[key] = [labels.get(key) for labels in self._labels]
+            domains = self._by_label[key] = Domains(key, values)
         return domains
 
     def filled(self, key: str) -> Domains:

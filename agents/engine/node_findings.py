@@ -131,9 +131,7 @@ def _refused(
     if not suspect:
         return cordoned, tainted
     memo: dict[tuple[bytes, int], bool] = {}
-    pods: Iterable[tuple[int, int]] = enumerate(running.nodes.tolist())
-    if on is not None:
-        pods = [(at, node) for node in suspect for at in on[node]]
+    pods = enumerate(running.nodes.tolist()) if on is None else ((at, node) for node in suspect for at in on[node])
     for at, node in pods:
         key = running.keys[at]
         if node not in suspect or pinned(snapshot.pods[key]):

@@ -160,10 +160,10 @@ class Live:
         gone = [name for name in changed if name not in snapshot.nodes]
         come = [snapshot.nodes[name] for name in changed if name not in nodes.index]
         keys = {key for name in there for key in nodes.change(snapshot.nodes[name])}
-        shift = nodes.exchange(gone, come)
+        shift = nodes.exchange(gone, come) if gone or come else None
         nodes.place(snapshot, {*replaced, *(node.metadata.name for node in come)})
-        if gone or come:
-            model.shift(shift)
+        if shift is not None:
+            model.shift(shift, keys)
             self.state.shift(shift)
         else:
             hosts = nodes.hosts if replaced and nodes.has_hosts else None

@@ -4,8 +4,10 @@ In: pods, one after another, as classes, requests and nodes. Out: `LiveModel` an
 `resident_live.py` only.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -134,18 +136,22 @@ class LiveModel(Model):
         self.members[self.class_at[at]].discard(at)
         self.on_node[self.node_at[at]].discard(at)
 
-    def shift(self, shift: Shift) -> None:
-        """Nodes went, without pods, and came."""
+    def shift(self, shift: Shift, relabelled: Container[str]) -> None:
+        """Nodes went, without pods, and came; others have other labels under these keys."""
         moved, size = shift.positions(len(self.on_node)), len(self._keys)
         shift.list(self.on_node, (set() for _ in shift.come))
         self._arrays[2, :size] = moved[self._arrays[2, :size]]
-        self.chart()
+        known = {key: values for key, values in self.topology.label_values.items() if key not in relabelled}
+        for key, values in known.items():
+            shift.list(values, [self.nodes.labels[at].get(key) for at in shift.come])
+        self.chart(known)
 
-    def chart(self) -> None:
-        """Make the topology anew."""
+    def chart(self, label_values: dict[str, list[str | None]] | None = None) -> None:
+        """Make the topology anew; `label_values` are still right."""
         nodes = self.nodes
         hosts = nodes.hosts if nodes.has_hosts else None
-        self.put(topology=Topology(nodes.labels, self.options.host_keys, hosts, nodes.host_names))
+        topology = Topology(nodes.labels, self.options.host_keys, hosts, nodes.host_names, label_values)
+        self.put(topology=topology)
 
     def show(self) -> None:
         """Let `running` be the pods that run now."""
@@ -160,7 +166,12 @@ class LiveState(State):
     """Counters and load that follow a live model; counters are built from the pods that run now."""
 
     model: LiveModel
+    memo: "_Memo"
     _tried: list[tuple[int, int, int, int]] | None = None
+
+    def __init__(self, model: LiveModel) -> None:
+        super().__init__(model)
+        self.memo = _Memo()
 
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
         super().add(cls, request, node, sign)
@@ -197,7 +208,7 @@ class LiveState(State):
 
     def forget_images(self) -> None:
         """Nodes have other images."""
-        self._forget(frozenset({image_locality.NAME}))
+        self.memo.forget((image_locality.NAME,))
 
     def forget_counters(self) -> None:
         """Counters, and what is derived from all classes, are made anew when asked for."""
@@ -212,13 +223,33 @@ class LiveState(State):
         for selector in {selector.id for cls in fresh for selector in cls.selectors}:
             for live in (False, True):
                 self.memo.pop(("selected", selector, live), None)
-        self._forget(_OF_CLASSES)
+        self.memo.forget(_OF_CLASSES)
 
     def _drop(self, words: frozenset[str]) -> None:
         self._counters.clear()
         self._touched.clear()
-        self._forget(words)
+        self.memo.forget(words)
 
-    def _forget(self, words: frozenset[str]) -> None:
-        for key in [key for key in self.memo if (key[0] if isinstance(key, tuple) else key) in words]:
-            del self.memo[key]
+
+class _Memo(dict[object, Any]):
+    """A state's memo that can forget word by word: looking through all its keys costs more than a pod's change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._of_word: defaultdict[object, set[object]] = defaultdict(set)
+
+    def __setitem__(self, key: object, value: Any) -> None:
+        super().__setitem__(key, value)
+        self._of_word[key[0] if isinstance(key, tuple) else key].add(key)
+
+    def setdefault(self, key: object, default: Any = None) -> Any:
+        """As a dict's."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def forget(self, words: Iterable[str]) -> None:
+        """Drop what is kept under keys that are, or begin with, one of these words."""
+        for word in words:
+            for key in self._of_word.pop(word, ()):
+                self.pop(key, None)

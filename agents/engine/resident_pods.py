@@ -177,7 +177,7 @@ class Singles:
     def _counted(self, crowd: Crowd) -> tuple[int, ...]:
         """The classes that are counted, those in use: as if the site were compiled now."""
         selector, uses = crowd[3], self._live.uses
-        return () if selector is None else tuple(one for one in selector.classes if uses[one])
+        return () if selector is None else tuple([one for one in selector.classes if uses[one]])
 
     def _knot_findings(self, snapshot: Snapshot, judge: Judge, place: Spot, knot: Iterable[int]) -> list[Finding]:
         model, (key, value) = self._live.model, place
