@@ -5,6 +5,7 @@ before it numbers classes: the unique labels of a StatefulSet's pods would make 
 to be parsed and kept. Keys only grow, so a cut is always wide enough; the compiler cuts exactly.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -17,6 +18,10 @@ from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, Service,
 
 T = TypeVar("T")
 _EMPTY = b"{}"
+_FEW = 32
+"""Keys up to which labels are cut by a struct that has them as its fields."""
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]+").fullmatch
+"""A key as the API server lets it be; a struct's field cannot have every name."""
 _decode, _encode = msgspec.json.Decoder(dict[str, str] | None).decode, msgspec.json.Encoder().encode
 
 
@@ -26,6 +31,7 @@ class Projection:
     def __init__(self) -> None:
         self.keys: frozenset[str] = frozenset()
         self._seen: set[tuple[str, bytes]] = set()
+        self._cut = _cutter(self.keys)
 
     def learn(self, pods: Iterable[Pod], services: Mapping[str, Service], workloads: Mapping[str, Workload]) -> bool:
         """Whether these name a key that was not known."""
@@ -46,6 +52,7 @@ class Projection:
         if len(keys) == len(self.keys):
             return False
         self.keys = frozenset(keys)
+        self._cut = _cutter(self.keys)
         return True
 
     def _new(self, kind: str, raws: Iterable[bytes], parse: Callable[[bytes], T]) -> Iterable[T]:
@@ -61,7 +68,9 @@ class Projection:
     def of(self, raw: bytes) -> bytes:
         """The labels that count, in the order of their keys; labels that are wrong as they are."""
         try:
-            labels = _decode(raw) or {}
+            labels = _decode(raw) or {}  # all of it, for what is wrong in the others
+            if labels and self._cut is not None:
+                return _encode(self._cut(raw))
         except (msgspec.DecodeError, RecursionError):
             return raw
         keys = self.keys
@@ -69,6 +78,15 @@ class Projection:
         if len(found) > 1:
             found = dict(sorted(found.items()))
         return _encode(found) if found else _EMPTY
+
+
+def _cutter(keys: frozenset[str]) -> Callable[[bytes], object] | None:
+    """Reads labels without making anything of those that do not count; None for too many keys, or for odd ones."""
+    if len(keys) > _FEW or not all(map(_PLAIN, keys)):
+        return None
+    named = {f"f{at}": key for at, key in enumerate(sorted(keys))}
+    fields = [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in named]
+    return msgspec.json.Decoder(msgspec.defstruct("Cut", fields, rename=named, gc=False)).decode
 
 
 def _parts(pods: Iterable[Pod]) -> tuple[set[bytes], set[bytes]]:

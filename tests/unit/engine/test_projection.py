@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from msgspec import Raw
+from msgspec.json import encode
 from rule_builders import HOST, a_pod, app, cluster, nodes, term
 
 from underhost.agents.engine.judge import judge
@@ -46,6 +47,24 @@ def test_services_and_owners_name_labels_as_well() -> None:
     assert projection.learn([], {"shop/web": service}, {"ReplicaSet/shop/web": owner})
     assert projection.of(b'{"tier":"gold","pod":"web-1","app":"web"}') == b'{"app":"web","tier":"gold"}'
     assert not projection.learn([], {"shop/web": service}, {"ReplicaSet/shop/web": owner})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param([], id="few keys"),
+        pytest.param([f"key-{at}" for at in range(40)], id="many keys"),
+        pytest.param(['a "quoted" key', "\\", "", "ключ"], id="keys that no API server lets in"),
+    ],
+)
+def test_labels_are_cut_alike_however_many_keys_are_named(more: list[str]) -> None:
+    projection = Projection()
+    selector = encode(dict.fromkeys(["app", "tier", *more], "x"))
+    service = Service(Metadata(name="web", namespace="shop"), ServiceSpec(Raw(selector)))
+    projection.learn([], {"shop/web": service}, {})
+    assert projection.of(b'{"tier":"\\u0067old", "pod":"web-1","app":"web"}') == b'{"app":"web","tier":"gold"}'
+    assert projection.of(b'{"pod":"web-1"}') == projection.of(b"null") == projection.of(b"{}") == b"{}"
+    assert projection.of(b'{"app":"web","pod":1}') == b'{"app":"web","pod":1}', "wrong, and refused as it is"
 
 
 def test_labels_that_are_no_text_are_still_refused_by_the_name_of_their_pod() -> None:
