@@ -255,7 +255,14 @@ def test_what_the_real_eviction_api_answers_is_an_outcome(cluster: Cluster) -> N
         lambda: all(one["status"].get("expectedPods") == REPLICAS for one in api.ask("GET", budgets)["items"]),
         PATIENCE,
     )
-    pods = {team: api.ask("GET", f"/api/v1/namespaces/{team}/pods")["items"] for team in ("plain", "tight", "twice")}
+    pods: dict[str, list[Any]] = {}
+
+    def are_made() -> bool:
+        for team in ("plain", "tight", "twice"):
+            pods[team] = api.ask("GET", f"/api/v1/namespaces/{team}/pods")["items"]
+        return all(len(made) == REPLICAS for made in pods.values())
+
+    eventually("each has six pods", are_made, PATIENCE)
     for team in pods:  # nobody binds here, so that the test does: only a running pod is a budget's matter
         for number, pod in enumerate(pods[team][:LEAST], 1):
             name = pod["metadata"]["name"]
