@@ -76,12 +76,11 @@ def test_who_tells_reads_whom_it_tells_of_and_what_it_tells() -> None:
 @pytest.mark.parametrize(
     ("roles", "reads", "tied"),
     [
-        ({"kubernetes", "vsphere"}, False, True),
-        ({"web"}, False, False),
-        ({"evaluator"}, True, False),
-        ({"binder"}, True, True),
+        pytest.param({"kubernetes", "vsphere"}, False, True, id="watchers"),
+        pytest.param({"web"}, False, False, id="the page"),
+        pytest.param({"evaluator"}, True, False, id="the evaluator"),
+        pytest.param({"binder"}, True, True, id="the binder"),
     ],
-    ids=lambda value: str(value),
 )
 def test_who_reads_topics_and_who_belongs_to_a_site(roles: set[str], reads: bool, tied: bool) -> None:
     assert consumes(roles) is reads
