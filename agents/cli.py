@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from underhost.agents.commands import progress
+from underhost.agents.commands.output import progress
 from underhost.schemas.errors import BackendError, InputError, UnderhostError
 
 NAME, PLUGIN = "underhost", "kubectl underhost"
@@ -106,7 +106,7 @@ def program() -> None:
 
 def complete(words: list[str] | None = None) -> None:
     """Print what may stand in the place of the last word; kubectl runs it as `kubectl_complete-underhost`."""
-    from underhost.agents.commands.completing import tell
+    from underhost.agents.commands.input.completing import tell
 
     tell(sys.argv[1:] if words is None else words)
 

@@ -13,12 +13,12 @@ from pydantic_core import PydanticUndefined
 
 from underhost.agents.cli import build
 from underhost.agents.commands.topics import asyncapi_text
-from underhost.agents.engine.lint import CHECKS
 from underhost.agents.http.extender import ExtenderMetrics
-from underhost.agents.metrics import Metrics
+from underhost.agents.lint.report import CHECKS
+from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.rules import REGISTRY
 from underhost.schemas.topics import TOPICS
-from underhost.streams import settings
+from underhost.streams.settings import model as settings
 
 WIDTH = 100
 MADE = "<!-- Written by docs/generate.py from the code: `make docs`. -->\n"

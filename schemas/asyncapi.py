@@ -1,8 +1,7 @@
 """The AsyncAPI 3 document of the topics: what another program needs to consume them, made from the one table.
 
-In: `topics.TOPICS` and the record structs. Out: a document as plain data. Called by `underhost topics -o asyncapi`;
-docs/reference/asyncapi.yaml is its output. Parts of objects that travel as the API server's own JSON (`Raw`) have no
-schema of their own here: any JSON.
+In: `topics.TOPICS` and the record structs. Out: a document as plain data. Parts of objects that travel as the API
+server's own JSON (`Raw`) have no schema of their own here: any JSON.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Errors named by what the caller can do about them; adapters translate third-party exceptions into these.
 
-Imported by every layer. A rejection by a rule is a value, never one of these.
+A rejection by a rule is a value, never one of these.
 """
 
 

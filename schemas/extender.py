@@ -1,8 +1,7 @@
 """What kube-scheduler and its extender say to each other: `k8s.io/kube-scheduler/extender/v1`, in its own names.
 
-In: request bodies as kube-scheduler sends them. Out: answers as it reads them. Used by `agents/extender.py` and its
-room `agents/http/extender.py`. Go names on the wire (`NodeNames`), Kubernetes' own inside of pods and nodes. Nodes that
-are sent whole stay raw: they go back as they came.
+In: request bodies as kube-scheduler sends them. Out: answers as it reads them. Go names on the wire (`NodeNames`),
+Kubernetes' own inside of pods and nodes. Nodes that are sent whole stay raw: they go back as they came.
 """
 
 from msgspec import Raw, Struct, field

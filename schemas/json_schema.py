@@ -1,7 +1,7 @@
 """JSON Schemas of our structs, for documents that other programs read.
 
-In: struct types. Out: schemas by name. Used by `asyncapi.py`. msgspec's own generator cannot say the default of a `Raw`
-field, which most Kubernetes structs have: such a part is the API server's own JSON, so any JSON is its schema.
+In: struct types. Out: schemas by name. msgspec's own generator cannot say the default of a `Raw` field, which most
+Kubernetes structs have: such a part is the API server's own JSON, so any JSON is its schema.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,6 @@
 """The topics themselves: made before the worker starts, checked, and described for people.
 
-In: `KafkaSettings` and the table of topics. Out: topics that exist with the configured count of partitions. Called by
-`underhost run` before anything else and by `underhost topics`.
+In: `KafkaSettings` and the table of topics. Out: topics that exist with the configured count of partitions.
 """
 
 import asyncio
@@ -15,10 +14,10 @@ from aiokafka.errors import TopicAlreadyExistsError, for_code
 
 from underhost.schemas.errors import InputError, Refused
 from underhost.schemas.topics import TOPICS, Topic
-from underhost.streams import kafka
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.view import open_view
-from underhost.streams.settings import KafkaSettings
+from underhost.streams.kafka import connect as kafka
+from underhost.streams.settings.model import KafkaSettings
 
 CLEANUP = "cleanup.policy"
 POLL_SECONDS = 0.1

@@ -1,8 +1,7 @@
 """The Faust application: in come settings, out comes an app with nothing started.
 
-Called by `agents/worker.py`, which attaches the agents and runs the app in its own event loop: signals, logging and the
-web are not Faust's here. Topics are raw bytes on both sides; records are decoded by whoever reads them, so that one bad
-record is a value to report and never an agent that crashes again and again.
+Topics are raw bytes on both sides; records are decoded by whoever reads them, so that one bad record is a value to
+report and never an agent that crashes again and again.
 """
 
 import functools
@@ -17,9 +16,9 @@ from mode.services import WaitResults
 
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
-from underhost.streams.kafka_security import credentials
+from underhost.streams.kafka.security import credentials
 from underhost.streams.membership import Membership
-from underhost.streams.settings import KafkaSettings, Settings
+from underhost.streams.settings.model import KafkaSettings, Settings
 from underhost.streams.table import Table
 
 COMMIT_INTERVAL = 1.0
@@ -69,7 +68,7 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
         if urls[0].scheme != "kafka":
             return super()._new_transport()
         # Imported here: whoever runs on the embedded log needs none of it.
-        from underhost.streams.kafka_transport import Transport
+        from underhost.streams.kafka.transport import Transport
 
         return Transport(urls, self)
 

@@ -1,6 +1,6 @@
 """CloudEvents attributes as Kafka headers (binary mode): what, whose and when, beside the record's value.
 
-In: topic, site and event id. Out: headers for any producer. Used by `publish.py`; tombstones carry them, too.
+In: topic, site and event id. Out: headers for any producer.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Deletions that a server tells of, one by one or many at once: too many in a minute are not believed.
 
 In: the changes of a watch, in order, and how many objects are held. Out: the changes without the deletions that are
-held back, until the object is there again or a person accepts it. Used by a `Follower` of nodes: a controller that
-takes a broken vCenter at its word deletes them all. Objects that are missing in a list are the follower's own.
+held back, until the object is there again or a person accepts it. Objects that are missing in a list are the follower's
+own.
 """
 
 from collections import deque

@@ -3,7 +3,7 @@
 In: what a list or an update shows to be missing, and a person's word. Out: the lines for markers, metrics and people.
 Held by each source (live watchers, followers, files). A doubt lasts, even when all objects are back: a server that
 showed nothing for a while is a reason to look before anything is written again. What counts as a collapse is
-`reconcile.py`'s; that nothing is written meanwhile is the guards' (`agents/guards.py`).
+`reconcile.py`'s; that nothing is written meanwhile is the guards' (`agents/pipeline/gates/guards.py`).
 """
 
 from collections.abc import Collection, Iterable

@@ -1,7 +1,7 @@
 """Which partition a site's records go to: one, always the same, so that a site is totally ordered per topic.
 
 In: a site and the count of partitions. Out: murmur2(site) modulo the count, as Kafka's default partitioner hashes the
-bytes of the site. Used by every publisher and by readers of one site.
+bytes of the site.
 """
 
 from functools import lru_cache

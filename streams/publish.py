@@ -18,12 +18,12 @@ from faust.exceptions import FaustError
 from underhost.schemas.errors import UnderhostError, Unreachable
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import DEAD_LETTERS
-from underhost.streams import kafka
 from underhost.streams.cloudevents import cloud_events
-from underhost.streams.kafka_security import client_arguments
+from underhost.streams.kafka import connect as kafka
+from underhost.streams.kafka.security import client_arguments
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Outgoing, Prepared
-from underhost.streams.settings import KafkaSettings
+from underhost.streams.settings.model import KafkaSettings
 
 SITE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ERROR_LENGTH = 1000

@@ -14,12 +14,12 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import Topic
-from underhost.streams import kafka
 from underhost.streams.embedded.store import Entry
 from underhost.streams.embedded.view import View, open_view
+from underhost.streams.kafka import connect as kafka
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Record, TopicReader
-from underhost.streams.settings import KafkaSettings
+from underhost.streams.settings.model import KafkaSettings
 
 READ_RECORDS = 500
 POLL_MS = 1000

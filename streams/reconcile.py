@@ -1,8 +1,7 @@
 """A fresh list against what the topics hold: only differences are published, and what vanished is tombstoned.
 
 In: the live records of a site (TopicReader.state) and the objects that a source has just listed. Out: the records to
-publish, in order, with the `listed` markers last. Called by every source (watchers and files) at its first list and
-at each relist. Pure: reading, publishing and logging are the caller's.
+publish, in order, with the `listed` markers last. Pure: reading, publishing and logging are the caller's.
 """
 
 import hashlib

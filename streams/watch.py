@@ -1,8 +1,7 @@
 """Keeping published what a feed shows: watch, resume, relist, back off.
 
 In: a feed of one kind of object (list it, watch it from a position) and what its last list held. Out: records of what
-really changed, tombstones of what went, dead letters of what cannot be read. Called by a watcher once it has listed;
-the first list, and how a feed speaks to its server, are left to the watcher and the feed.
+really changed, tombstones of what went, dead letters of what cannot be read.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
 """A finding as an alert of Alertmanager: labels that name it, annotations that tell of it.
 
-In: a `FindingEvent`. Out: labels, annotations and the alert as its API takes it. Pure; used by `book.py` and
-`alertmanager.py`. Labels are what Alertmanager tells alerts apart by, so they hold only what stays as long as the
-finding does: the host that a finding is about, but not the node that its pod runs on at the moment.
+In: a `FindingEvent`. Out: labels, annotations and the alert as its API takes it. Pure. Labels are what Alertmanager
+tells alerts apart by, so they hold only what stays as long as the finding does: the host that a finding is about, but
+not the node that its pod runs on at the moment.
 """
 
-from underhost.agents.engine.findings import INVENTORY, UNKNOWN_NODE
+from underhost.agents.evaluate.findings import INVENTORY, UNKNOWN_NODE
 from underhost.schemas.records import FindingEvent
 
 LEVELS = {

@@ -1,7 +1,6 @@
 """Everybody who is alerted to findings: the Alertmanagers and webhooks of the settings, each with a task of its own.
 
 In: the open findings as the tables hold them, then every live record of `violations`. Out: what the receivers are sent.
-Called by `pipeline.py`: begun when the partitions are held, ended before they can move.
 """
 
 import asyncio
@@ -11,9 +10,9 @@ from msgspec import Struct
 
 from underhost.agents.alerts.alertmanager import Alertmanager
 from underhost.agents.alerts.webhook import Webhook
-from underhost.agents.engine.findings import INVENTORY, at_or_above
+from underhost.agents.evaluate.findings import INVENTORY, at_or_above
 from underhost.schemas.records import FindingEvent
-from underhost.streams.settings import AlertingSettings
+from underhost.streams.settings.model import AlertingSettings
 
 Counted = Callable[[str, str], None]
 """Is told (receiver: alertmanager or webhook, result)."""

@@ -1,7 +1,6 @@
 """One Alertmanager kept up to date with the open findings, through its API v2.
 
-In: finding events. Out: POSTs of alerts, at once when something is new, and all again at every repetition. Called by
-`alerting.py`, which runs one of these for each Alertmanager of the settings.
+In: finding events. Out: POSTs of alerts, at once when something is new, and all again at every repetition.
 """
 
 import asyncio
@@ -15,9 +14,9 @@ import msgspec
 from underhost.agents.alerts import delivery
 from underhost.agents.alerts.alert import alert
 from underhost.agents.alerts.book import Book, Due
-from underhost.agents.records import rfc3339
 from underhost.schemas.errors import Refused, Unreachable
 from underhost.schemas.records import FindingEvent
+from underhost.streams.derived import rfc3339
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ for as long as it takes to be noticed, then as resolved.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from underhost.agents.findings import RESOLVED
+from underhost.agents.pipeline.decide.open_findings import RESOLVED
 from underhost.schemas.records import FindingEvent
 
 REPEATED = 300.0

@@ -1,7 +1,6 @@
 """One HTTP POST to somebody who is alerted, and how long to wait where it fails.
 
-In: a URL, headers from a file, a body. Out: `Taken`, or Refused (sending it again is of no use) or Unreachable. Used by
-`alertmanager.py` and `webhook.py`.
+In: a URL, headers from a file, a body. Out: `Taken`, or Refused (sending it again is of no use) or Unreachable.
 """
 
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from pathlib import Path
 import aiohttp
 
 from underhost.schemas.errors import Refused, Unreachable
-from underhost.streams.settings import public
+from underhost.streams.settings.model import public
 
 TIMEOUT = aiohttp.ClientTimeout(total=10.0)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0

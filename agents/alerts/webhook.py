@@ -1,7 +1,7 @@
 """One webhook that is told of every change of a finding: a CloudEvent in structured mode, one POST each, in order.
 
-In: finding events. Out: POSTs, repeated until they are taken. Called by `alerting.py`. What waits is held in memory and
-bounded; after a restart the open findings are told once more, with the same event id, so receivers can tell.
+In: finding events. Out: POSTs, repeated until they are taken. What waits is held in memory and bounded; after a restart
+the open findings are told once more, with the same event id, so receivers can tell.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 
 from underhost.agents.alerts import delivery
-from underhost.agents.records import event_id
 from underhost.schemas.errors import Refused, Unreachable
 from underhost.schemas.keys import finding_key
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.topics import VIOLATIONS
+from underhost.streams.derived import event_id
 
 log = logging.getLogger(__name__)
 

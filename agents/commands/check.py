@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.offline import Scope, Site, faults_named, read_sites, say_changed
-from underhost.agents.commands.options import (
+from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
+from underhost.agents.commands.input.options import (
     NEVER,
     Among,
     FailOnOption,
@@ -22,10 +22,10 @@ from underhost.agents.commands.options import (
     grouped,
     output_option,
 )
-from underhost.agents.commands.output import JUNIT, REPORT_FORMATS, SARIF
+from underhost.agents.commands.output.documents import JUNIT, REPORT_FORMATS, SARIF
 
 if TYPE_CHECKING:
-    from underhost.agents.commands.output import Table
+    from underhost.agents.commands.output.documents import Table
     from underhost.schemas.documents import Report
     from underhost.schemas.records import Finding
 
@@ -50,8 +50,8 @@ def register(app: typer.Typer) -> None:
         watch: WatchOption = False,
     ) -> None:
         """Find violations, shared hosts, blocked budgets and drift among the running pods."""
-        from underhost.agents.commands.plain import one_of
-        from underhost.agents.engine.findings import SEVERITIES, at_or_above
+        from underhost.agents.commands.output.columns import one_of
+        from underhost.agents.evaluate.findings import SEVERITIES, at_or_above
 
         one_of("--output", output, REPORT_FORMATS)
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
@@ -71,7 +71,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _report(site: Site, scope: Scope) -> "Report":
-    from underhost.agents.engine.check import check
+    from underhost.agents.evaluate.check import check
 
     with faults_named(site.objects):
         report = check(site.snapshot, site.options)
@@ -80,8 +80,8 @@ def _report(site: Site, scope: Scope) -> "Report":
 
 def limited(report: "Report", site: Site, scope: Scope) -> "Report":
     """The report about the pods in scope: findings of none of them, and those of nodes alone, are left out."""
-    from underhost.agents.engine.findings import SEVERITIES
-    from underhost.agents.engine.owners import FINISHED
+    from underhost.agents.evaluate.findings import SEVERITIES
+    from underhost.agents.site.owners import FINISHED
     from underhost.schemas.documents import Report
 
     findings = [one for one in report.findings if any(scope.has(pod) for pod in (one.pod, *one.peers) if pod)]
@@ -105,20 +105,20 @@ def show_report(
     tables: Callable[[bool], list["Table"]],
 ) -> None:
     """The report in one of its formats; `name` is what a finding is about, `tables` (wide or not) are for people."""
-    from underhost.agents.commands import output as out
+    from underhost.agents.commands.output import documents as out
 
     if output in (out.JSON, out.YAML):
         out.show(out.document(report, output))
     elif output == SARIF:
-        from underhost.agents.commands.reports import sarif
+        from underhost.agents.commands.output.ci import sarif
 
         out.show(sarif(report.findings, site.objects))
     elif output == JUNIT:
-        from underhost.agents.commands.reports import junit
+        from underhost.agents.commands.output.ci import junit
 
         out.show(junit(f"underhost {command}", report.findings, {one.id for one in failing}))
     elif output == out.NAME:
-        from underhost.agents.commands.plain import clean
+        from underhost.agents.commands.output.columns import clean
 
         out.show("".join(f"{clean(name(one))}\n" for one in report.findings))
     else:
@@ -128,7 +128,7 @@ def show_report(
 
 def tables(report: "Report", wide: bool) -> list["Table"]:
     """The findings, and with `wide` the budgets, for people."""
-    from underhost.agents.commands.output import Table
+    from underhost.agents.commands.output.documents import Table
 
     if not wide:
         return [Table(HEADER, [(*_row(one), one.message) for one in report.findings])]
@@ -159,8 +159,8 @@ def subject(finding: "Finding") -> str:
 
 def summary(report: "Report") -> str:
     """One line: what was looked at, and how many findings of each severity."""
-    from underhost.agents.commands.output import counted
-    from underhost.agents.engine.findings import SEVERITIES
+    from underhost.agents.commands.output.documents import counted
+    from underhost.agents.evaluate.findings import SEVERITIES
 
     counts = report.summary
     seen = f"{counted(counts['pods'], 'pod')}, {counted(counts['nodes'], 'node')}, {counted(counts['hosts'], 'host')}"

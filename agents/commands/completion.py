@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands import names
+from underhost.agents.commands.input import values as names
 
 BASH = r"""# bash completion of underhost: source <(underhost completion bash)
 _underhost() {
@@ -84,7 +84,7 @@ def register(app: typer.Typer) -> None:
         ],
     ) -> None:
         """Print a script that lets a shell complete commands, options and names: source <(underhost completion bash)"""
-        from underhost.agents.commands.plain import one_of
+        from underhost.agents.commands.output.columns import one_of
 
         one_of("completion:", shell, list(SCRIPTS))
         typer.echo(SCRIPTS[shell], nl=False)

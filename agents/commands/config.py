@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from underhost.agents.commands.connection import settings_of
-from underhost.agents.commands.options import Topics, grouped
+from underhost.agents.commands.input.options import Topics, grouped
+from underhost.agents.commands.input.topics import settings_of
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
         """Print the settings that file, environment and flags make, defaults included."""
         import yaml
 
-        from underhost.streams.settings import public
+        from underhost.streams.settings.model import public
 
         settings = settings_of(where)
         # A password is in it only where the environment gave one, and is never shown, nor are whole URLs of webhooks;
@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
         """Print the JSON Schema of the configuration file."""
         import json
 
-        from underhost.streams.settings import Settings
+        from underhost.streams.settings.model import Settings
 
         typer.echo(json.dumps(Settings.model_json_schema(by_alias=True), indent=2, ensure_ascii=False))
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.connection import settings_of
-from underhost.agents.commands.options import FollowOption, Topics, grouped, output_option
+from underhost.agents.commands.input.options import FollowOption, Topics, grouped, output_option
+from underhost.agents.commands.input.topics import settings_of
 
 if TYPE_CHECKING:
     from underhost.streams.ports import Record, TopicReader
@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
         where: Topics,
     ) -> None:
         """Show the records that could not be processed."""
-        from underhost.agents.commands.plain import one_of
+        from underhost.agents.commands.output.columns import one_of
         from underhost.streams.reader import open_reader
 
         one_of("--output", output, FORMATS)
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 async def _show(reader: "TopicReader", output: str) -> None:
-    from underhost.agents.commands.plain import columns, document
+    from underhost.agents.commands.output.columns import columns, document
     from underhost.schemas.topics import DEAD_LETTERS
 
     letters = [fields_of(record) async for record in reader.history([DEAD_LETTERS])]
@@ -55,7 +55,7 @@ async def _show(reader: "TopicReader", output: str) -> None:
 
 
 async def _follow(reader: "TopicReader", output: str) -> None:
-    from underhost.agents.commands.plain import clean, document
+    from underhost.agents.commands.output.columns import clean, document
     from underhost.schemas.topics import DEAD_LETTERS
 
     if output == "table":

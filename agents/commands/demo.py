@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands import names
-from underhost.agents.commands.connection import settings_of
-from underhost.agents.commands.options import EmbeddedOption, ServersOption, Topics
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.options import EmbeddedOption, ServersOption, Topics
+from underhost.agents.commands.input.topics import settings_of
 
 if TYPE_CHECKING:
-    from underhost.agents.commands.telling import Teller
-    from underhost.agents.story import Story
-    from underhost.streams.settings import Settings
+    from underhost.agents.demo.story import Story
+    from underhost.agents.demo.telling import Teller
+    from underhost.streams.settings.model import Settings
     from underhost.streams.simulated.site import SimulatedSite
 
 SITE = "demo"
@@ -61,8 +61,8 @@ def register(app: typer.Typer) -> None:
         ] = STEP_SECONDS,
     ) -> None:
         """Run the pipeline over a simulated site and tell its story."""
-        from underhost.agents import event_loop
-        from underhost.agents.commands.telling import Teller
+        from underhost.agents.demo.telling import Teller
+        from underhost.agents.pipeline import event_loop
         from underhost.streams.simulated.site import SimulatedSite
 
         site = SimulatedSite(scenario, seed=time.time_ns() if seed is None else seed)
@@ -139,10 +139,10 @@ class _Demonstration:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         self._teller.say([f"A simulated site: {self._site.scenario.title}."])  # before a second of imports
-        from underhost.agents.outside import Outside
-        from underhost.agents.picture import Picture
-        from underhost.agents.story import Story, move_and_mend
-        from underhost.agents.worker import run_worker
+        from underhost.agents.demo.picture import Picture
+        from underhost.agents.demo.story import Story, move_and_mend
+        from underhost.agents.pipeline.connections import Outside
+        from underhost.agents.pipeline.worker import run_worker
         from underhost.streams.admin import ensure_topics
 
         picture = Picture(SITE, begin=int(time.time() * 1000))
@@ -169,8 +169,8 @@ class _Demonstration:
 
     async def _tell(self, story: "Story", once: bool) -> None:
         """Print the steps as the topics show them, then, unless `once`, what else becomes of findings."""
-        from underhost.agents.picture import TOPICS
-        from underhost.agents.story import happened
+        from underhost.agents.demo.picture import TOPICS
+        from underhost.agents.demo.story import happened
         from underhost.streams.reader import open_reader
 
         told = 0
@@ -192,7 +192,7 @@ class _Demonstration:
 
     async def _watch(self, story: "Story") -> str:
         """Wait for a step that is late, and return what it waited for; after the story say now and then how it is."""
-        from underhost.agents.story import status
+        from underhost.agents.demo.story import status
 
         while (step := story.next) is not None:
             left = self._since + self._patience - time.monotonic()

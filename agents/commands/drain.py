@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands import names
-from underhost.agents.commands.offline import read_site
-from underhost.agents.commands.options import From, Judged, grouped
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.offline import read_site
+from underhost.agents.commands.input.options import From, Judged, grouped
 from underhost.agents.commands.plans import PHYSICAL, FailOnOption, OutputOption, answer, check_options
 
 
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
         judged: Judged,
     ) -> None:
         """Try to drain nodes: where their pods go, which stay pending, which budgets block, what is violated after."""
-        from underhost.agents.engine.whatif_steps import Drain, node_name
+        from underhost.agents.whatif.steps import Drain, node_name
 
         check_options(output, fail_on)
         steps = [Drain(tuple(dict.fromkeys(node_name(name) for name in nodes)))]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands import names
-from underhost.agents.commands.offline import Scope, Site, faults_named, read_sites, say_changed
-from underhost.agents.commands.options import Among, From, Judged, WatchOption, grouped, output_option
-from underhost.agents.commands.output import FORMATS
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
+from underhost.agents.commands.input.options import Among, From, Judged, WatchOption, grouped, output_option
+from underhost.agents.commands.output.documents import FORMATS
 from underhost.agents.commands.schedule import say_preemption
 
 if TYPE_CHECKING:
-    from underhost.agents.commands.output import Table
+    from underhost.agents.commands.output.documents import Table
     from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict
 
 HEADER = ("NODE", "FEASIBLE", "TOTAL", "REASONS")
@@ -38,8 +38,8 @@ def register(app: typer.Typer) -> None:
         watch: WatchOption = False,
     ) -> None:
         """Say of each pending pod, or of the named ones, which nodes would take it, and every rule that refuses."""
-        from underhost.agents.commands import output as out
-        from underhost.agents.commands.plain import one_of
+        from underhost.agents.commands.output import documents as out
+        from underhost.agents.commands.output.columns import one_of
 
         one_of("--output", output, out.FORMATS)
         last = None
@@ -54,8 +54,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _print(explanation: "Explanation", site: Site, output: str) -> None:
-    from underhost.agents.commands import output as out
-    from underhost.agents.commands.plain import clean
+    from underhost.agents.commands.output import documents as out
+    from underhost.agents.commands.output.columns import clean
 
     if output in (out.JSON, out.YAML):
         out.show(out.document(explanation, output))
@@ -68,7 +68,7 @@ def _print(explanation: "Explanation", site: Site, output: str) -> None:
 
 
 def _explain(site: Site, scope: Scope, pods: list[str] | None) -> "Explanation":
-    from underhost.agents.engine.explain import explain
+    from underhost.agents.schedule.explain import explain
     from underhost.schemas.documents import Explanation
 
     asked = [scope.pod(name) for name in pods] if pods else None
@@ -80,8 +80,8 @@ def _explain(site: Site, scope: Scope, pods: list[str] | None) -> "Explanation":
 
 
 def show_explanation(explanation: "Explanation", wide: bool) -> None:
-    from underhost.agents.commands.output import show, show_tables
-    from underhost.agents.commands.plain import clean
+    from underhost.agents.commands.output.columns import clean
+    from underhost.agents.commands.output.documents import show, show_tables
 
     if not explanation.pods:
         show("No pending pods.\n")
@@ -92,7 +92,7 @@ def show_explanation(explanation: "Explanation", wide: bool) -> None:
 
 def headline(verdict: "PodVerdict") -> str:
     """The answer in one line; where no node takes the pod, in the words of the upstream scheduler."""
-    from underhost.agents.commands.output import available
+    from underhost.agents.commands.output.documents import available
 
     nodes = verdict.nodes
     if isinstance(verdict.error, str):
@@ -115,7 +115,7 @@ def first_reasons(nodes: dict[str, "NodeVerdict"]) -> dict[str, int]:
 
 def table(verdict: "PodVerdict", wide: bool) -> "Table":
     """The nodes, best first: those with fewer physical conflicts, then the higher total."""
-    from underhost.agents.commands.output import Table
+    from underhost.agents.commands.output.documents import Table
 
     rules = sorted({rule for one in verdict.nodes.values() for rule in (one.scores or {})}) if wide else []
     rows = []

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands import names
-from underhost.agents.commands.offline import faults_named, read_site
-from underhost.agents.commands.options import From, Judged, grouped
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.offline import faults_named, read_site
+from underhost.agents.commands.input.options import From, Judged, grouped
 from underhost.agents.commands.plans import (
     PHYSICAL,
     FailOnOption,
@@ -50,8 +50,8 @@ def register(app: typer.Typer) -> None:
         judged: Judged,
     ) -> None:
         """Try the failure of nodes and ESXi hosts: what HA restarts where, which pods move or wait, what breaks."""
-        from underhost.agents.commands.plain import one_of
-        from underhost.agents.engine.whatif_steps import HOST, NODE, Fail, target
+        from underhost.agents.commands.output.columns import one_of
+        from underhost.agents.whatif.steps import HOST, NODE, Fail, target
         from underhost.schemas.errors import InputError
 
         check_options(output, fail_on)
@@ -64,7 +64,7 @@ def register(app: typer.Typer) -> None:
         if each is None:
             answer(picture, [Fail(named, not no_ha)], output, fail_on)
             return
-        from underhost.agents.engine.whatif import each as every
+        from underhost.agents.whatif.plan import each as every
 
         with faults_named(picture.objects):
             found = every(picture.snapshot, picture.options, each, ha=not no_ha, others=picture.objects.others)

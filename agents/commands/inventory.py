@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.options import ConfigOption, output_option
-from underhost.agents.commands.plain import columns
+from underhost.agents.commands.input.options import ConfigOption, output_option
+from underhost.agents.commands.output.columns import columns
 
 if TYPE_CHECKING:
     from underhost.schemas.vsphere import Inventory
-    from underhost.streams.settings import VSphereSettings
+    from underhost.streams.settings.model import VSphereSettings
 
 FORMATS = ("json", "yaml", "table")
 HOSTS = ("HOST", "CLUSTER", "STATE", "VMS", "CPU", "MEMORY")
@@ -46,10 +46,10 @@ def register(app: typer.Typer) -> None:
         watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with what changes, until Ctrl-C.")] = False,
     ) -> None:
         """Write the inventory file of a vCenter: its hosts, VMs, clusters and VM-VM rules."""
-        from underhost.agents import logs
-        from underhost.agents.commands.plain import one_of
+        from underhost.agents.commands.output.columns import one_of
+        from underhost.agents.pipeline import logs
         from underhost.schemas.errors import InputError
-        from underhost.streams.settings import load
+        from underhost.streams.settings.model import load
 
         one_of("--output", output, FORMATS)
         given: dict[str, Any] = {
@@ -86,7 +86,7 @@ async def _show(settings: "VSphereSettings", output: str, watch: bool) -> None:
 
 def render(found: "Inventory", last: "Inventory | None", output: str) -> str:
     """An inventory; after another one (`last`) what is different: a table's rows, or the document again."""
-    from underhost.agents.commands.plain import document
+    from underhost.agents.commands.output.columns import document
 
     if output != "table":
         return "" if found == last else document("Inventory", fields_of(found), output)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from underhost.agents.commands.check import show_report
-from underhost.agents.commands.offline import faults_named, read_site
-from underhost.agents.commands.options import (
+from underhost.agents.commands.input.offline import faults_named, read_site
+from underhost.agents.commands.input.options import (
     NEVER,
     FailOnOption,
     From,
@@ -19,10 +19,10 @@ from underhost.agents.commands.options import (
     grouped,
     output_option,
 )
-from underhost.agents.commands.output import REPORT_FORMATS
+from underhost.agents.commands.output.documents import REPORT_FORMATS
 
 if TYPE_CHECKING:
-    from underhost.agents.commands.output import Table
+    from underhost.agents.commands.output.documents import Table
     from underhost.schemas.documents import Report
 
 HEADER = ("SEVERITY", "RULE", "OBJECT", "FIELD", "MESSAGE")
@@ -42,9 +42,9 @@ def register(app: typer.Typer) -> None:
         host_key: HostKeyOption = None,
     ) -> None:
         """Find rules that can never work, or do nothing, in manifests and dumps."""
-        from underhost.agents.commands.plain import one_of
-        from underhost.agents.engine.findings import SEVERITIES, at_or_above
-        from underhost.agents.engine.lint import lint
+        from underhost.agents.commands.output.columns import one_of
+        from underhost.agents.evaluate.findings import SEVERITIES, at_or_above
+        from underhost.agents.lint.report import lint
 
         one_of("--output", output, REPORT_FORMATS)
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
@@ -62,7 +62,7 @@ def register(app: typer.Typer) -> None:
 
 def table(report: "Report", wide: bool) -> "Table":
     """The findings for people."""
-    from underhost.agents.commands.output import Table
+    from underhost.agents.commands.output.documents import Table
 
     if wide:
         rows = [

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands import names
-from underhost.agents.commands.offline import read_site
-from underhost.agents.commands.options import From, Judged, grouped
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.offline import read_site
+from underhost.agents.commands.input.options import From, Judged, grouped
 from underhost.agents.commands.plans import PHYSICAL, FailOnOption, OutputOption, answer, check_options
 
 
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
         judged: Judged,
     ) -> None:
         """Try maintenance mode of ESXi hosts: where DRS moves their VMs, which cannot move, what is violated after."""
-        from underhost.agents.engine.whatif_steps import Maintain, host_name
+        from underhost.agents.whatif.steps import Maintain, host_name
 
         check_options(output, fail_on)
         steps = [Maintain(name) for name in dict.fromkeys(host_name(host) for host in hosts)]

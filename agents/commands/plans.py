@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands import names
-from underhost.agents.commands.offline import Site, faults_named
-from underhost.agents.commands.options import NEVER, output_option
-from underhost.agents.commands.output import FORMATS
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.offline import Site, faults_named
+from underhost.agents.commands.input.options import NEVER, output_option
+from underhost.agents.commands.output.documents import FORMATS
 
 if TYPE_CHECKING:
-    from underhost.agents.engine.whatif import Answer
-    from underhost.agents.engine.whatif_steps import Step
+    from underhost.agents.whatif.plan import Answer
+    from underhost.agents.whatif.steps import Step
     from underhost.schemas.documents import Target, WhatIf
-    from underhost.streams.files import Objects
+    from underhost.streams.files.reader import Objects
 
 OutputOption = Annotated[str, output_option(FORMATS)]
 FailOnOption = Annotated[
@@ -36,8 +36,8 @@ PHYSICAL = "physical"
 
 def check_options(output: str, fail_on: str) -> None:
     """Refuse what could not be printed before anything is read. Raises InputError."""
-    from underhost.agents.commands.plain import one_of
-    from underhost.agents.engine.findings import SEVERITIES
+    from underhost.agents.commands.output.columns import one_of
+    from underhost.agents.evaluate.findings import SEVERITIES
 
     one_of("--output", output, FORMATS)
     one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
@@ -45,10 +45,10 @@ def check_options(output: str, fail_on: str) -> None:
 
 def answer(site: Site, steps: Sequence["Step"], output: str, fail_on: str, added: Sequence["Objects"] = ()) -> None:
     """Try the steps and print what they lead to; `added` are the objects of the files that steps add."""
-    from underhost.agents.commands import output as out
-    from underhost.agents.commands.plain import clean
-    from underhost.agents.engine.whatif import what_if
-    from underhost.agents.engine.whatif_steps import described
+    from underhost.agents.commands.output import documents as out
+    from underhost.agents.commands.output.columns import clean
+    from underhost.agents.whatif.plan import what_if
+    from underhost.agents.whatif.steps import described
 
     with faults_named(site.objects, *added):
         found = what_if(site.snapshot, site.options, steps, site.objects.others)
@@ -58,7 +58,7 @@ def answer(site: Site, steps: Sequence["Step"], output: str, fail_on: str, added
     elif output == out.NAME:
         out.show("".join(f"pod/{clean(name)}\n" for name in touched(document)))
     else:
-        from underhost.agents.commands.plan_tables import summary, tables
+        from underhost.agents.commands.output.plan_tables import summary, tables
 
         out.show_tables(tables(found, described(steps), output == out.WIDE))
         out.show(f"{summary(document)}\n")
@@ -69,8 +69,8 @@ def answer(site: Site, steps: Sequence["Step"], output: str, fail_on: str, added
 
 def answer_each(found: list["Target"], kind: str, output: str, fail_on: str) -> None:
     """Print what the failure of each target alone leads to, the worst first."""
-    from underhost.agents.commands import output as out
-    from underhost.agents.commands.plain import clean
+    from underhost.agents.commands.output import documents as out
+    from underhost.agents.commands.output.columns import clean
     from underhost.schemas.documents import WhatIfList
 
     bad = [one for one in found if fails(one, fail_on)]
@@ -79,7 +79,7 @@ def answer_each(found: list["Target"], kind: str, output: str, fail_on: str) -> 
     elif output == out.NAME:
         out.show("".join(f"{clean(one.target)}\n" for one in found))
     else:
-        from underhost.agents.commands.plan_tables import each_summary, each_table
+        from underhost.agents.commands.output.plan_tables import each_summary, each_table
 
         out.show_tables([each_table(found, kind, output == out.WIDE)])
         out.show(f"{each_summary(found, bad, kind, fail_on)}\n")
@@ -89,7 +89,7 @@ def answer_each(found: list["Target"], kind: str, output: str, fail_on: str) -> 
 
 def fails(document: "WhatIf", fail_on: str) -> bool:
     """Whether the answer is exit code 1."""
-    from underhost.agents.engine.findings import at_or_above
+    from underhost.agents.evaluate.findings import at_or_above
 
     if document.pending or document.blocked or any(move.to is None for move in document.vm_moves):
         return True
@@ -104,7 +104,7 @@ def touched(document: "WhatIf") -> list[str]:
 
 def _note(found: "Answer") -> None:
     """What is no consequence of the plan, and a person should know."""
-    from underhost.agents.engine.findings import listing
+    from underhost.agents.evaluate.findings import listing
 
     for pods, one, many in (
         (found.first, "waited, and is placed before the plan begins", "waited, and are placed before the plan begins"),

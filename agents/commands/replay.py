@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands import progress
-from underhost.agents.commands.connection import settings_of
-from underhost.agents.commands.options import Topics, grouped, output_option
+from underhost.agents.commands.input.options import Topics, grouped, output_option
+from underhost.agents.commands.input.topics import settings_of
+from underhost.agents.commands.output import progress
 
 if TYPE_CHECKING:
-    from underhost.agents.history import Past
-    from underhost.streams.settings import Settings
+    from underhost.agents.snapshots.history import Past
+    from underhost.streams.settings.model import Settings
 
 FORMATS = ("table", "wide", "json", "yaml")
 
@@ -35,10 +35,10 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Judge a site as it was at a time of the last day, from what the topics hold."""
         from underhost.agents.commands import check, explain
-        from underhost.agents.commands import output as out
-        from underhost.agents.commands.plain import one_of
-        from underhost.agents.memory import options_of
-        from underhost.agents.moments import moment_of
+        from underhost.agents.commands.output import documents as out
+        from underhost.agents.commands.output.columns import one_of
+        from underhost.agents.pipeline.decide.restored import options_of
+        from underhost.agents.snapshots.moments import moment_of
 
         one_of("--output", output, FORMATS)
         moment, settings = moment_of(at), settings_of(where)
@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
         progress.say("judging the site as it was")
         snapshot, options = past.at(moment), options_of(settings)
         if pod:
-            from underhost.agents.engine.explain import explain as explain_pods
+            from underhost.agents.schedule.explain import explain as explain_pods
 
             explanation = explain_pods(snapshot, options, pod)
             if output in (out.JSON, out.YAML):
@@ -54,7 +54,7 @@ def register(app: typer.Typer) -> None:
             else:
                 explain.show_explanation(explanation, output == out.WIDE)
             return
-        from underhost.agents.engine.check import check as check_all
+        from underhost.agents.evaluate.check import check as check_all
 
         report = check_all(snapshot, options)
         if output in (out.JSON, out.YAML):
@@ -65,7 +65,7 @@ def register(app: typer.Typer) -> None:
 
 
 async def _read(settings: "Settings", site: str) -> "Past":
-    from underhost.agents.history import Past
+    from underhost.agents.snapshots.history import Past
     from underhost.streams.reader import open_reader
 
     records = 0

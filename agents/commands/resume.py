@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.connection import settings_of
-from underhost.agents.commands.options import Topics, grouped
+from underhost.agents.commands.input.options import Topics, grouped
+from underhost.agents.commands.input.topics import settings_of
 
 if TYPE_CHECKING:
     from underhost.schemas.records import Action, Outcome
     from underhost.streams.ports import TopicReader
-    from underhost.streams.settings import KafkaSettings
+    from underhost.streams.settings.model import KafkaSettings
 
 ANSWER_WITHIN = 10.0
 """Seconds in which a worker must have answered."""
@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
 
 
 async def _resume(site: str, settings: "KafkaSettings") -> str:
-    from underhost.agents.resume import word
+    from underhost.agents.pipeline.gates.resume import word
     from underhost.schemas.errors import Unreachable
     from underhost.streams.reader import open_reader
 
@@ -98,12 +98,12 @@ async def _first_answer(answers: "asyncio.Queue[Outcome]") -> "Outcome | None":
 @asynccontextmanager
 async def _sent(action: "Action", site: str, settings: "KafkaSettings") -> AsyncIterator[None]:
     """The command is on its way; a letter that nobody has collected is taken back."""
-    from underhost.agents.resume import record_of
+    from underhost.agents.pipeline.gates.resume import record_of
 
     record = record_of(action, site)
     if settings.bootstrap_servers:
         from underhost.schemas.errors import Unreachable
-        from underhost.streams import kafka
+        from underhost.streams.kafka import connect as kafka
         from underhost.streams.publish import KafkaPublisher
 
         servers = settings.bootstrap_servers

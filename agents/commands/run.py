@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands import names, progress
-from underhost.agents.commands.connection import settings_of
-from underhost.agents.commands.options import Topics, grouped
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.options import Topics, grouped
+from underhost.agents.commands.input.topics import settings_of
+from underhost.agents.commands.output import progress
 
 if TYPE_CHECKING:
     import asyncio
     import threading
 
     from underhost.schemas.errors import UnderhostError
-    from underhost.streams.settings import Settings
+    from underhost.streams.settings.model import Settings
 
 END_WITHIN = 9.0
 """Seconds from a signal to the end of the process, whatever hangs."""
@@ -144,7 +145,7 @@ async def _end_anyway(stop: "asyncio.Event") -> None:
     import os
     import threading
 
-    from underhost.agents import logs
+    from underhost.agents.pipeline import logs
 
     await stop.wait()
     logs.hush()
@@ -167,7 +168,7 @@ def _leave_anyway(error: "UnderhostError") -> "threading.Timer":
 
 def _say_waiting(reasons: Mapping[str, str]) -> None:
     """What the start waits for, on a terminal; nothing means that all is ready."""
-    from underhost.agents import event_loop
+    from underhost.agents.pipeline import event_loop
 
     if reasons:
         progress.say("waiting: " + "; ".join(f"{what}: {why}" for what, why in reasons.items()))
@@ -180,9 +181,9 @@ def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
     import asyncio
     import threading
 
-    from underhost.agents import event_loop, logs
-    from underhost.agents.roles import parse_roles
-    from underhost.agents.worker import run_worker
+    from underhost.agents.pipeline import event_loop, logs
+    from underhost.agents.pipeline.roles import parse_roles
+    from underhost.agents.pipeline.worker import run_worker
     from underhost.schemas.errors import UnderhostError
 
     names = [name.strip() for name in agents.split(",") if name.strip()] if agents is not None else None

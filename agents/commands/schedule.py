@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.offline import Scope, Site, faults_named, read_site
-from underhost.agents.commands.options import Among, From, Judged, grouped, output_option
-from underhost.agents.commands.output import FORMATS
+from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_site
+from underhost.agents.commands.input.options import Among, From, Judged, grouped, output_option
+from underhost.agents.commands.output.documents import FORMATS
 
 if TYPE_CHECKING:
-    from underhost.agents.commands.output import Table
+    from underhost.agents.commands.output.documents import Table
     from underhost.schemas.documents import Placements
 
 HEADER = ("POD", "NODE", "REASON")
@@ -32,8 +32,8 @@ def register(app: typer.Typer) -> None:
         judged: Judged,
     ) -> None:
         """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
-        from underhost.agents.commands import output as out
-        from underhost.agents.commands.plain import clean, one_of
+        from underhost.agents.commands.output import documents as out
+        from underhost.agents.commands.output.columns import clean, one_of
 
         one_of("--output", output, out.FORMATS)
         picture = read_site(source, judged, manifests=True)
@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
 
 def _schedule(site: Site, scope: Scope) -> "Placements":
     """All pods are placed, as each takes room from the next; the answer is limited to the scope."""
-    from underhost.agents.engine.schedule import schedule
+    from underhost.agents.schedule.pending import schedule
     from underhost.schemas.documents import Placements
 
     with faults_named(site.objects):
@@ -70,7 +70,7 @@ def _schedule(site: Site, scope: Scope) -> "Placements":
 
 def say_preemption(site: Site, waiting: list[str]) -> None:
     """The one note about pods that preemption might place."""
-    from underhost.agents.engine.preemption import note
+    from underhost.agents.schedule.preemption import note
 
     said = note(site.snapshot, site.options, waiting) if waiting else None
     if said is not None:
@@ -79,7 +79,7 @@ def say_preemption(site: Site, waiting: list[str]) -> None:
 
 def table(placements: "Placements", nodes: int) -> "Table":
     """The pods in the order in which they were placed."""
-    from underhost.agents.commands.output import Table, available
+    from underhost.agents.commands.output.documents import Table, available
 
     rows = []
     for name in placements.order:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands import names
-from underhost.agents.commands.connection import settings_of
-from underhost.agents.commands.options import Topics, grouped, output_option
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.options import Topics, grouped, output_option
+from underhost.agents.commands.input.topics import settings_of
 
 if TYPE_CHECKING:
     from underhost.schemas.topics import Topic
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
         where: Topics,
     ) -> None:
         """List the topics as they are now, or describe one."""
-        from underhost.agents.commands.plain import one_of
+        from underhost.agents.commands.output.columns import one_of
         from underhost.schemas.topics import TOPICS
 
         one_of("--output", output, FORMATS)
@@ -69,7 +69,7 @@ def asyncapi_text(name: str | None = None) -> str:
 
 
 def _list(found: "list[tuple[Topic, TopicDescription]]", output: str) -> str:
-    from underhost.agents.commands.plain import columns, document
+    from underhost.agents.commands.output.columns import columns, document
 
     if output == "name":
         return "".join(f"{topic.name}\n" for topic, _ in found)
@@ -79,7 +79,7 @@ def _list(found: "list[tuple[Topic, TopicDescription]]", output: str) -> str:
 
 
 def _one(topic: "Topic", now: "TopicDescription", output: str) -> str:
-    from underhost.agents.commands.plain import document
+    from underhost.agents.commands.output.columns import document
 
     if output == "name":
         return f"{topic.name}\n"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands import names
-from underhost.agents.commands.connection import settings_of
-from underhost.agents.commands.options import FollowOption, Topics, grouped, output_option
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.options import FollowOption, Topics, grouped, output_option
+from underhost.agents.commands.input.topics import settings_of
 
 if TYPE_CHECKING:
     from underhost.schemas.records import FindingEvent
@@ -44,8 +44,8 @@ def register(app: typer.Typer) -> None:
         where: Topics,
     ) -> None:
         """Show the open findings of the running pipeline."""
-        from underhost.agents.commands.plain import one_of
-        from underhost.agents.engine.findings import SEVERITIES
+        from underhost.agents.commands.output.columns import one_of
+        from underhost.agents.evaluate.findings import SEVERITIES
         from underhost.streams.reader import open_reader
 
         one_of("--output", output, FORMATS)
@@ -124,14 +124,14 @@ def _decode(record: "Record") -> "FindingEvent | None":
 
 
 def _order(event: "FindingEvent") -> tuple[Any, ...]:
-    from underhost.agents.engine.findings import RANK
+    from underhost.agents.evaluate.findings import RANK
 
     return event.site, RANK.get(event.severity, len(RANK)), event.rule, event.pod or "", event.id
 
 
 def render(events: list["FindingEvent"], output: str) -> str:
     """All open findings in one of the formats, with the line end; a table says where none is open."""
-    from underhost.agents.commands.plain import columns, document
+    from underhost.agents.commands.output.columns import columns, document
 
     if output in ("json", "yaml"):
         return document("Violations", {"violations": events}, output)
@@ -146,7 +146,7 @@ def render(events: list["FindingEvent"], output: str) -> str:
 
 def render_event(event: "FindingEvent", output: str) -> str:
     """One event in one line."""
-    from underhost.agents.commands.plain import document
+    from underhost.agents.commands.output.columns import document
 
     if output in ("json", "yaml"):
         return document("Violation", event, "jsonl" if output == "json" else "yaml").rstrip("\n")
@@ -161,7 +161,7 @@ def _row(event: "FindingEvent", wide: bool) -> tuple[str, ...]:
 
 
 def _line(cells: tuple[str, ...]) -> str:
-    from underhost.agents.commands.plain import clean
+    from underhost.agents.commands.output.columns import clean
 
     widths = (24, 8, 12, 17, 44)
     return "  ".join(f"{clean(cell):<{width}}" for cell, width in zip(cells[:-1], widths, strict=True)) + (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from underhost.agents.commands import names
-from underhost.agents.commands.offline import read_site
-from underhost.agents.commands.options import From, Judged, grouped
+from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input.offline import read_site
+from underhost.agents.commands.input.options import From, Judged, grouped
 from underhost.agents.commands.plans import (
     PHYSICAL,
     FailOnOption,
@@ -22,8 +22,8 @@ from underhost.agents.commands.plans import (
 )
 
 if TYPE_CHECKING:
-    from underhost.agents.engine.whatif_steps import Step
-    from underhost.streams.files import Objects
+    from underhost.agents.whatif.steps import Step
+    from underhost.streams.files.reader import Objects
 
 _GIVEN = "underhost.given"
 
@@ -85,11 +85,11 @@ def register(app: typer.Typer) -> None:
 
 def _steps(given: list[tuple[str, str]], namespace: str | None, ha: bool) -> "tuple[list[Step], list[Objects]]":
     """The steps in their order, and what the files of `--add` hold. Raises InputError."""
-    from underhost.agents.commands.offline import full_name
-    from underhost.agents.engine.whatif_steps import STEPS, Add, parse
-    from underhost.agents.load import added_of
+    from underhost.agents.commands.input.offline import full_name
+    from underhost.agents.snapshots.load import added_of
+    from underhost.agents.whatif.steps import STEPS, Add, parse
     from underhost.schemas.errors import InputError
-    from underhost.streams.files import load_files
+    from underhost.streams.files.reader import load_files
 
     steps: list[Step] = []
     added: list[Objects] = []

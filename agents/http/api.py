@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 from aiohttp import web
 
-from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.http.feed import Feed
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.guard import refuse
-from underhost.agents.http.pasts import Pasts, document
+from underhost.agents.http.history import Pasts, document
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import PodVerdict
 from underhost.schemas.errors import InputError
 from underhost.schemas.page import History, PodDetail, SiteList
@@ -123,6 +123,6 @@ class Explanations:
         return verdict
 
     def _explain(self, snapshot: Snapshot, pod: str) -> PodVerdict:
-        from underhost.agents.engine.explain import explain  # the evaluator's libraries take a second to load
+        from underhost.agents.schedule.explain import explain  # the evaluator's libraries take a second to load
 
         return explain(snapshot, self._options, [pod]).pods[pod]

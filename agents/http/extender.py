@@ -1,6 +1,6 @@
 """The room of kube-scheduler: `/extender/{filter,prioritize,bind,preempt}`, as `kube-scheduler/extender/v1`.
 
-In: its requests. Out: routes, metrics. Assembled by `rooms.py`; the answers are `agents/extender.py`'s.
+In: its requests. Out: routes, metrics. Assembled by `rooms.py`; the answers are `agents/extender/answers.py`'s.
 What is no question of that API is answered 400, what cannot be answered now 503, each with one line; never 200 with an
 answer that only looks like one. After a 503 the connection is closed, so that a Service can lead to another worker.
 """
@@ -15,14 +15,14 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from underhost.agents.board import Board
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.http.guard import body_of, refuse
+from underhost.agents.pipeline.latest import Board
+from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
 from underhost.schemas.errors import InputError, Unready
 
 if TYPE_CHECKING:
-    from underhost.agents.extender import Answering, Extender
+    from underhost.agents.extender.answers import Answering, Extender
 
 PREFIX = "/extender"
 LIMIT = 256 << 20
@@ -96,7 +96,7 @@ class ExtenderRoom:
 
     def _get(self) -> "Extender":
         if self._extender is None:
-            from underhost.agents.extender import Extender
+            from underhost.agents.extender.answers import Extender
 
             self._extender = Extender(self._site, self._options, self._pipeline, self._pool)
         return self._extender

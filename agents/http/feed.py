@@ -1,8 +1,8 @@
 """One site as the page follows it: the rows now, a version of them, and the changes that lead to it.
 
 In: the newest decisions (`board.py`) and lines for the list of what happened (`chronicle.py`). Out: encoded documents,
-and events from a version on. Called by `api.py` and `events.py`. Nothing is worked out while nobody looks. The events
-that are kept are bounded in number and bytes; whoever is behind them is told to read everything again.
+and events from a version on. Nothing is worked out while nobody looks. The events that are kept are bounded in number
+and bytes; whoever is behind them is told to read everything again.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from concurrent.futures import Executor
 
 import msgspec
 
-from underhost.agents.decisions import Decisions
 from underhost.agents.http.map_rows import MapRows
+from underhost.agents.pipeline.decide.evaluation import Decisions
 from underhost.schemas.page import HistoryEntry, MapChange, MapPod, OpenFindings, SiteMap
 from underhost.schemas.records import FindingEvent
 

@@ -12,10 +12,10 @@ from contextlib import aclosing
 
 from aiohttp import web
 
-from underhost.agents.board import Board
-from underhost.agents.decisions import Decisions
-from underhost.agents.http.chronicle import TOPICS, Chronicle, Chronicles
+from underhost.agents.http.activity import TOPICS, Chronicle, Chronicles
 from underhost.agents.http.feed import Feed
+from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.latest import Board
 from underhost.schemas.errors import BackendError
 from underhost.schemas.page import HistoryEntry, SiteSummary
 from underhost.streams.ports import TopicReader

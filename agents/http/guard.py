@@ -1,9 +1,9 @@
 """What every request passes through: who may ask, and what a browser may do with the answer.
 
-In: any request. Out: its answer with the headers that keep a browser honest, or a refusal as JSON. Used by `server.py`.
-The page has no password: what protects it is the address that it listens on, and that no other site's page in the
-same browser can speak to it. A public name that an attacker points at this address (DNS rebinding) is refused by the
-Host header, a form or script of another site by its Origin; there is no CORS.
+In: any request. Out: its answer with the headers that keep a browser honest, or a refusal as JSON. The page has no
+password: what protects it is the address that it listens on, and that no other site's page in the same browser can
+speak to it. A public name that an attacker points at this address (DNS rebinding) is refused by the Host header, a form
+or script of another site by its Origin; there is no CORS.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The physical map of one site as rows: hosts, nodes on them, pods on those; and what changed since the last picture.
 
-In: snapshots, open findings. Out: rows, and a `MapChange`. Called by `feed.py`, in a thread. An object that is the very
-same as before costs one comparison: a change of one pod among twenty thousand makes one row.
+In: snapshots, open findings. Out: rows, and a `MapChange`. An object that is the very same as before costs one
+comparison: a change of one pod among twenty thousand makes one row.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from underhost.agents.engine.owners import FINISHED, application_of, controller_of, pinned
-from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.site.owners import FINISHED, application_of, controller_of, pinned
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod
 from underhost.schemas.records import FindingEvent

@@ -16,19 +16,19 @@ from dataclasses import replace
 import msgspec
 from aiohttp import web
 
-from underhost.agents.dumping import documents
-from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.agents.engine.whatif import Compiled, each, what_if
-from underhost.agents.engine.whatif_steps import HOST, NODE, Add, Step, parse
 from underhost.agents.http.api import feed_of
 from underhost.agents.http.feed import Feed
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.guard import body_of, refuse
-from underhost.agents.http.pasts import document
-from underhost.agents.load import added_of
+from underhost.agents.http.history import document
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.snapshots.dump import documents
+from underhost.agents.snapshots.load import added_of
+from underhost.agents.whatif.plan import Compiled, each, what_if
+from underhost.agents.whatif.steps import HOST, NODE, Add, Step, parse
 from underhost.schemas.documents import WhatIfList, to_json
 from underhost.schemas.errors import InputError
-from underhost.streams.files import Reading
+from underhost.streams.files.reader import Reading
 
 SITE, OPTIONS = "X-Underhost-Site", "X-Underhost-Options"
 """Headers of a snapshot: its site, and how the worker judges it, as JSON."""

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from underhost.agents.http import probes
 from underhost.agents.http.guard import SENDING, guard, harden
-from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.routes import Rooms
 from underhost.schemas.errors import InputError
 
 BODY_LIMIT = 1 << 20

@@ -1,10 +1,9 @@
 """The scheduling rules, one file each, named by the upstream plugin.
 
 REGISTRY is the only list of them, in upstream's filter order; ours, PhysicalHost, comes last. A pod's refusal on a node
-is counted for the first rule that refuses. What a rule implements is in `agents/engine/rule.py`.
+is counted for the first rule that refuses. What a rule implements is in `agents/rules/rule.py`.
 """
 
-from underhost.agents.engine.rule import Rule, as_rule
 from underhost.agents.rules import (
     image_locality,
     inter_pod_affinity,
@@ -23,6 +22,7 @@ from underhost.agents.rules import (
     volume_restrictions,
     volume_zone,
 )
+from underhost.agents.rules.rule import Rule, as_rule
 
 REGISTRY: dict[str, Rule] = {
     rule.NAME: rule

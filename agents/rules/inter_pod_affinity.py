@@ -7,22 +7,14 @@ own terms may be the first. All pods count, deleted ones too. A host key means t
 
 import numpy as np
 
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.counters import Counter, Weights
-from underhost.agents.engine.domains import BoolArray, Domains, IndexArray, Where
-from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import (
-    MAX_SCORE,
-    UNRESOLVABLE,
-    UNSCHEDULABLE,
-    CodeArray,
-    Peers,
-    Prepared,
-    Refusal,
-)
-from underhost.agents.engine.selectors import Selector
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.counters import Counter, Weights
+from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.site.requests import Request
+from underhost.agents.site.selectors import Selector
 
 NAME = "InterPodAffinity"
 WEIGHT = 2

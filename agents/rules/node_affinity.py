@@ -6,15 +6,15 @@ cannot parse (a Gt value that is no integer) matches nothing; a preferred one ma
 
 import numpy as np
 
-from underhost.agents.engine import terms
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import IndexArray, Where
-from underhost.agents.engine.matching import affinity_mask, term_mask
-from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal, ScoringError
-from underhost.agents.engine.selectors import IN
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.matching import affinity_mask, term_mask
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal, ScoringError
+from underhost.agents.site import terms
+from underhost.agents.site.requests import Request
+from underhost.agents.site.selectors import IN
 
 NAME = "NodeAffinity"
 WEIGHT = 2

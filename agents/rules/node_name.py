@@ -5,11 +5,11 @@ Pending pods name none. A pod bound to a node that the input lacks fits nowhere,
 
 import numpy as np
 
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import Where
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import Where
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
+from underhost.agents.site.requests import Request
 
 NAME = "NodeName"
 WEIGHT = 0

@@ -4,12 +4,12 @@ from collections import defaultdict
 
 import numpy as np
 
-from underhost.agents.engine.classes import PodClass, Port
-from underhost.agents.engine.counters import Counter
-from underhost.agents.engine.domains import Where
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass, Port
+from underhost.agents.compiled.counters import Counter
+from underhost.agents.compiled.domains import Where
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.site.requests import Request
 
 NAME = "NodePorts"
 WEIGHT = 0

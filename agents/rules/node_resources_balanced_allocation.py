@@ -6,12 +6,12 @@ Source: noderesources/balanced_allocation.go of 1.36, which scores the change an
 import numpy as np
 import numpy.typing as npt
 
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import IndexArray, Where
-from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import MAX_SCORE, Prepared
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import MAX_SCORE, Prepared
+from underhost.agents.site.requests import Request
 
 NAME = "NodeResourcesBalancedAllocation"
 WEIGHT = 1

@@ -5,19 +5,12 @@ All missing resources are reasons at once. A request that exceeds the node's all
 
 import numpy as np
 
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import IndexArray, Where
-from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.requests import BASE_RESOURCES, Request
-from underhost.agents.engine.rule import (
-    MAX_SCORE,
-    UNRESOLVABLE,
-    UNSCHEDULABLE,
-    CodeArray,
-    Prepared,
-    Refusal,
-)
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.site.requests import BASE_RESOURCES, Request
 
 NAME = "NodeResourcesFit"
 WEIGHT = 1

@@ -5,12 +5,12 @@ The field `spec.unschedulable` is judged here; the taint that usually comes with
 
 import numpy as np
 
-from underhost.agents.engine import terms
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import Where
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import Where
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
+from underhost.agents.site import terms
+from underhost.agents.site.requests import Request
 
 NAME = "NodeUnschedulable"
 WEIGHT = 0

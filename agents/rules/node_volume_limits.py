@@ -8,15 +8,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from underhost.agents.engine import csi
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.csi import Attached
-from underhost.agents.engine.domains import BoolArray, Where
-from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
-from underhost.agents.engine.state import State
-from underhost.agents.engine.volumes import CLAIM, EPHEMERAL, Volumes, not_found, not_owned
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import BoolArray, Where
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.state import State
+from underhost.agents.compiled.volumes import csi
+from underhost.agents.compiled.volumes.claims import CLAIM, EPHEMERAL, Volumes, not_found, not_owned
+from underhost.agents.compiled.volumes.csi import Attached
+from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.site.requests import Request
 
 NAME = "NodeVolumeLimits"
 WEIGHT = 0

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import Domains, IndexArray, Where
-from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import Domains, IndexArray, Where
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.site.requests import Request
 
 NAME = "PhysicalHost"
 WEIGHT = 0

@@ -11,23 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from underhost.agents.engine import golog
-from underhost.agents.engine.classes import HOSTNAME_KEY, Constraint, PodClass
-from underhost.agents.engine.counters import Counter
-from underhost.agents.engine.domains import BoolArray, Domains, IndexArray, Where
-from underhost.agents.engine.matching import affinity_mask, untolerated_mask
-from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import (
-    MAX_SCORE,
-    UNRESOLVABLE,
-    UNSCHEDULABLE,
-    CodeArray,
-    Peers,
-    Prepared,
-    Refusal,
-)
-from underhost.agents.engine.state import State
+from underhost.agents.compiled import golog
+from underhost.agents.compiled.classes import HOSTNAME_KEY, Constraint, PodClass
+from underhost.agents.compiled.counters import Counter
+from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
+from underhost.agents.compiled.matching import affinity_mask, untolerated_mask
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.site.requests import Request
 
 NAME = "PodTopologySpread"
 WEIGHT = 2

@@ -3,9 +3,9 @@
 The gate is judged before the pod enters the queue, not per node: explain judges a gated pod as if it had no gates.
 """
 
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.rule import Prepared
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import Prepared
 
 NAME = "SchedulingGates"
 WEIGHT = 0

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from underhost.agents.engine import terms
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import IndexArray, Where
-from underhost.agents.engine.matching import untolerated_mask
-from underhost.agents.engine.nodes import IntArray
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.matching import untolerated_mask
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.state import State
+from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal
+from underhost.agents.site import terms
+from underhost.agents.site.requests import Request
 
 NAME = "TaintToleration"
 WEIGHT = 3

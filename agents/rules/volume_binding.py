@@ -6,13 +6,13 @@ is always held to be made. A placed pod takes what was found for it (`engine/pro
 
 import numpy as np
 
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import Where
-from underhost.agents.engine.provisioning import Finder, reach
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
-from underhost.agents.engine.state import State
-from underhost.agents.engine.volumes import Claimed, Volumes, not_found, not_owned, storage_class_of
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import Where
+from underhost.agents.compiled.state import State
+from underhost.agents.compiled.volumes.claims import Claimed, Volumes, not_found, not_owned, storage_class_of
+from underhost.agents.compiled.volumes.provisioning import Finder, reach
+from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
+from underhost.agents.site.requests import Request
 from underhost.schemas.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
 
 NAME = "VolumeBinding"

@@ -5,13 +5,13 @@ Inline GCE, iSCSI and RBD disks may be shared read-only; AWS disks never. Claims
 
 import numpy as np
 
-from underhost.agents.engine.classes import Disk, PodClass
-from underhost.agents.engine.counters import Counter
-from underhost.agents.engine.domains import IndexArray, Where
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
-from underhost.agents.engine.state import State
-from underhost.agents.engine.volumes import CLAIM, Volumes, not_found
+from underhost.agents.compiled.classes import Disk, PodClass
+from underhost.agents.compiled.counters import Counter
+from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.state import State
+from underhost.agents.compiled.volumes.claims import CLAIM, Volumes, not_found
+from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.site.requests import Request
 
 NAME = "VolumeRestrictions"
 WEIGHT = 0

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from underhost.agents.engine.classes import PodClass
-from underhost.agents.engine.domains import BoolArray, Where
-from underhost.agents.engine.requests import Request
-from underhost.agents.engine.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
-from underhost.agents.engine.state import State
-from underhost.agents.engine.volumes import Volumes, labels_of, not_found, storage_class_of
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import BoolArray, Where
+from underhost.agents.compiled.state import State
+from underhost.agents.compiled.volumes.claims import Volumes, labels_of, not_found, storage_class_of
+from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
+from underhost.agents.site.requests import Request
 from underhost.schemas.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim
 
 NAME = "VolumeZone"

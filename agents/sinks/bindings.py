@@ -1,7 +1,7 @@
 """Binding pods: the order that a placement is, and carrying it out.
 
-In: records of `placements`, as `bind` actions. Out: outcomes. Called by the worker. Which pods are ours to place is the
-evaluator's to know: it publishes placements of no others.
+In: records of `placements`, as `bind` actions. Out: outcomes. Which pods are ours to place is the evaluator's to know:
+it publishes placements of no others.
 
 A binding is one request, with the pod's uid as its precondition: the API server refuses it where the pod is bound, is
 another one or is gone, so nothing is read first. Only what was refused, or may have been done, is looked at.
@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from underhost.agents.ports import KubernetesWriter
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
+from underhost.agents.sinks.ports import KubernetesWriter
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.records import Action, Outcome, Placement
 

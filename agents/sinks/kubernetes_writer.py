@@ -1,8 +1,8 @@
 """The writes that sinks make to a Kubernetes cluster, each one request with the object's uid as its precondition.
 
 In: what a sink decided. Out: node labels by server-side apply, bindings, evictions. Implements
-`agents.ports.KubernetesWriter`; called by the label, bind and eviction sinks. A pod is never deleted, only evicted.
-What may be written, and what an error means, is left to them.
+`agents.ports.KubernetesWriter`. A pod is never deleted, only evicted. What may be written, and what an error means, is
+left to them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.sinks.labels import FIELD_MANAGER
+from underhost.agents.sinks.labels.node_labels import FIELD_MANAGER
 from underhost.schemas.errors import Conflict, Refused, Retry
 from underhost.streams.kubernetes.client import KubernetesClient
 

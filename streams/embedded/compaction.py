@@ -1,7 +1,6 @@
 """Which records of a partition may go: Kafka's clean-up policies, decided over (offset, timestamp, key, tombstone).
 
-In: a topic's configuration, a connection for reading and the state of the last run. Out: offsets to remove. Called by
-`log.py` on a timer while the worker runs; the removal itself is the log's.
+In: a topic's configuration, a connection for reading and the state of the last run. Out: offsets to remove.
 
 The last record of a partition always stays: recovery of a table waits for it, and the next offset is derived from it.
 """

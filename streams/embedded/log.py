@@ -1,8 +1,7 @@
 """The embedded log: what a broker is to Kafka, in the worker's process, durable in one SQLite file.
 
-In: records to append and offsets to commit. Out: offsets once they are on disk, records to whoever reads. Called by
-the Faust transport beside it, by `reader.py` and by `admin.py`; obtained from `registry.py`. Leaves the file to
-`store.py` and the choice of what to remove to `compaction.py`.
+In: records to append and offsets to commit. Out: offsets once they are on disk, records to whoever reads. Leaves the
+file to `store.py` and the choice of what to remove to `compaction.py`.
 
 Group commit: whatever was asked for while the last transaction was written becomes the next one. A future resolves
 only after COMMIT, and a record can be read only then. After a failed write nothing is accepted any more.

@@ -1,6 +1,6 @@
 """What the embedded log keeps in memory: bounds and newest records per partition, and what the next commit will hold.
 
-In: committed records. Out: the newest of them without a look at the disk. Used by `log.py` alone, on its event loop.
+In: committed records. Out: the newest of them without a look at the disk.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """The SQLite file of the embedded log: schema, lock, reads and writes. Blocking; knows no event loop and no Faust.
 
-In: rows to append, offsets to commit, ranges to read. Out: the same, durable. Called by `log.py` (the owner of the
-file, from its own threads) and by `view.py` (read-only, another process). What may be removed is decided in
+In: rows to append, offsets to commit, ranges to read. Out: the same, durable. What may be removed is decided in
 `compaction.py`.
 
 A record's rowid is its partition's number times 2**40 plus its offset: a partition is one range of the table, and

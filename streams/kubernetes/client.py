@@ -1,8 +1,7 @@
 """One Kubernetes cluster over HTTP: requests as bytes, answers as raw responses, failures as our own errors.
 
-In: settings. Out: `KubernetesClient`, used by the watcher, the writer of the sinks and the commands that read a live
-cluster. Credentials that the server no longer takes are read again from where they came (exec plugins, rotated files).
-It leaves to others what to do about an answer: paging, watching, retrying.
+In: settings. Out: `KubernetesClient`. Credentials that the server no longer takes are read again from where they came
+(exec plugins, rotated files). It leaves to others what to do about an answer: paging, watching, retrying.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from yarl import URL
 
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.kubernetes import kubeconfig
-from underhost.streams.settings import KubernetesSettings
+from underhost.streams.settings.model import KubernetesSettings
 
 PROBE_TIMEOUT = 10.0
 """Seconds in which the first answer must come: with the program's start it stays under the 15 s that are promised."""

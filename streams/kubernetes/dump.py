@@ -1,7 +1,7 @@
 """Everything of a live cluster that the offline commands read, once: the lists of the API, as `kubectl get` dumps them.
 
 In: settings. Out: the raw pages, each with its address, handed on as they come, and notes about what could not be read.
-Called by the commands that take a live cluster in the place of a dump. Nothing is written, nothing is watched.
+Nothing is written, nothing is watched.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import msgspec
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS
-from underhost.streams.settings import KubernetesSettings
+from underhost.streams.settings.model import KubernetesSettings
 
 FIRST_ANSWER = 10.0
 """Seconds from the start to the first page: with the program's own start it stays under the 15 s that are promised."""

@@ -1,7 +1,7 @@
 """One kind of object of one API server: its paged list, and its watch as batches of changes.
 
-In: raw bytes of the API. Out: trimmed records and the resourceVersion after them. Called by the watcher and by
-`streams.watch.Follower`, which decide when to list, resume or wait; this leaves all of that to them.
+In: raw bytes of the API. Out: trimmed records and the resourceVersion after them. When to list, resume or
+wait is left to the caller.
 """
 
 from collections.abc import AsyncGenerator, Sequence

@@ -1,7 +1,7 @@
 """Which cluster, and who we are there: kubeconfig and context, $KUBECONFIG, ~/.kube/config, in-cluster, in that order.
 
-In: the settings and the environment. Out: kubernetes_asyncio's ApiClient, not yet used, and where it was read from.
-Called by `client.connect`. A fault is an InputError of one line that names the file; nothing is asked of the server.
+In: the settings and the environment. Out: kubernetes_asyncio's ApiClient, not yet used, and where it was read from. A
+fault is an InputError of one line that names the file; nothing is asked of the server.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import yaml
 
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
-from underhost.streams.settings import KubernetesSettings
+from underhost.streams.settings.model import KubernetesSettings
 
 # What kubernetes_asyncio lets through, beside its own exception, for a file of the wrong shape or a failing plugin.
 _LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)

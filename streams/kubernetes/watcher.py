@@ -1,7 +1,7 @@
 """The Kubernetes watcher of a site: first list, markers, then every change, until it is cancelled.
 
-In: one API server. Out: the change topics of source `kubernetes`. Called by the pipeline (`underhost run`). It leaves
-the HTTP to the feed, staying up to date to `streams.watch`, and what to publish after a list to `streams.reconcile`.
+In: one API server. Out: the change topics of source `kubernetes`. It leaves the HTTP to the feed, staying up to date to
+`streams.watch`, and what to publish after a list to `streams.reconcile`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from underhost.streams.kubernetes.kinds import KINDS, Kind
 from underhost.streams.pace import Backoff, Pace, publish_for_ever
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.reconcile import doubt_of, marker_of, plan_listing
-from underhost.streams.settings import KubernetesSettings
+from underhost.streams.settings.model import KubernetesSettings
 from underhost.streams.watch import AT_ONCE, Follower, Held, Listing, dead_letter, deliverable, held_of
 
 log = structlog.get_logger("underhost.kubernetes")

@@ -1,7 +1,6 @@
 """The simulated disruption controller: what each budget allows now, as the real one computes it.
 
-In: budgets, pods and the replicas their owners ask for. Out: the budgets' status. Called by `controllers.py` after
-every change; the eviction verb in `cluster.py` reads the status.
+In: budgets, pods and the replicas their owners ask for. Out: the budgets' status.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Evictions in the simulated cluster: what the Eviction API asks the budgets, and how a drain goes on.
 
-In: the simulated API server and a pod or node. Out: budgets that are charged, pods that go. Called by `cluster.py`.
+In: the simulated API server and a pod or node. Out: budgets that are charged, pods that go.
 """
 
 from collections.abc import Mapping

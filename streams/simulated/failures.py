@@ -1,8 +1,7 @@
 """What a dead host does to a site: VMs restart elsewhere, their nodes are silent for a while, their pods not ready.
 
 In: an operator's (or a test's) verbs on both simulated clusters. Out: changes of both, in the order and with the delays
-that vSphere HA and the node lifecycle controller have. Called by `site.py`; who has to leave a lost node after five
-minutes is `taints.py`'s.
+that vSphere HA and the node lifecycle controller have.
 """
 
 import msgspec

@@ -1,7 +1,4 @@
-"""Small builders of Kubernetes objects in the API's shape, and readers of their raw parts.
-
-Called by every module of the simulated cluster; pure but for the random source that is handed in.
-"""
+"""Small builders of Kubernetes objects in the API's shape, and readers of their raw parts."""
 
 import random
 from collections.abc import Mapping

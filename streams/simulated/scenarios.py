@@ -1,7 +1,6 @@
 """The table of simulated sites: what each consists of at its start.
 
-In: nothing. Out: for each name, the functions that fill an empty cluster and vCenter. Called by `site.py`; a scenario
-is a module of its own beside this one.
+In: nothing. Out: for each name, the functions that fill an empty cluster and vCenter.
 """
 
 import random

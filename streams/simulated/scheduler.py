@@ -2,7 +2,7 @@
 
 In: waiting pods of `default-scheduler`. Out: their bindings. It reads readiness, cordon, taints and nodeSelector, then
 takes the node with the fewest siblings in its zone, then on itself, then the fewest pods. Pods of other schedulers,
-`underhost` among them, it leaves alone. Called by `controllers.py` after every change.
+`underhost` among them, it leaves alone.
 """
 
 from collections.abc import Iterator, Mapping

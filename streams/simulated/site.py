@@ -1,8 +1,8 @@
 """The simulated site: a Kubernetes cluster and the vSphere cluster below it, in memory, decided by a seed.
 
 In: the name of a scenario, a seed, a clock; then an operator's verbs and the sinks' commands. Out: two sources that
-publish what happens, and the two writers. Called by the worker (`{simulated: NAME}` in the configuration), the demo and
-tests. It holds nothing over a restart: a new site begins anew, and the topics are reconciled with it.
+publish what happens, and the two writers. It holds nothing over a restart: a new site begins anew, and the topics are
+reconciled with it.
 """
 
 import random

@@ -2,7 +2,7 @@
 
 In: a store of simulated objects and what the topics hold from an earlier run. Out: the first list (differences only),
 tombstones, `listed` markers, then every change, acknowledged before the next. They also drive the simulated time while
-they run. Called by the worker like any other Source; decisions about what a list means are in `streams/reconcile.py`.
+they run.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A stand-by node that joins a simulated site: a new VM, and the node that it becomes.
 
-In: the name, the host, and a node to be like. Out: a VM and a node. Called by `site.py`.
+In: the name, the host, and a node to be like. Out: a VM and a node.
 """
 
 import random

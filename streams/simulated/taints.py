@@ -1,8 +1,8 @@
 """The simulated taint eviction controller: NoExecute taints end the pods that do not tolerate them, at once or in time.
 
-In: changes of nodes and pods. Out: deletions. Called by nobody: it listens. As in the real one a budget is not asked,
-and a pod without a toleration of its own stays for five minutes on a node that is not ready or not reachable
-(admission adds that toleration); mirror pods and, for those two taints, DaemonSets' pods stay.
+In: changes of nodes and pods. Out: deletions. As in the real one a budget is not asked, and a pod without a toleration
+of its own stays for five minutes on a node that is not ready or not reachable (admission adds that toleration); mirror
+pods and, for those two taints, DaemonSets' pods stay.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """The simulated site's time: what happens later, in one order, on a clock that a test moves by hand.
 
 In: a clock and actions with a delay. Out: the actions, each at its own time, oldest first; two of one moment run in the
-order they were planned, so equal input gives equal events. Called by the simulated cluster, vCenter and their sources.
+order they were planned, so equal input gives equal events.
 """
 
 import asyncio

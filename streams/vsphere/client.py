@@ -1,4 +1,4 @@
-"""A login at a vCenter: settings in, a Session out. Called by the watcher, the DRS writer and `underhost inventory`.
+"""A login at a vCenter: settings in, a Session out.
 
 Leaves to others what is asked of the session. All certificates are checked with a context of our own: without one
 pyVmomi skips every check for loopback addresses. Passwords and session ids are in no log, repr or error.
@@ -19,7 +19,7 @@ from pyVmomi import SoapAdapter, vim, vmodl
 from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, UnderhostError, Unreachable
-from underhost.streams.settings import VSphereSettings
+from underhost.streams.settings.model import VSphereSettings
 from underhost.streams.vsphere.threads import in_thread
 
 P = ParamSpec("P")

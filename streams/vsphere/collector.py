@@ -1,4 +1,4 @@
-"""The inventory by PropertyCollector: a Session in, `changes` out. Called by the watcher and `underhost inventory`.
+"""The inventory by PropertyCollector: a Session in, `changes` out.
 
 Asks for narrow paths only. What vCenter does not announce reliably (rules, cluster flags, maintenance mode) is read
 by `poll`. Diffing is left to the caller: vCenter sends unchanged values, too.
@@ -13,7 +13,7 @@ from pyVmomi import vim, vmodl
 from pyVmomi.VmomiSupport import ManagedObject
 
 from underhost.schemas.errors import Gone, UnderhostError
-from underhost.streams.settings import VSphereSettings
+from underhost.streams.settings.model import VSphereSettings
 from underhost.streams.vsphere.changes import (
     CLUSTER,
     ENTER,

@@ -1,4 +1,4 @@
-"""A vCenter's inventory, once or as it changes: the document that `--inventory` reads. Called by `underhost inventory`.
+"""A vCenter's inventory, once or as it changes: the document that `--inventory` reads.
 
 In: settings. Out: an Inventory, sorted, without what is only for the topics (uids, versions).
 """
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from underhost.schemas.errors import Refused
 from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
-from underhost.streams.settings import VSphereSettings
+from underhost.streams.settings.model import VSphereSettings
 from underhost.streams.vsphere.changes import Collector
 from underhost.streams.vsphere.collector import open_collector
 from underhost.streams.vsphere.picture import Picture

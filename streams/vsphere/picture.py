@@ -1,5 +1,4 @@
-"""What the watcher knows of vCenter's inventory: changes in, records of the topics out. Pure; called by the watcher
-and by `underhost inventory`.
+"""What the watcher knows of vCenter's inventory: changes in, records of the topics out. Pure.
 
 A picture is filled from one full list and then kept up to date; after a lost session a new one is started.
 """

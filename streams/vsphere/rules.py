@@ -1,4 +1,4 @@
-"""DRS rules between pyVmomi's types and ours. Called by the collector and by the DRS writer; pure."""
+"""DRS rules between pyVmomi's types and ours."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """vSphere tags, which only the vCenter's REST API knows: what is attached to hosts, clusters, folders, datacenters.
 
-In: morefs with their types. Out: by moref, the tag of each category. Called by the collector at each poll, where tags
-are asked for. Two tags of one category on one object are no value: nobody can say which is meant. The SOAP API has no
-tags, so this is a second login, with a session of its own. Passwords and session ids are in no log or error.
+In: morefs with their types. Out: by moref, the tag of each category. Two tags of one category on one object are no
+value: nobody can say which is meant. The SOAP API has no tags, so this is a second login, with a session of its own.
+Passwords and session ids are in no log or error.
 """
 
 import base64
@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from underhost.schemas.errors import Refused, Unreachable
-from underhost.streams.settings import VSphereSettings
+from underhost.streams.settings.model import VSphereSettings
 from underhost.streams.vsphere.client import address_of, credentials, one_line, tls_context
 
 log = structlog.get_logger("underhost.vsphere")

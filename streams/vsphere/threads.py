@@ -1,4 +1,4 @@
-"""Blocking calls off the event loop: pyVmomi knows no asyncio. Called by everything in this package and the DRS writer.
+"""Blocking calls off the event loop: pyVmomi knows no asyncio.
 
 Daemon threads and not the loop's executor: a read from a vCenter that has gone silent must not hold up a stop, and the
 executor's threads are joined at the end of the process.

@@ -1,4 +1,4 @@
-"""vCenter's inventory as change topics: list, mark as listed, publish changes. Run by the `run` command.
+"""vCenter's inventory as change topics: list, mark as listed, publish changes.
 
 In: a Collector (a login with a filter) and what the topics hold. Out: records of hosts, vms and drs-rules. A lost
 session, a lost collector version and a lost server end alike: log in again, list, publish the differences. It leaves
@@ -20,7 +20,7 @@ from underhost.streams.doubts import Doubts
 from underhost.streams.pace import Backoff, Pace, publish_for_ever
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.reconcile import differs, doubt_of, is_collapse, marker_of, outgoing_of, plan_listing
-from underhost.streams.settings import VSphereSettings
+from underhost.streams.settings.model import VSphereSettings
 from underhost.streams.vsphere.changes import Collector, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.collector import open_collector

@@ -17,10 +17,10 @@ import bench_check as site
 import bench_resident
 import msgspec
 
-from underhost.agents.engine.check import check
-from underhost.agents.engine.resident import Resident
-from underhost.agents.engine.schedule import PodDecision, decide
-from underhost.agents.engine.snapshot import Options
+from underhost.agents.evaluate.check import check
+from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.schedule.pending import PodDecision, decide
+from underhost.agents.site.snapshot import Options
 from underhost.schemas import kubernetes as k8s
 
 APPS, REPLICAS, NEW = 10, 20, 1_000_000

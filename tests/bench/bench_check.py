@@ -42,12 +42,12 @@ def main() -> None:
 
 
 def _parts(dump: Path, inventory: Path) -> dict[str, float]:
-    from underhost.agents.engine.check import check
-    from underhost.agents.engine.judge import Judge
-    from underhost.agents.engine.model import compile
-    from underhost.agents.engine.snapshot import Options
-    from underhost.agents.load import snapshot_of
-    from underhost.streams.files import load_files
+    from underhost.agents.compiled.model import compile
+    from underhost.agents.evaluate.check import check
+    from underhost.agents.evaluate.judge import Judge
+    from underhost.agents.site.snapshot import Options
+    from underhost.agents.snapshots.load import snapshot_of
+    from underhost.streams.files.reader import load_files
 
     found: dict[str, float] = {}
     begin = time.process_time()

@@ -25,9 +25,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from underhost.agents import event_loop
-from underhost.agents.outside import Outside
-from underhost.agents.worker import run_worker
+from underhost.agents.pipeline import event_loop
+from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.worker import run_worker
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus, encode
 from underhost.schemas.records import Listed
@@ -35,7 +35,7 @@ from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VMS,
 from underhost.schemas.vsphere import Host, Vm
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.reconcile import marker_of, outgoing_of
-from underhost.streams.settings import KafkaSettings, Settings, VSphereSettings, WebSettings
+from underhost.streams.settings.model import KafkaSettings, Settings, VSphereSettings, WebSettings
 
 SITE, NODES_PER_HOST, REPLICAS = "bench", 4, 5
 

@@ -43,7 +43,7 @@ from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS, OUTCOMES, VMS
 from underhost.streams.ports import Record
 from underhost.streams.reader import open_reader
-from underhost.streams.settings import KafkaSettings
+from underhost.streams.settings.model import KafkaSettings
 
 UNDERHOST = str(Path(sys.executable).parent / "underhost")
 NODES, HOSTS = 600, 10

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from msgspec import Raw
 
-from underhost.agents.outside import Outside
-from underhost.agents.worker import run_worker
+from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.worker import run_worker
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Container, Metadata, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
 from underhost.schemas.records import Listed
@@ -25,7 +25,7 @@ from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VIOL
 from underhost.schemas.vsphere import Host, Vm
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.reconcile import marker_of, outgoing_of
-from underhost.streams.settings import KafkaSettings, Settings, VSphereSettings
+from underhost.streams.settings.model import KafkaSettings, Settings, VSphereSettings
 
 SITE = "bench"
 NODES_PER_HOST, REPLICAS = 4, 5

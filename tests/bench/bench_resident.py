@@ -19,9 +19,9 @@ from typing import Any
 import bench_check as site
 import msgspec
 
-from underhost.agents.engine.check import check
-from underhost.agents.engine.resident import Resident
-from underhost.agents.engine.snapshot import Options, Snapshot, View
+from underhost.agents.evaluate.check import check
+from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.site.snapshot import Options, Snapshot, View
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import NodeHost
 from underhost.schemas.vsphere import Host

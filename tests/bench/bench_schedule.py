@@ -80,11 +80,11 @@ def _loop(path: str) -> float:
 
 def _loop_of(path: str) -> float:
     """Seconds from the compiled model to the last placement."""
-    from underhost.agents.engine.model import compile
-    from underhost.agents.engine.schedule import place_all
-    from underhost.agents.engine.snapshot import Options
-    from underhost.agents.load import snapshot_of
-    from underhost.streams.files import load_files
+    from underhost.agents.compiled.model import compile
+    from underhost.agents.schedule.pending import place_all
+    from underhost.agents.site.snapshot import Options
+    from underhost.agents.snapshots.load import snapshot_of
+    from underhost.streams.files.reader import load_files
 
     snapshot, _ = snapshot_of(load_files([path]))
     model = compile(snapshot, Options())

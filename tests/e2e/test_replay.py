@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from underhost.agents.engine.check import check
-from underhost.agents.history import Past
-from underhost.agents.memory import options_of
-from underhost.agents.records import rfc3339
+from underhost.agents.evaluate.check import check
+from underhost.agents.pipeline.decide.restored import options_of
+from underhost.agents.snapshots.history import Past
 from underhost.schemas.records import FindingEvent, Placement
 from underhost.schemas.topics import PLACEMENTS, VIOLATIONS
+from underhost.streams.derived import rfc3339
 from underhost.streams.reader import open_reader
-from underhost.streams.settings import KafkaSettings, Settings
+from underhost.streams.settings.model import KafkaSettings, Settings
 
 PROGRAM = Path(sys.executable).parent / "underhost"
 

@@ -7,13 +7,13 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from underhost.agents.engine.check import check
-from underhost.agents.engine.explain import explain
-from underhost.agents.engine.schedule import schedule
-from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.agents.load import snapshot_of
+from underhost.agents.evaluate.check import check
+from underhost.agents.schedule.explain import explain
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.documents import to_builtins
-from underhost.streams.files import load_files
+from underhost.streams.files.reader import load_files
 
 Json = Mapping[str, Any]
 VIOLATIONS = ("NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit", "InterPodAffinity", "PodTopologySpread")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from oracle import compare
 
-from underhost.agents.engine.explain import explain
+from underhost.agents.schedule.explain import explain
 
 CASES = Path(__file__).parent / "cases"
 NEGATIVE = "hand-12-ns-negative"  # pins kubernetes#141526, where we follow the documentation

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Metadata, Node, OwnerReference, Pod, PodSpec, PodStatus, Workload
 from underhost.schemas.records import FindingEvent, NodeHost
 from underhost.schemas.vsphere import Host, Vm

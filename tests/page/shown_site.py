@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aiohttp import web
-from page_builders import decided, records
 from prometheus_client import CollectorRegistry
+from support.page_builders import decided, records
 
-from underhost.agents.board import Board
-from underhost.agents.engine.snapshot import Options, Snapshot
 from underhost.agents.http import api, events, page, plans
 from underhost.agents.http.feeds import Feeds
-from underhost.agents.http.pasts import Pasts
-from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.history import Pasts
+from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
-from underhost.agents.outside import Outside
-from underhost.agents.worker import run_worker
+from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.worker import run_worker
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Record
-from underhost.streams.settings import (
+from underhost.streams.settings.model import (
     KafkaSettings,
     KubernetesSettings,
     Settings,

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from page_builders import a_finding
 from playwright.sync_api import expect
 from shown_site import ShownSite
+from support.page_builders import a_finding
 from visits import Visits
 
-from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Metadata, Node, OwnerReference, Pod, PodSpec, PodStatus
 from underhost.schemas.records import FindingEvent, NodeHost, Outcome
 from underhost.schemas.topics import OUTCOMES

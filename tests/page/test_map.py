@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from check_builders import a_node, a_pod, a_site, a_workload, apart
-from page_builders import a_finding
 from playwright.sync_api import expect
 from shown_site import ShownSite
+from support.check_builders import a_node, a_pod, a_site, a_workload, apart
+from support.page_builders import a_finding
 from visits import Visits
 
-from underhost.agents.engine.snapshot import Snapshot
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import NodeHost, Placement
 from underhost.schemas.topics import PLACEMENTS
 

@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import Callable
 
-from fake_pipeline import FakeCluster, FakeEngine
+from support.fake_pipeline import FakeCluster, FakeEngine
 
-from underhost.agents.metrics import Metrics
-from underhost.agents.outside import Outside
-from underhost.agents.pipeline import Pipeline
+from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.keys import listed_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import KUBERNETES_TOPICS, NODES, PODS
 from underhost.streams.ports import Outgoing
 from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings import Settings
+from underhost.streams.settings.model import Settings
 
 SITES = [f"site-{number}" for number in range(8)]
 EVALUATOR = frozenset({"evaluator"})

@@ -16,13 +16,13 @@ from kube_process import Kube, free_ports, start_kube
 from manifests import NAMESPACES, PLAIN, SINKS, apply, config_of, objects, put, token_of
 from world import KubeApi, eventually
 
-from underhost.agents.sinks.event_writer import KubernetesEvents
-from underhost.agents.sinks.events import EventSink, Regarding, Told, event
+from underhost.agents.sinks.events.sink import EventSink, Regarding, Told, event
+from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.schemas.errors import Refused
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS
-from underhost.streams.settings import KubernetesSettings
+from underhost.streams.settings.model import KubernetesSettings
 
 pytestmark = pytest.mark.real
 

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 from alert_processes import AlertmanagerProcess, missing
-from receiver import Receiver
+from support.receiver import Receiver
 
 from underhost.agents.alerts.alerting import Alerting
 from underhost.schemas.records import FindingEvent
-from underhost.streams.settings import AlertingSettings
+from underhost.streams.settings.model import AlertingSettings
 
 pytestmark = pytest.mark.real
 

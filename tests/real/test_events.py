@@ -20,12 +20,12 @@ from kafka_process import free_ports
 from kube_process import Kube, start_kube
 from world import KubeApi, eventually
 
-from underhost.agents.sinks.event_writer import KubernetesEvents
-from underhost.agents.sinks.events import EventSink
-from underhost.agents.sinks.tidings import Tidings
+from underhost.agents.sinks.events.messages import Tidings
+from underhost.agents.sinks.events.sink import EventSink
+from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.schemas.records import FindingEvent, Outcome
 from underhost.streams.kubernetes.client import connect
-from underhost.streams.settings import KubernetesSettings
+from underhost.streams.settings.model import KubernetesSettings
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -25,12 +25,12 @@ from listener import Listener
 from test_story import running
 from world import Audit, KubeApi, eventually, helpers
 
-from underhost.agents.sinks.evictions import EvictionSink
+from underhost.agents.sinks.evictions.sink import EvictionSink
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.orders import order
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.kubernetes.client import connect
-from underhost.streams.settings import KubernetesSettings
+from underhost.streams.settings.model import KubernetesSettings
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

@@ -4,20 +4,20 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-import frozen_worker
 import pytest
-from fake_pipeline import FakeCluster
 from kafka_process import KafkaProcess
-from pipeline_harness import running
+from support import frozen_worker
+from support.fake_pipeline import FakeCluster
+from support.pipeline_harness import running
+from support.programs import program
 
 from underhost.schemas.topics import OUTCOMES
-from underhost.streams.settings import CAPV_HOST_KEY
+from underhost.streams.settings.model import CAPV_HOST_KEY
 
 pytestmark = pytest.mark.real
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.real
 @contextmanager
 def frozen(journal: Path, address: str) -> Iterator[subprocess.Popen[str]]:
     """A worker that has read a node's labels and stands still before it writes them."""
-    command = [sys.executable, frozen_worker.__file__, str(journal), address]
+    command = program("support.frozen_worker", str(journal), address)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as worker:
         try:
             os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)

@@ -11,17 +11,17 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_pipeline import FakeCluster
 from fleet import SITES, Fleet, Worker, until
 from kafka_process import KafkaProcess
 from mode.threads import WorkerThread
-from pipeline_harness import running
+from support.fake_pipeline import FakeCluster
+from support.pipeline_harness import running
 
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings import KafkaSettings, Settings, SinkSettings, VSphereSettings
+from underhost.streams.settings.model import KafkaSettings, Settings, SinkSettings, VSphereSettings
 
 pytestmark = pytest.mark.real
 

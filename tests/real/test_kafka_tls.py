@@ -15,7 +15,7 @@ from kafka_process import KafkaProcess, Secured
 from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.reader import open_reader
-from underhost.streams.settings import KafkaSettings
+from underhost.streams.settings.model import KafkaSettings
 
 pytestmark = pytest.mark.real
 PROGRAM = Path(sys.executable).with_name("underhost")

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 from kafka_process import KafkaProcess
-from transport_contract import TransportContract, pod, take
+from support.transport_contract import TransportContract, pod, take
 
 from underhost.schemas.topics import PODS, TOPICS
-from underhost.streams import kafka as clients
 from underhost.streams.admin import ensure_topics
 from underhost.streams.app import build_app
+from underhost.streams.kafka import connect as clients
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Publisher
 from underhost.streams.publish import FaustPublisher, KafkaPublisher
 from underhost.streams.reader import open_reader
-from underhost.streams.settings import KafkaSettings, Settings
+from underhost.streams.settings.model import KafkaSettings, Settings
 
 pytestmark = pytest.mark.real
 

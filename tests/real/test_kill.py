@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import kill_worker
 import pytest
 from kafka_process import KafkaProcess
-from kill_story import EVERYTHING, finished, journal, killed, ordered
+from support import kill_worker
+from support.kill_story import EVERYTHING, finished, journal, killed, ordered
 
 from underhost.schemas.topics import ACTIONS, PLACEMENTS
 

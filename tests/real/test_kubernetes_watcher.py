@@ -11,17 +11,17 @@ from typing import Any
 
 import aiohttp
 import pytest
-from fake_topics import FakeTopics
 from kube_process import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, free_ports, start_kube
 from outage import Outage
+from support.fake_topics import FakeTopics
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build
 from underhost.agents.sinks.bindings import BindSink
-from underhost.agents.sinks.event_writer import KubernetesEvents
-from underhost.agents.sinks.events import Condition, EventSink, Regarding, Told, event
+from underhost.agents.sinks.events.sink import Condition, EventSink, Regarding, Told, event
+from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
-from underhost.agents.sinks.labels import LabelSink
+from underhost.agents.sinks.labels.node_labels import LabelSink
 from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import BackendError, Conflict, Gone, Refused, Unreachable
 from underhost.schemas.records import Action
@@ -31,7 +31,7 @@ from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.kubernetes.watcher import KubernetesSource
 from underhost.streams.pace import Pace
-from underhost.streams.settings import HostLabelSettings, KubernetesSettings
+from underhost.streams.settings.model import HostLabelSettings, KubernetesSettings
 
 pytestmark = pytest.mark.real
 KEY = "node.cluster.x-k8s.io/esxi-host"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from alert_processes import AlertmanagerProcess, PrometheusProcess, missing
 from kafka_process import free_ports
-from receiver import Receiver
+from support.receiver import Receiver
 
 pytestmark = pytest.mark.real
 

@@ -8,7 +8,7 @@ from underhost.schemas.keys import listed_key
 from underhost.schemas.topics import PODS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings import KafkaSettings, Settings
+from underhost.streams.settings.model import KafkaSettings, Settings
 
 pytestmark = pytest.mark.real
 

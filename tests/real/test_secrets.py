@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from kafka_process import free_ports
 from kube_process import ADMIN_TOKEN, Kube, start_kube
-from receiver import Receiver
+from support.receiver import Receiver
 from vcsim_process import PASSWORD, USERNAME, Vcsim, start_vcsim
 from world import KubeApi
 

@@ -8,18 +8,18 @@ from typing import Any, Protocol
 
 import pytest
 from kube_process import Kube, start_kube
-from simulation import a_site
+from support.simulation import a_site
 from vcsim_process import PASSWORD, USERNAME, start_vcsim
 
-from underhost.agents.engine.drs_cover import rule_name
-from underhost.agents.ports import DrsWriter, KubernetesWriter
-from underhost.agents.sinks.drs_writer import VSphereDrsWriter
+from underhost.agents.drs.cover import rule_name
+from underhost.agents.sinks.drs.writer import VSphereDrsWriter
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
+from underhost.agents.sinks.ports import DrsWriter, KubernetesWriter
 from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, Pod, PodSpec, PodStatus, SchedulingGate
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.kubernetes.client import KubernetesClient, connect
-from underhost.streams.settings import KubernetesSettings, VSphereSettings
+from underhost.streams.settings.model import KubernetesSettings, VSphereSettings
 from underhost.streams.simulated.objects import raw, with_metadata
 from underhost.streams.simulated.site import SimulatedSite
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import aiohttp
 import pytest
-from fake_pipeline import FakeCluster
 from kafka_process import KafkaProcess, free_ports
-from pipeline_harness import running
+from support.fake_pipeline import FakeCluster
+from support.pipeline_harness import running
 from typer.testing import CliRunner
 from world import HOST_LABEL
 
 from underhost.agents.cli import build
-from underhost.agents.records import outgoing
 from underhost.schemas.records import Placement
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, VIOLATIONS
+from underhost.streams.derived import outgoing
 from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings import KafkaSettings, Settings, SinkSettings, VSphereSettings
+from underhost.streams.settings.model import KafkaSettings, Settings, SinkSettings, VSphereSettings
 
 pytestmark = pytest.mark.real
 

@@ -20,15 +20,15 @@ from typing import Any
 
 import pytest
 import structlog.testing
-from fake_vcenter import FakeTopics
 from pydantic import SecretStr
 from pyVim.connect import Disconnect, SmartConnect
 from pyVmomi import SoapAdapter, vim, vmodl
+from support.fake_vcenter import FakeTopics
 from vcsim_process import PASSWORD, USERNAME, Tagging, Vcsim, start_vcsim
 
-from underhost.agents.engine.drs_cover import rule_name
-from underhost.agents.sinks.drs import DrsSink
-from underhost.agents.sinks.drs_writer import VSphereDrsWriter
+from underhost.agents.drs.cover import rule_name
+from underhost.agents.sinks.drs.rules import DrsSink
+from underhost.agents.sinks.drs.writer import VSphereDrsWriter
 from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import BackendError, Conflict, Gone, InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import decode
@@ -36,7 +36,7 @@ from underhost.schemas.records import Action
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import DrsRule, Host, Vm
 from underhost.streams.pace import Pace
-from underhost.streams.settings import VSphereSettings
+from underhost.streams.settings.model import VSphereSettings
 from underhost.streams.vsphere import client
 from underhost.streams.vsphere.client import connect
 from underhost.streams.vsphere.collector import open_collector

@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 import yaml
 
-from underhost.agents.engine.check import check
-from underhost.agents.engine.explain import explain
-from underhost.agents.engine.schedule import schedule
-from underhost.agents.engine.snapshot import Options, Snapshot
-from underhost.agents.engine.whatif import what_if
-from underhost.agents.engine.whatif_steps import Step, parse
-from underhost.agents.load import snapshot_of
+from underhost.agents.evaluate.check import check
+from underhost.agents.schedule.explain import explain
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.snapshots.load import snapshot_of
+from underhost.agents.whatif.plan import what_if
+from underhost.agents.whatif.steps import Step, parse
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.documents import NodeVerdict, Placements, Report, WhatIf
-from underhost.streams.files import Objects, load_files
+from underhost.streams.files.reader import Objects, load_files
 
 Json = dict[str, Any]
 

@@ -23,10 +23,10 @@ from stories.test_kubevirt import running as running
 from stories.test_racks import NGINX, racks
 from stories.test_restaurant import REDIS_CACHE, three_workers
 
-from underhost.agents.engine.whatif_steps import Add, Drain
-from underhost.agents.load import added_of
+from underhost.agents.snapshots.load import added_of
+from underhost.agents.whatif.steps import Add, Drain
 from underhost.schemas.documents import WhatIf
-from underhost.streams.files import load_files
+from underhost.streams.files.reader import load_files
 
 __all__ = ["APPLIANCE", "CACHE", "cluster", "running"]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from receiver import Receiver
+from support.receiver import Receiver
 
 from underhost.agents.alerts import delivery, webhook
 from underhost.agents.alerts.alert import alert
 from underhost.agents.alerts.alerting import Alerting
-from underhost.agents.engine.findings import SEVERITIES
+from underhost.agents.evaluate.findings import SEVERITIES
 from underhost.schemas.records import Domain, FindingEvent
-from underhost.streams.settings import AlertingSettings, Severity, WebhookSettings
+from underhost.streams.settings.model import AlertingSettings, Severity, WebhookSettings
 
 SHARED = FindingEvent(
     id="9f2c",

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from terminal import Terminal
+from support.terminal import Terminal
 
-from underhost.agents.commands.completing import answer
 from underhost.agents.commands.completion import SCRIPTS
+from underhost.agents.commands.input.completing import answer
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent

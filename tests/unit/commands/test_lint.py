@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from lint_builders import ZONE, apart, budget, near, node, pod, term, workload
+from support.lint_builders import ZONE, apart, budget, near, node, pod, term, workload
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build

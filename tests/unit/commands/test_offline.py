@@ -14,8 +14,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build
-from underhost.agents.commands.offline import parse_selector
-from underhost.agents.commands.output import Table, available, show_on_terminal
+from underhost.agents.commands.input.offline import parse_selector
+from underhost.agents.commands.output.documents import Table, available, show_on_terminal
 from underhost.schemas.errors import BadObjectError, InputError
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from embedded_worker import a_publisher
+from support.embedded_worker import a_publisher
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build
@@ -19,7 +19,7 @@ from underhost.schemas.topics import TOPICS, VIOLATIONS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.ports import Outgoing, Record
 from underhost.streams.publish import dead_letter
-from underhost.streams.settings import KafkaSettings
+from underhost.streams.settings.model import KafkaSettings
 
 
 def a_finding(id_: str, *, severity: str = "physical", state: str = "opened", pod: str = "shop/db-0") -> FindingEvent:

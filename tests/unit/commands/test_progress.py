@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from terminal import Terminal
+from support.terminal import Terminal
 
-from underhost.agents.commands.progress import CLEAR
-from underhost.agents.engine.progress import listen, told
+from underhost.agents.commands.output.progress import CLEAR
+from underhost.agents.schedule.progress import listen, told
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.timeout(90)

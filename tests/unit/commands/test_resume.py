@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from fake_pipeline import FakeCluster
-from pipeline_harness import running, settings_in
+from support.fake_pipeline import FakeCluster
+from support.pipeline_harness import running, settings_in
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build

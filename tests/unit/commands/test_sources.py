@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 import yaml
 from aiohttp import web
-from fake_kube import FakeKube
-from pipeline_harness import running, settings_in
+from support.fake_kube import FakeKube
+from support.pipeline_harness import running, settings_in
 from typer.testing import CliRunner, Result
 
-from underhost.agents import roles as role
-from underhost.agents.board import Board
 from underhost.agents.cli import build
-from underhost.agents.dumping import documents
 from underhost.agents.http.plans import OPTIONS, SITE
-from underhost.agents.load import snapshot_of
-from underhost.agents.outside import connect
+from underhost.agents.pipeline import roles as role
+from underhost.agents.pipeline.connections import connect
+from underhost.agents.pipeline.latest import Board
+from underhost.agents.snapshots.dump import documents
+from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.errors import InputError, Refused, Unreachable
-from underhost.streams.files import load_files
-from underhost.streams.settings import KubernetesSettings, Settings, VSphereSettings, WebSettings
+from underhost.streams.files.reader import load_files
+from underhost.streams.settings.model import KubernetesSettings, Settings, VSphereSettings, WebSettings
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"
 DUMP, INVENTORY = DATA / "dump.json", DATA / "inventory.json"

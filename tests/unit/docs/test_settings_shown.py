@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from underhost.streams.settings import Settings, load
+from underhost.streams.settings.model import Settings, load
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -9,18 +9,18 @@ from typing import Any
 
 import aiohttp
 import pytest
-from check_builders import a_node, a_pod, a_site, apart
-from page_builders import a_finding, decided, records
 from prometheus_client import CollectorRegistry
+from support.check_builders import a_node, a_pod, a_site, apart
+from support.page_builders import a_finding, decided, records
 
-from underhost.agents.board import Board
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.http import api, events, page
 from underhost.agents.http import feed as feed_module
 from underhost.agents.http.feeds import Feeds
-from underhost.agents.http.pasts import Pasts
-from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.history import Pasts
+from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
+from underhost.agents.pipeline.latest import Board
+from underhost.agents.site.snapshot import Options
 from underhost.schemas.records import Outcome, Placement
 from underhost.schemas.topics import OUTCOMES, PLACEMENTS, Topic
 from underhost.streams.ports import Record

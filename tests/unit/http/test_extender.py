@@ -9,21 +9,21 @@ from typing import Any
 
 import aiohttp
 import pytest
-from extender_site import SITE, FakeSite, built
-from fake_pipeline import FakeCluster
-from pipeline_harness import Running, running, settings_in
 from prometheus_client import CollectorRegistry
-from rule_builders import HOST, a_pod, app, term
+from support.extender_site import SITE, FakeSite, built
+from support.fake_pipeline import FakeCluster
+from support.pipeline_harness import Running, running, settings_in
+from support.rule_builders import HOST, a_pod, app, term
 
-from underhost.agents.board import Board
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.http import extender as room
-from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
+from underhost.agents.pipeline.latest import Board
 from underhost.agents.rules.physical_host import REASON_SHARED_HOST
+from underhost.agents.site.snapshot import Options
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import OUTCOMES
-from underhost.streams.settings import WebSettings
+from underhost.streams.settings.model import WebSettings
 
 HOSTS = {"n1": "h1", "n2": "h1", "n3": "h2"}
 NEW = a_pod("db-9").labels(app="db").apart(term(HOST, app("db")))

@@ -8,7 +8,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from underhost.agents.http.guard import is_ours
-from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import Web, start_web
 
 

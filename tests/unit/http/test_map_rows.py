@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from check_builders import a_node, a_pod, a_site, a_workload
-from page_builders import a_finding
+from support.check_builders import a_node, a_pod, a_site, a_workload
+from support.page_builders import a_finding
 
-from underhost.agents.engine.snapshot import Snapshot
 from underhost.agents.http.map_rows import MapRows
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod
 from underhost.schemas.records import NodeHost
 

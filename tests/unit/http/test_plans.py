@@ -8,23 +8,23 @@ from typing import Any
 
 import aiohttp
 import pytest
-from check_builders import a_node, a_pod, a_site, apart
-from page_builders import decided
-from plan_builders import tried
 from prometheus_client import CollectorRegistry
+from support.check_builders import a_node, a_pod, a_site, apart
+from support.page_builders import decided
+from support.plan_builders import tried
 
-from underhost.agents.board import Board
-from underhost.agents.commands.remote import fetch
-from underhost.agents.engine.check import check
-from underhost.agents.engine.snapshot import Options
+from underhost.agents.commands.input.server import fetch
+from underhost.agents.evaluate.check import check
 from underhost.agents.http import plans
 from underhost.agents.http.feeds import Feeds
-from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
-from underhost.agents.load import snapshot_of
+from underhost.agents.pipeline.latest import Board
+from underhost.agents.site.snapshot import Options
+from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.documents import to_json
 from underhost.schemas.errors import InputError, Refused, Unreachable
-from underhost.streams.files import Reading
+from underhost.streams.files.reader import Reading
 
 DB = {"app": "db"}
 SITE = a_site(
@@ -160,7 +160,7 @@ async def test_the_picture_that_is_taken_away_is_judged_alike(ready: Asked) -> N
 
 
 async def test_it_is_a_file_that_f_reads(ready: Asked, tmp_path: Any) -> None:
-    from underhost.streams.files import load_files
+    from underhost.streams.files.reader import load_files
 
     async with ready.client.get(f"{ready.base}api/v1/snapshot") as response:
         assert response.headers["Content-Type"] == "application/gzip"
@@ -191,7 +191,7 @@ async def test_an_address_where_no_worker_is(asked: Asked, unused_tcp_port: int)
 
 
 async def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from underhost.agents.commands import remote
+    from underhost.agents.commands.input import server as remote
 
     monkeypatch.setattr(remote, "FIRST_ANSWER", 0.5)
     server = await asyncio.start_server(lambda reader, writer: asyncio.sleep(3600), "127.0.0.1", 0)

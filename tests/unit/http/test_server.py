@@ -6,12 +6,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web as http
-from fake_pipeline import FakeCluster
-from pipeline_harness import running, settings_in
 from prometheus_client import CollectorRegistry, Gauge
+from support.fake_pipeline import FakeCluster
+from support.pipeline_harness import running, settings_in
 
 from underhost.agents.http.guard import body_of
-from underhost.agents.http.rooms import Rooms
+from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import split_listen, start_web
 from underhost.schemas.errors import InputError
 
@@ -57,8 +57,8 @@ def test_anything_else_is_refused(listen: str) -> None:
 
 
 async def test_a_worker_counts_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from underhost.agents import worker as worker_module
-    from underhost.agents.metrics import Metrics
+    from underhost.agents.pipeline import worker as worker_module
+    from underhost.agents.pipeline.metrics import Metrics
 
     metrics = Metrics()
     monkeypatch.setattr(worker_module, "Metrics", lambda: metrics)

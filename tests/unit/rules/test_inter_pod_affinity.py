@@ -3,15 +3,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, nodes, refused, scores, term
+from support.rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, nodes, refused, scores, term
 
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.rules.inter_pod_affinity import (
     NAME,
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,
 )
+from underhost.agents.site.snapshot import Options
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.vsphere import Host
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, spread, term
-from storage_builders import claim, csi_node, stored, uses, volume
+from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, spread, term
+from support.storage_builders import claim, csi_node, stored, uses, volume
 
-from underhost.agents.engine.model import compile
-from underhost.agents.engine.rule import UNRESOLVABLE, UNSCHEDULABLE, Prepared, Refusal
-from underhost.agents.engine.snapshot import Options
-from underhost.agents.engine.state import State
+from underhost.agents.compiled.model import compile
+from underhost.agents.compiled.state import State
 from underhost.agents.rules import REGISTRY
+from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, Prepared, Refusal
+from underhost.agents.site.snapshot import Options
 
 UPSTREAM_FILTER_ORDER = [
     "NodeUnschedulable",
@@ -64,7 +64,8 @@ def state() -> State:
 def test_one_file_per_rule_named_by_the_rule() -> None:
     import underhost.agents.rules as package
 
-    files = {path.stem for path in Path(package.__path__[0]).glob("*.py")} - {"__init__"}
+    rules = [path for path in Path(package.__path__[0]).glob("*.py") if "\nNAME = " in path.read_text()]
+    files = {path.stem for path in rules}
     assert {file.replace("_", "") for file in files} == {name.lower() for name in REGISTRY}
 
 

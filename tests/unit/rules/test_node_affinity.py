@@ -1,11 +1,11 @@
 from typing import Any
 
 import pytest
-from rule_builders import a_node, a_pod, cluster, refused, scores, verdict
+from support.rule_builders import a_node, a_pod, cluster, refused, scores, verdict
 
-from underhost.agents.engine.schedule import schedule
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.rules.node_affinity import NAME, REASON_CONFLICT, REASON_NOT_MATCHED
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.site.snapshot import Options
 
 NODES = [a_node("fast").labels(disk="ssd", cpus="16"), a_node("slow").labels(disk="hdd", cpus="4"), a_node("bare")]
 

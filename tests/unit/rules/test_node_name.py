@@ -1,4 +1,4 @@
-from rule_builders import a_pod, cluster, nodes, refused
+from support.rule_builders import a_pod, cluster, nodes, refused
 
 from underhost.agents.rules.node_name import NAME, REASON_OTHER_NODE
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from rule_builders import a_pod, cluster, nodes, refused
+from support.rule_builders import a_pod, cluster, nodes, refused
 
 from underhost.agents.rules.node_ports import NAME, REASON_PORTS_TAKEN
 

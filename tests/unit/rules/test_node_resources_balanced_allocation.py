@@ -1,4 +1,4 @@
-from rule_builders import a_node, a_pod, cluster, scores
+from support.rule_builders import a_node, a_pod, cluster, scores
 
 from underhost.agents.rules.node_resources_balanced_allocation import NAME
 

@@ -1,11 +1,11 @@
 from typing import Any
 
 import pytest
-from rule_builders import PodBuilder, a_node, a_pod, cluster, refused, scores, verdict
+from support.rule_builders import PodBuilder, a_node, a_pod, cluster, refused, scores, verdict
 
-from underhost.agents.engine.schedule import schedule
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.rules.node_resources_fit import NAME, REASON_TOO_MANY_PODS
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.site.snapshot import Options
 from underhost.schemas.errors import BadObjectError
 
 CPU, MEMORY = "Insufficient cpu", "Insufficient memory"

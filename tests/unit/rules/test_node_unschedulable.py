@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from rule_builders import a_node, a_pod, cluster, refused
+from support.rule_builders import a_node, a_pod, cluster, refused
 
 from underhost.agents.rules.node_unschedulable import NAME, REASON_UNSCHEDULABLE
 

@@ -1,10 +1,10 @@
 import pytest
-from rule_builders import a_pod, cluster, nodes, refused
-from storage_builders import HANDLES, Json, attachment, claim, csi_node, storage_class, stored, uses, volume
+from support.rule_builders import a_pod, cluster, nodes, refused
+from support.storage_builders import HANDLES, Json, attachment, claim, csi_node, storage_class, stored, uses, volume
 
-from underhost.agents.engine.schedule import schedule
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.rules.node_volume_limits import NAME, REASON_EXCEEDED
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.site.snapshot import Options
 
 VOLUMES = [one for name in "abc" for one in (claim(name, f"v-{name}"), volume(f"v-{name}"))]
 EBS = {"awsElasticBlockStore": {"volumeID": "aws://zone/vol-1"}}

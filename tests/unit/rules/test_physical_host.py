@@ -1,5 +1,5 @@
 import pytest
-from rule_builders import (
+from support.rule_builders import (
     HOST,
     RACK,
     ZONE,
@@ -15,11 +15,11 @@ from rule_builders import (
     verdict,
 )
 
-from underhost.agents.engine.judge import Judge
-from underhost.agents.engine.model import compile
-from underhost.agents.engine.schedule import decide, schedule
-from underhost.agents.engine.snapshot import Options, Snapshot
+from underhost.agents.compiled.model import compile
+from underhost.agents.evaluate.judge import Judge
 from underhost.agents.rules.physical_host import NAME, REASON_SHARED_HOST
+from underhost.agents.schedule.pending import decide, schedule
+from underhost.agents.site.snapshot import Options, Snapshot
 
 REQUIRED = Options(physical_host="required")
 HOSTS = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": ""}

@@ -1,13 +1,13 @@
 from typing import Any
 
 import pytest
-from rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, refused, scores, spread
+from support.rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, refused, scores, spread
 
-from underhost.agents.engine.judge import judge
-from underhost.agents.engine.model import compile
-from underhost.agents.engine.schedule import schedule
-from underhost.agents.engine.snapshot import Options
+from underhost.agents.compiled.model import compile
+from underhost.agents.evaluate.judge import judge
 from underhost.agents.rules.pod_topology_spread import NAME, REASON_MISSING_LABEL, REASON_NOT_SPREAD
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.site.snapshot import Options
 from underhost.schemas.errors import BadObjectError
 
 NODES = [a_node("a1").zone("a"), a_node("a2").zone("a"), a_node("b1").zone("b"), a_node("c1").zone("c"), a_node("bare")]

@@ -1,8 +1,8 @@
-from rule_builders import a_pod, cluster, nodes, verdict
+from support.rule_builders import a_pod, cluster, nodes, verdict
 
-from underhost.agents.engine.schedule import schedule
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.rules.scheduling_gates import reason
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.site.snapshot import Options
 
 GATED = a_pod("web").spec(schedulingGates=[{"name": "quota"}, {"name": "image"}])
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from rule_builders import a_node, a_pod, cluster, refused, scores
+from support.rule_builders import a_node, a_pod, cluster, refused, scores
 
 from underhost.agents.rules.taint_toleration import NAME, REASON_UNTOLERATED
 

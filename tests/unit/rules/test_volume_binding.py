@@ -1,10 +1,10 @@
 import pytest
-from rule_builders import a_pod, cluster, nodes, refused
-from storage_builders import Json, claim, storage_class, stored, uses, volume
+from support.rule_builders import a_pod, cluster, nodes, refused
+from support.storage_builders import Json, claim, storage_class, stored, uses, volume
 
-from underhost.agents.engine.schedule import schedule
-from underhost.agents.engine.snapshot import Options
 from underhost.agents.rules import volume_binding as rule
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.site.snapshot import Options
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 SITE = cluster(nodes("n1", "n2"), [a_pod("p").spec(volumes=uses("c"))])

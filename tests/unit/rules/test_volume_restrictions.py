@@ -1,8 +1,8 @@
 from typing import Any
 
 import pytest
-from rule_builders import a_pod, cluster, nodes, refused
-from storage_builders import claim, stored, uses, volume
+from support.rule_builders import a_pod, cluster, nodes, refused
+from support.storage_builders import claim, stored, uses, volume
 
 from underhost.agents.rules.volume_restrictions import NAME, REASON_DISK_CONFLICT, REASON_IN_USE
 

@@ -1,6 +1,6 @@
 import pytest
-from rule_builders import a_node, a_pod, cluster, nodes, refused
-from storage_builders import Json, claim, storage_class, stored, uses, volume
+from support.rule_builders import a_node, a_pod, cluster, nodes, refused
+from support.storage_builders import Json, claim, storage_class, stored, uses, volume
 
 from underhost.agents.rules.volume_zone import NAME, REASON_CONFLICT, REASON_NO_CLASS, REASON_NO_NAME
 

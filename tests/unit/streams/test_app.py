@@ -9,7 +9,7 @@ import pytest
 from underhost.schemas.topics import PODS, TOPICS
 from underhost.streams.app import broker_url, build_app, declare
 from underhost.streams.consuming import CarefulFetches
-from underhost.streams.settings import KafkaSettings, Settings
+from underhost.streams.settings.model import KafkaSettings, Settings
 
 
 def settings(folder: Path, **kafka: Any) -> Settings:

@@ -1,0 +1,205 @@
+"""What every command that judges a state does first: the snapshot, the evaluator's options, the pods that are meant.
+
+In: the groups of `options.py`. Out: a snapshot and the evaluator's options.
+"""
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from underhost.agents.commands.input.options import Among, From, Judged
+from underhost.agents.commands.output import progress
+
+if TYPE_CHECKING:
+    from underhost.agents.site.snapshot import Options, Snapshot
+    from underhost.streams.files.reader import Objects
+
+
+LOOK_AGAIN = 2.0
+"""Seconds between two looks of `--watch`."""
+_MADE = 500_000  # objects between two collections: what is made of the input lives as long as the command, too
+
+
+class Site(NamedTuple):
+    """What was read. `objects` tells which file an object is from."""
+
+    snapshot: "Snapshot"
+    options: "Options"
+    objects: "Objects"
+
+
+_last: list[Site] = []  # held, so that it is not taken apart pod by pod when the command returns: the process ends then
+
+
+def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = False, notes: bool = True) -> Site:
+    """Read the state; what was read otherwise than it may look is said on standard error, once.
+
+    A worker, or a configuration, says how its site is judged; the options come before it. Raises InputError with every
+    fault, each naming file, object and field; BackendError.
+    """
+    from underhost.agents.commands.input.sources import read
+    from underhost.agents.commands.output.columns import one_of
+    from underhost.agents.schedule.progress import listen
+    from underhost.agents.site.snapshot import Options
+    from underhost.agents.snapshots.load import snapshot_of
+
+    if judged.physical_host is not None:
+        one_of("--physical-host", judged.physical_host, ("preferred", "required"))
+    with _kept():
+        found = read(source)
+        objects = found.objects
+        listen(progress.say)
+        progress.say(f"judging {len(objects.pods):,} pods on {len(objects.nodes):,} nodes")
+        with faults_named(objects):
+            snapshot, said = snapshot_of(objects, found.site, manifests=manifests)
+    for note in said if notes else ():
+        typer.echo(f"note: {note}", err=True)
+    defaults = Options()
+    options = Options(
+        host_keys=tuple(judged.host_key) if judged.host_key else found.host_keys or defaults.host_keys,
+        physical_host=judged.physical_host or found.physical_host or defaults.physical_host,
+        drift=drift,
+        scheduler_names=tuple(judged.scheduler_name) if judged.scheduler_name else defaults.scheduler_names,
+    )
+    site = Site(snapshot, options, objects)
+    _last[:] = [site]
+    return site
+
+
+def read_sites(source: From, judged: Judged, *, manifests: bool, watch: bool, drift: bool = False) -> Iterator[Site]:
+    """The site as `read_site` reads it; with `watch` again and again, until Ctrl-C.
+
+    What fails later is said, and tried again. Raises as `read_site`.
+    """
+    from underhost.schemas.errors import InputError, UnderhostError
+    from underhost.streams.files.reader import STDIN
+
+    if watch and STDIN in (source.files or ()):
+        raise InputError("--watch: standard input can be read only once")
+    yield read_site(source, judged, manifests=manifests, drift=drift)
+    while watch:
+        time.sleep(LOOK_AGAIN)
+        gc.unfreeze()
+        gc.collect()  # what an earlier look made
+        try:
+            found = read_site(source, judged, manifests=manifests, drift=drift, notes=False)
+        except UnderhostError as error:
+            typer.echo(f"note: {' '.join(str(error).split())}; looking again", err=True)
+        else:
+            yield found
+
+
+def say_changed(output: str) -> None:
+    """Between two answers of a watch, for people."""
+    if output in ("table", "wide"):
+        typer.echo(f"\nChanged at {datetime.now(UTC):%H:%M:%SZ}:")
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """What is read in here lives as long as the command: no garbage collection looks at it, neither now nor later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.set_threshold(_MADE)
+        gc.enable()
+
+
+@contextmanager
+def faults_named(*read: "Objects") -> Iterator[None]:
+    """A fault that the engine finds in an object is raised with the name of its file; the last that holds it counts."""
+    from underhost.schemas.errors import BadObjectError
+
+    try:
+        yield
+    except BadObjectError as fault:
+        label = fault.object.replace(" ", "/", 1)
+        holding = [objects for objects in read if objects.holds(label)]
+        raise (holding or read)[-1 if holding else 0].within(fault) from None
+
+
+class Scope:
+    """Which pods `-n`, `-A` and `-l` mean. Raises InputError for a selector that kubectl would refuse."""
+
+    def __init__(self, snapshot: "Snapshot", among: Among) -> None:
+        from underhost.agents.site.terms import labels
+        from underhost.schemas.errors import InputError
+        from underhost.schemas.near import did_you_mean
+
+        namespace, selector = among.namespace, among.selector
+        if namespace is not None and among.all_namespaces:
+            raise InputError("--namespace and --all-namespaces: only one of them can be meant")
+        self.limited = namespace is not None or selector is not None
+        self.namespace = namespace
+        self._snapshot, self._labels = snapshot, labels
+        self._requirements = () if selector is None else parse_selector(selector)
+        spaces = {name.partition("/")[0] for name in snapshot.pods} if namespace is not None else set()
+        if namespace is not None and namespace not in spaces:
+            typer.echo(f"note: no pod in namespace {namespace}{did_you_mean(namespace, spaces)}", err=True)
+
+    def has(self, pod: str) -> bool:
+        """Whether a pod (`namespace/name`) is meant; one that the input lacks is judged by its namespace alone."""
+        from underhost.agents.site.selectors import matches
+
+        if self.namespace is not None and pod.partition("/")[0] != self.namespace:
+            return False
+        found = self._snapshot.pods.get(pod)
+        if not self._requirements or found is None:
+            return not self._requirements
+        return matches(self._requirements, self._labels(bytes(found.metadata.labels)))
+
+    def pod(self, name: str) -> str:
+        """The full name of a POD argument. Raises InputError for a bare name without `-n`."""
+        return full_name(name, self.namespace)
+
+
+def full_name(name: str, namespace: str | None) -> str:
+    """`namespace/name` of a POD argument. Raises InputError for a bare name without a namespace."""
+    from underhost.schemas.errors import InputError
+
+    given, slash, rest = name.removeprefix("pod/").rpartition("/")
+    if slash:
+        return f"{given}/{rest}"
+    if namespace is None:
+        raise InputError(f"pod {name}: give its namespace, as NAMESPACE/{name} or with -n")
+    return f"{namespace}/{rest}"
+
+
+def parse_selector(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """The requirements of a selector as kubectl's `-l` takes it: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+
+    Raises InputError.
+    """
+    import re
+
+    from underhost.agents.site import selectors
+    from underhost.schemas.errors import InputError
+
+    name = r"(?P<key>[A-Za-z0-9][-A-Za-z0-9_./]*)"
+    forms = (
+        (rf"{name}\s+in\s*\((?P<values>[^()]*)\)", selectors.IN),
+        (rf"{name}\s+notin\s*\((?P<values>[^()]*)\)", selectors.NOT_IN),
+        (rf"{name}\s*==?\s*(?P<values>[-A-Za-z0-9_.]*)", selectors.IN),
+        (rf"{name}\s*!=\s*(?P<values>[-A-Za-z0-9_.]*)", selectors.NOT_IN),
+        (rf"!\s*{name}", selectors.DOES_NOT_EXIST),
+        (name, selectors.EXISTS),
+    )
+    found = []
+    for part in re.split(r",(?![^()]*\))", text):
+        for form, operator in forms:
+            met = re.fullmatch(form, part.strip())
+            if met is not None:
+                values = met.groupdict().get("values")
+                listed = () if values is None else tuple(value.strip() for value in values.split(","))
+                found.append((met["key"], operator, listed))
+                break
+        else:
+            raise InputError(f"--selector {text}: {part.strip()!r} is no requirement on labels")
+    return tuple(found)

@@ -1,0 +1,164 @@
+"""The options that several commands share, each spelled once, and how a command takes a group of them.
+
+In: a command's function that has a group (`From`, `Among`, `Judged`, `Topics`) among its parameters. Out: the function
+as typer wants it, with the options of the group in its place.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+
+from underhost.agents.commands.input import values as names
+
+NEVER = "never"
+
+
+class From(NamedTuple):
+    """Where the state is that is judged (`sources.read`)."""
+
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filename", "-f", metavar="FILE", help="Dump or manifest, directory, or - for stdin (repeatable)."
+        ),
+    ] = None
+    inventory: Annotated[
+        str | None,
+        typer.Option("--inventory", metavar="FILE", help="The vSphere side (underhost inventory writes it)."),
+    ] = None
+    kubeconfig: Annotated[
+        Path | None, typer.Option("--kubeconfig", metavar="FILE", help="A live cluster's; absent, kubectl's.")
+    ] = None
+    context: Annotated[
+        str | None,
+        typer.Option("--context", metavar="NAME", help="The kubeconfig's context.", autocompletion=names.contexts),
+    ] = None
+    server: Annotated[
+        str | None,
+        typer.Option("--server", metavar="URL", help="A worker of the running pipeline: its picture is judged."),
+    ] = None
+    site: Annotated[str | None, typer.Option("--site", metavar="NAME", help="Which of the worker's sites.")] = None
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="As run has it: its cluster and its vCenter are read."),
+    ] = None
+
+
+class Among(NamedTuple):
+    """Which pods are meant (`offline.Scope`)."""
+
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", "-n", metavar="NAME", help="Only pods of this namespace.", autocompletion=names.namespaces
+        ),
+    ] = None
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces: the default.")
+    ] = False
+    selector: Annotated[
+        str | None,
+        typer.Option("--selector", "-l", metavar="LABELS", help="Only pods with these labels (kubectl's syntax)."),
+    ] = None
+
+
+HostKeyOption = Annotated[
+    list[str] | None,
+    typer.Option("--host-key", metavar="KEY", help="Node label that means the ESXi host (repeatable: its aliases)."),
+]
+
+
+class Judged(NamedTuple):
+    """How placements are judged, in the place of what a worker or a configuration says."""
+
+    host_key: HostKeyOption = None
+    physical_host: Annotated[
+        str | None,
+        typer.Option(
+            "--physical-host",
+            metavar="HOW",
+            help="preferred|required: avoid, or refuse, a shared host.",
+            autocompletion=names.one_of(("preferred", "required")),
+        ),
+    ] = None
+    scheduler_name: Annotated[
+        list[str] | None,
+        typer.Option("--scheduler-name", metavar="NAME", help="Place pods of this scheduler (repeatable)."),
+    ] = None
+
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Configuration file (underhost config schema).")
+]
+ServersOption = Annotated[
+    str | None,
+    typer.Option("--bootstrap-servers", metavar="HOST:PORT,…", help="Apache Kafka; absent: the embedded log."),
+]
+EmbeddedOption = Annotated[
+    Path | None, typer.Option("--embedded", metavar="FILE", help="File of the embedded log (underhost.db).")
+]
+
+
+class Topics(NamedTuple):
+    """Where the topics are (`connection.settings_of`)."""
+
+    config: ConfigOption = None
+    bootstrap_servers: ServersOption = None
+    embedded: EmbeddedOption = None
+
+
+def output_option(formats: Sequence[str]) -> Any:
+    """`-o`, of these formats."""
+    return typer.Option(
+        "--output", "-o", metavar="FORMAT", help="|".join(formats), autocompletion=names.one_of(formats)
+    )
+
+
+FailOnOption = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="SEVERITY",
+        help="Exit 1 from this severity upwards, or never.",
+        autocompletion=names.severities,
+    ),
+]
+WatchOption = Annotated[
+    bool,
+    typer.Option("--watch", "-w", help="Look again every 2 seconds; print when it is different.", show_default=False),
+]
+FollowOption = Annotated[
+    bool, typer.Option("--follow", "--watch", "-w", help="Go on with what comes, until Ctrl-C.", show_default=False)
+]
+
+
+def grouped(function: Callable[..., None]) -> Callable[..., None]:
+    """The function with every parameter that is a group of options replaced by these, in their order."""
+    signature = inspect.signature(function)
+    shown: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in signature.parameters.values():
+        group = parameter.annotation
+        if not hasattr(group, "_fields"):
+            shown.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = group
+        hints = get_type_hints(group, include_extras=True)
+        shown += [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=group._field_defaults[name], annotation=hints[name]
+            )
+            for name in group._fields
+        ]
+
+    @functools.wraps(function)
+    def command(**given: Any) -> None:
+        made = {name: group(**{field: given.pop(field) for field in group._fields}) for name, group in groups.items()}
+        function(**given, **made)
+
+    command.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return command

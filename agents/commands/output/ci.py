@@ -1,0 +1,123 @@
+"""Findings for CI systems: SARIF 2.1.0 for code scanning, JUnit XML for test reports.
+
+In: findings of `check` or `lint`. Out: text. Equal findings give equal bytes: no times, no host names.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from underhost.schemas.records import Finding
+    from underhost.streams.files.reader import Objects
+
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_ERROR, _WARNING, _NOTE = "error", "warning", "note"
+LEVELS = {
+    "violation": _ERROR,
+    "physical": _ERROR,
+    "unsatisfiable": _ERROR,
+    "budget": _WARNING,
+    "unknown-node": _WARNING,
+    "co-located": _WARNING,
+    "drift": _NOTE,
+    "label-stale": _NOTE,
+    "unknown-host": _NOTE,
+}
+
+
+def sarif(findings: Sequence["Finding"], objects: "Objects") -> str:
+    """A SARIF log with one run; a result's fingerprint is the finding's id, its place the file of the object."""
+    import msgspec
+
+    rules = sorted({(one.severity, one.rule) for one in findings})
+    run = {
+        "tool": {
+            "driver": {
+                "name": "underhost",
+                "rules": [
+                    {
+                        "id": f"{severity}/{rule}",
+                        "name": rule,
+                        "shortDescription": {"text": f"{rule}: {severity}"},
+                        "defaultConfiguration": {"level": LEVELS[severity]},
+                    }
+                    for severity, rule in rules
+                ],
+            }
+        },
+        "columnKind": "utf16CodeUnits",
+        "results": [_result(one, rules.index((one.severity, one.rule)), objects) for one in findings],
+    }
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(log, order="sorted"), indent=2).decode() + "\n"
+
+
+def _result(finding: "Finding", rule: int, objects: "Objects") -> dict[str, Any]:
+    kind, name = _subject(finding)
+    file = objects.origins.get(f"{kind}/{name}", objects.first_file)
+    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": f"{kind}/{name}", "kind": "resource"}]}
+    if file:
+        location["physicalLocation"] = {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": 1}}
+    return {
+        "ruleId": f"{finding.severity}/{finding.rule}",
+        "ruleIndex": rule,
+        "level": LEVELS[finding.severity],
+        "message": {"text": finding.message},
+        "locations": [location],
+        "partialFingerprints": {"underhostFinding/v1": finding.id},
+    }
+
+
+def _subject(finding: "Finding") -> tuple[str, str]:
+    if finding.pod is not None:
+        return "Pod", finding.pod
+    if finding.object is not None:
+        kind, _, name = finding.object.partition("/")
+        return kind, name
+    return "Node", finding.node or ""
+
+
+def _uri(file: str) -> str:
+    from urllib.parse import quote
+
+    return quote(file.replace("\\", "/"))
+
+
+def junit(suite: str, findings: Sequence["Finding"], failing: Collection[str]) -> str:
+    """A test suite: one case for each finding, failed where its id is in `failing`; without findings one passes."""
+    from xml.etree import ElementTree
+
+    root = ElementTree.Element("testsuites", name="underhost")
+    cases = ElementTree.SubElement(
+        root,
+        "testsuite",
+        name=suite,
+        tests=str(max(1, len(findings))),
+        failures=str(sum(one.id in failing for one in findings)),
+        errors="0",
+        skipped="0",
+        time="0",
+    )
+    if not findings:
+        ElementTree.SubElement(cases, "testcase", classname="underhost", name="no findings", time="0")
+    for one in findings:
+        kind, name = _subject(one)
+        case = ElementTree.SubElement(
+            cases,
+            "testcase",
+            classname=_xml(f"{one.severity}.{one.rule}"),
+            name=_xml(f"{kind}/{name} {one.id}"),
+            time="0",
+        )
+        if one.id in failing:
+            failure = ElementTree.SubElement(case, "failure", type=one.severity, message=_xml(one.reason))
+            failure.text = _xml(one.message)
+        else:
+            ElementTree.SubElement(case, "system-out").text = _xml(one.message)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _xml(text: str) -> str:
+    """XML knows no control characters, not even escaped."""
+    return "".join(char if char.isprintable() else "?" for char in text)

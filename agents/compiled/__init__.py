@@ -1,0 +1,1 @@
+"""The compiled site: classes of equal pods, nodes, topology domains and counters, kept in step."""

@@ -1,0 +1,201 @@
+"""Classes of equal pods: pods that every rule treats alike, apart from what they request.
+
+In: the raw parts of pods. Out: `RawClass`, its parts parsed, and what a `PodClass` is; `class_builder.py` makes it.
+Labels that no selector of the snapshot names are left out first: else the unique labels of a StatefulSet's pods would
+make every pod a class of its own. Resource vectors are kept apart (`requests.py`): applications × sizes would multiply.
+"""
+
+from typing import NamedTuple
+
+from underhost.agents.site import terms
+from underhost.agents.site.selectors import Selector
+from underhost.agents.site.terms import Affinity, LabelSelector, SpreadConstraint, Toleration
+
+HOSTNAME_KEY, ZONE_KEY = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+HONOR, IGNORE = "Honor", "Ignore"
+
+Port = tuple[str, str, int]  # host IP, protocol, port
+Disk = tuple[str, tuple[str, ...], bool]  # kind, identity, read-only
+Owner = tuple[str, str, str]  # kind, apiVersion, name of the controller
+
+
+class Term(NamedTuple):
+    """A term of pod affinity or anti-affinity; `selector` None matches no pod."""
+
+    selector: Selector | None
+    key: str
+
+
+class WeightedTerm(NamedTuple):
+    """A preferred term; the weight of anti-affinity is negative."""
+
+    selector: Selector | None
+    key: str
+    weight: int
+
+
+class Constraint(NamedTuple):
+    """A spread constraint. `selector` None counts no pod; `self_match`: the class's own pods match its selector."""
+
+    selector: Selector | None
+    key: str
+    max_skew: int
+    min_domains: int
+    self_match: bool
+    honor_affinity: bool
+    honor_taints: bool
+
+
+class RawClass(NamedTuple):
+    """What makes a pod equal to another, before anything is parsed; equal bytes mean equal meaning."""
+
+    namespace: str
+    labels: bytes
+    affinity: bytes
+    node_selector: bytes
+    tolerations: bytes
+    spread: bytes
+    images: tuple[str, ...]
+    containers: int
+    ports: tuple[Port, ...]
+    disks: tuple[Disk, ...]
+    owner: Owner | None
+    live: bool
+    node_name: str
+
+
+class PodClass:
+    """Pods equal for every rule. All attributes but `selectors` are set once.
+
+    Attributes:
+        id: position in `Model.classes`. namespace, labels: the labels that some selector names.
+        live: False for pods that are being deleted.
+        node_name: the absent node that the pods are bound to, or "".
+        node_selector, node_terms, preferred_node: of node affinity; `node_terms` None where there is no required part.
+        node_key: equal for classes with equal node affinity. tolerations, tolerations_key likewise.
+        required_affinity, required_anti, preferred: terms between pods.
+        hard, soft: spread constraints; `system_default` tells that `soft` are the scheduler's own.
+        images: known images of the containers, with repetition; image_count: number of containers.
+        ports, disks: host ports and inline disks.
+        selectors: the selectors of the snapshot that match these pods.
+    """
+
+    __slots__ = (
+        "disks",
+        "hard",
+        "id",
+        "image_count",
+        "images",
+        "labels",
+        "live",
+        "namespace",
+        "node_key",
+        "node_name",
+        "node_selector",
+        "node_terms",
+        "ports",
+        "preferred",
+        "preferred_node",
+        "required_affinity",
+        "required_anti",
+        "selectors",
+        "soft",
+        "system_default",
+        "tolerations",
+        "tolerations_key",
+    )
+
+    def __init__(self, id_: int, raw: RawClass, labels: dict[str, str]) -> None:
+        self.id, self.namespace, self.labels = id_, raw.namespace, labels
+        self.live, self.node_name, self.ports, self.disks = raw.live, raw.node_name, raw.ports, raw.disks
+        self.node_selector: dict[str, str] = {}
+        self.node_terms: tuple[terms.NodeSelectorTerm, ...] | None = None
+        self.preferred_node: tuple[terms.PreferredSchedulingTerm, ...] | None = None
+        self.node_key: tuple[bytes, bytes] = (b"", b"")
+        self.tolerations: tuple[Toleration, ...] = ()
+        self.tolerations_key = raw.tolerations
+        self.required_affinity: tuple[Term, ...] = ()
+        self.required_anti: tuple[Term, ...] = ()
+        self.preferred: tuple[WeightedTerm, ...] = ()
+        self.hard: tuple[Constraint, ...] = ()
+        self.soft: tuple[Constraint, ...] = ()
+        self.system_default = False
+        self.images: tuple[str, ...] = ()
+        self.image_count = 0
+        self.selectors: list[Selector] = []
+
+
+class Parsed(NamedTuple):
+    """The parsed parts of a raw class."""
+
+    labels: dict[str, str]
+    affinity: Affinity
+    node_selector: dict[str, str]
+    tolerations: tuple[Toleration, ...]
+    spread: tuple[SpreadConstraint, ...]
+
+
+class Parser:
+    """Parses every distinct raw part once."""
+
+    def __init__(self) -> None:
+        self._labels: dict[bytes, dict[str, str]] = {}
+        self._affinity: dict[bytes, Affinity] = {}
+        self._selectors: dict[bytes, dict[str, str]] = {}
+        self._tolerations: dict[bytes, tuple[Toleration, ...]] = {}
+        self._spread: dict[bytes, tuple[SpreadConstraint, ...]] = {}
+
+    def parse(self, raw: RawClass) -> Parsed:
+        """The parts. Raises Fault."""
+        labels = self._labels.get(raw.labels)
+        if labels is None:
+            labels = self._labels[raw.labels] = terms.labels(raw.labels)
+        affinity = self._affinity.get(raw.affinity)
+        if affinity is None:
+            affinity = self._affinity[raw.affinity] = terms.affinity(raw.affinity)
+        selector = self._selectors.get(raw.node_selector)
+        if selector is None:
+            selector = self._selectors[raw.node_selector] = terms.labels(raw.node_selector, "spec.nodeSelector")
+        tolerations = self._tolerations.get(raw.tolerations)
+        if tolerations is None:
+            tolerations = self._tolerations[raw.tolerations] = terms.tolerations(raw.tolerations)
+        spread = self._spread.get(raw.spread)
+        if spread is None:
+            spread = self._spread[raw.spread] = terms.spread_constraints(raw.spread)
+        return Parsed(labels, affinity, selector, tolerations, spread)
+
+    def selected_keys(self) -> set[str]:
+        """The pod labels that any term or constraint parsed so far reads."""
+        keys: set[str] = set()
+        for affinity in self._affinity.values():
+            keys |= affinity_keys(affinity)
+        for constraints in self._spread.values():
+            keys |= spread_keys(constraints)
+        return keys
+
+
+def affinity_keys(affinity: Affinity) -> set[str]:
+    """The pod labels that the terms read."""
+    keys: set[str] = set()
+    for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if part is not None:
+            for term in part.required or ():
+                keys |= _keys(term.label_selector)
+            for weighted in part.preferred or ():
+                keys |= _keys(weighted.pod_affinity_term.label_selector)
+    return keys
+
+
+def spread_keys(constraints: tuple[SpreadConstraint, ...]) -> set[str]:
+    """The pod labels that the constraints read."""
+    keys: set[str] = set()
+    for constraint in constraints:
+        keys |= _keys(constraint.label_selector)
+        keys.update(constraint.match_label_keys or ())
+    return keys
+
+
+def _keys(selector: LabelSelector | None) -> set[str]:
+    if selector is None:
+        return set()
+    return {*(selector.match_labels or ()), *(e.key for e in selector.match_expressions or ())}

@@ -1,0 +1,217 @@
+"""Classes of equal pods that grow one by one: what a resident evaluator numbers its pods with.
+
+In: pods, one after another. Out: the number of the class of each, made when it is new. A class is built as in the
+compiler; what would make every class anew (a label that no selector named before, a new namespace where terms select
+namespaces) is `Outdated`: the caller starts anew. Images are part of what tells classes apart, so that a node's list of
+images changes none; Services and workloads change the scheduler's own spreading.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from underhost.agents.compiled.class_builder import ClassBuilder
+from underhost.agents.compiled.classes import Parsed, Parser, PodClass, RawClass, affinity_keys, spread_keys
+from underhost.agents.compiled.default_spreading import DefaultSelectors
+from underhost.agents.compiled.nodes import normalised_image
+from underhost.agents.site import terms
+from underhost.agents.site.fault import Fault
+from underhost.agents.site.selectors import IN, Selector, SelectorTable
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.kubernetes import Namespace, Service, Workload
+
+
+class Outdated(Exception):
+    """What is compiled cannot be extended to the change: start anew."""
+
+
+class Classifier:
+    """The classes of one site.
+
+    Attributes:
+        classes: by number; they stay when their last pod has gone. table: their selectors.
+        first: the classes of the raw classes that were there at the beginning; emptied by whoever has read it.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, images: Mapping[str, object], raws: Mapping[tuple[object, ...], str]
+    ) -> None:
+        """`images`: those that some node has, as they change. `raws`: the raw classes there are, each with a pod of it.
+
+        Raises BadObjectError.
+        """
+        self.classes: list[PodClass] = []
+        self.table = SelectorTable()
+        self._defaults = DefaultSelectors(snapshot.services, snapshot.workloads)
+        self._parser = Parser()
+        self._namespaces = _namespaces(snapshot)
+        self._builder = ClassBuilder(self.table, self._namespaces, images, self._defaults)
+        self._known: dict[object, int] = {}
+        self._raw: list[RawClass] = []
+        self._by_label: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        self._by_namespace: defaultdict[str, list[int]] = defaultdict(list)
+        self._by_image: defaultdict[str, list[int]] = defaultdict(list)
+        self._selects_namespaces = False
+        self._used: set[str] = set()
+        parsed = []
+        for fields, pod in raws.items():
+            raw = RawClass._make(fields)
+            self._namespaces.setdefault(raw.namespace, {})
+            parsed.append((raw, pod, self._parsed(raw, pod)))
+        self._used = self._parser.selected_keys() | self._defaults.keys
+        self.first: dict[tuple[object, ...], int] = {
+            tuple(raw): self._number(raw, pod, parts) for raw, pod, parts in parsed
+        }
+        for cls, selectors in zip(
+            self.classes, self.table.match([(c.namespace, c.labels) for c in self.classes]), strict=True
+        ):
+            cls.selectors = selectors
+
+    def class_of(self, fields: tuple[object, ...], pod: str) -> tuple[int, bool]:
+        """The class with these fields of a raw class, and whether it is new.
+
+        Raises Outdated, and BadObjectError that names `pod`.
+        """
+        raw, before = RawClass._make(fields), len(self.classes)
+        if raw.namespace not in self._namespaces:
+            if self._selects_namespaces:
+                raise Outdated
+            self._namespaces[raw.namespace] = {}
+        selectors = len(self.table.selectors)
+        found = self._number(raw, pod, None)
+        if found < before:
+            return found, False
+        self._match(self.classes[found], self.table.selectors[selectors:])
+        return found, True
+
+    def change_namespace(self, name: str, namespace: Namespace | None) -> None:
+        """A namespace came, changed or went. Raises Outdated, BadObjectError."""
+        if self._selects_namespaces:
+            raise Outdated
+        self._namespaces[name] = {} if namespace is None else _labels_of(name, namespace)
+
+    def change_service(self, name: str, namespace: str, service: Service | None) -> None:
+        """A Service came, changed or went (None): it spreads pods of its namespace. Raises Outdated, BadObjectError."""
+        self._defaults.put_service(name, namespace, service)
+        self._spread_anew(namespace)
+
+    def change_workload(self, before: Workload | None, workload: Workload | None) -> bool:
+        """A workload came, changed or went; whether its pods are of other classes now.
+
+        Raises Outdated, BadObjectError.
+        """
+        either = workload or before
+        assert either is not None
+        was = self._defaults.of_workload(either)
+        if workload is None:
+            self._defaults.drop_workload(either)
+        else:
+            self._defaults.put_workload(workload)
+        now = self._defaults.of_workload(either)
+        if was != now:
+            self._spread_anew(either.metadata.namespace, either)
+        return (was is None) != (now is None)
+
+    def _spread_anew(self, namespace: str, workload: Workload | None = None) -> None:
+        """The classes that the scheduler spreads by its own constraints have others now; those of `workload` alone."""
+        if not self._defaults.keys <= self._used:
+            raise Outdated
+        selectors = len(self.table.selectors)
+        for number in self._by_namespace.get(namespace, ()):
+            cls, owner = self.classes[number], self._raw[number].owner
+            if workload is not None and (
+                owner is None or owner[0] != workload.kind or owner[2] != workload.metadata.name
+            ):
+                continue
+            if cls.system_default or not (cls.hard or cls.soft):
+                self._builder.spread_by_default(cls, self._raw[number])
+        self._match_selectors(self.table.selectors[selectors:])
+
+    def change_images(self, images: Iterable[str]) -> None:
+        """Some node has these images now and none had, or the other way round: only known ones make a class prefer."""
+        for number in {cls for image in images for cls in self._by_image.get(image, ())}:
+            cls = self.classes[number]
+            cls.images, cls.image_count = self._builder.image_key(self._raw[number])
+
+    def _number(self, raw: RawClass, pod: str, parts: Parsed | None) -> int:
+        own = parts.labels if parts is not None else self._labels(raw, pod)
+        labels = {key: own[key] for key in sorted(self._used & own.keys())}
+        owner = self._defaults.known(raw.namespace, raw.owner)
+        identity = (raw._replace(labels=b"", owner=owner), tuple(labels.items()))
+        found = self._known.get(identity)
+        if found is not None:
+            return found
+        if parts is None:
+            parts = self._parsed(raw, pod, own)
+            if not affinity_keys(parts.affinity) | spread_keys(parts.spread) <= self._used:
+                raise Outdated
+        found = len(self.classes)
+        try:
+            self.classes.append(self._builder.build(found, raw, parts, labels))
+        except Fault as fault:
+            raise fault.within(f"Pod {pod}") from None
+        self._known[identity] = found
+        self._raw.append(raw._replace(owner=owner))  # an unknown owner may be another pod's as well
+        self._by_namespace[raw.namespace].append(found)
+        for image in {normalised_image(name) for name in raw.images}:
+            self._by_image[image].append(found)
+        for label in labels.items():
+            self._by_label[label].append(found)
+        return found
+
+    def _labels(self, raw: RawClass, pod: str) -> dict[str, str]:
+        try:
+            return terms.labels(raw.labels)
+        except Fault as fault:
+            raise fault.within(f"Pod {pod}") from None
+
+    def _parsed(self, raw: RawClass, pod: str, labels: dict[str, str] | None = None) -> Parsed:
+        """The parts; labels are not kept, as most pods' are their own."""
+        labels = self._labels(raw, pod) if labels is None else labels
+        try:
+            parts = self._parser.parse(raw._replace(labels=b"{}"))._replace(labels=labels)
+        except Fault as fault:
+            raise fault.within(f"Pod {pod}") from None
+        if not self._selects_namespaces:
+            self._selects_namespaces = any(_selects_namespaces(parts))
+        return parts
+
+    def _match(self, cls: PodClass, new: Sequence[Selector]) -> None:
+        """Tell the older selectors of the class, and the new ones of every class."""
+        made = {selector.id for selector in new}
+        cls.selectors = [one for one in self.table.matching(cls.namespace, cls.labels) if one.id not in made]
+        for selector in cls.selectors:
+            selector.classes = (*selector.classes, cls.id)
+        self._match_selectors(new)
+
+    def _match_selectors(self, new: Sequence[Selector]) -> None:
+        for selector in new:
+            matched = [one for one in self._candidates(selector) if selector.matches(one.namespace, one.labels)]
+            selector.classes = tuple(one.id for one in matched)
+            for one in matched:
+                one.selectors.append(selector)
+
+    def _candidates(self, selector: Selector) -> list[PodClass]:
+        for key, operator, values in selector.requirements:
+            if operator == IN and len(values) == 1:
+                return [self.classes[at] for at in self._by_label.get((key, values[0]), ())]
+        return self.classes
+
+
+def _namespaces(snapshot: Snapshot) -> dict[str, dict[str, str]]:
+    return {name: _labels_of(name, namespace) for name, namespace in snapshot.namespaces.items()}
+
+
+def _labels_of(name: str, namespace: Namespace) -> dict[str, str]:
+    try:
+        return terms.labels(bytes(namespace.metadata.labels))
+    except Fault as fault:
+        raise fault.within(f"Namespace {name}") from None
+
+
+def _selects_namespaces(parts: Parsed) -> Iterable[bool]:
+    for part in (parts.affinity.pod_affinity, parts.affinity.pod_anti_affinity):
+        if part is not None:
+            every = [*(part.required or ()), *(one.pod_affinity_term for one in part.preferred or ())]
+            for term in every:
+                chosen = term.namespace_selector
+                yield chosen is not None and bool(chosen.match_labels or chosen.match_expressions)

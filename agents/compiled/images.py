@@ -1,0 +1,75 @@
+"""Which nodes hold which images, as nodes come, change and go.
+
+In: nodes, before and after a change. Out: `LiveImages`, the mapping that `Nodes.images` is for placement. Kept by the
+nodes' names, so that nothing moves when a node comes or goes.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from underhost.agents.compiled.domains import IndexArray
+from underhost.agents.site import terms
+from underhost.agents.site.fault import Fault
+from underhost.schemas.kubernetes import Node
+
+
+class LiveImages(Mapping[str, tuple[int, IndexArray]]):
+    """Image name to its size and the nodes that have it, as in `Nodes.images`; `index` gives positions by name."""
+
+    def __init__(self, nodes: Mapping[str, Node], index: Mapping[str, int]) -> None:
+        """Raises BadObjectError."""
+        self.index = index
+        self._sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for node in nodes.values():
+            self.change(node.metadata.name, None, node)
+
+    def change(self, name: str, before: Node | None, now: Node | None) -> set[str]:
+        """A node came, changed or went; the images that some node has now and none had, or the other way round.
+
+        Raises BadObjectError.
+        """
+        old, new = _images(before), _images(now)
+        found = set[str]()
+        for image in old.keys() - new.keys():
+            del self._sizes[image][name]
+            if not self._sizes[image]:
+                del self._sizes[image]
+                found.add(image)
+        for image, size in new.items():
+            if image not in self._sizes:
+                found.add(image)
+            self._sizes[image][name] = size
+        return found
+
+    def __getitem__(self, image: str) -> tuple[int, IndexArray]:
+        """Of several sizes that of the first node by name, as in `Nodes.images_of`."""
+        if image not in self._sizes:
+            raise KeyError(image)
+        sizes = self._sizes[image]
+        return sizes[min(sizes)], np.array(sorted(map(self.index.__getitem__, sizes)), np.intp)
+
+    def __contains__(self, image: object) -> bool:
+        return image in self._sizes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sizes)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+
+def _images(node: Node | None) -> dict[str, int]:
+    """Sizes by name; a node that lists an image twice has the first."""
+    found: dict[str, int] = {}
+    if node is None:
+        return found
+    try:
+        listed = terms.images(bytes(node.status.images))
+    except Fault as fault:
+        raise fault.within(f"Node {node.metadata.name}") from None
+    for image in listed:
+        for name in image.names or ():
+            found.setdefault(name, image.size_bytes)
+    return found

@@ -1,0 +1,254 @@
+"""A `Model` and a `State` whose pods come and go: what every rule reads, kept from cycle to cycle.
+
+In: pods, one after another, as classes, requests and nodes. Out: `LiveModel` and `LiveState`.
+"""
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.classifier import Classifier
+from underhost.agents.compiled.domains import IndexArray, Topology
+from underhost.agents.compiled.live_nodes import LiveNodes, Shift
+from underhost.agents.compiled.model import Model, Running
+from underhost.agents.compiled.state import State
+from underhost.agents.rules import (
+    image_locality,
+    inter_pod_affinity,
+    node_affinity,
+    node_ports,
+    pod_topology_spread,
+    taint_toleration,
+    volume_restrictions,
+)
+from underhost.agents.site.requests import Request
+from underhost.agents.site.snapshot import Options
+
+_GROWTH = 1024
+_OF_NODES = frozenset(
+    {"requirement", "affinity", "taints", pod_topology_spread.NAME, taint_toleration.NAME, node_affinity.NAME}
+    | {image_locality.NAME}
+)
+"""What rules derive from the nodes' labels and taints, by the first word of the memo's key."""
+_OF_CLASSES = frozenset({inter_pod_affinity.NAME, node_ports.NAME, volume_restrictions.NAME})
+"""What rules derive from all classes."""
+
+
+class LiveModel(Model):
+    """A model whose pods and nodes come and go. Positions in `running`, and of nodes, change: names stay.
+
+    Attributes:
+        at: position of each running pod by its key.
+        class_at, request_at, node_at: of each position; the arrays of `running`, for one pod at a time.
+        members, on_node: positions by class and by node.
+    """
+
+    nodes: LiveNodes
+    at: dict[str, int]
+    class_at: Sequence[int]
+    request_at: Sequence[int]
+    node_at: Sequence[int]
+    members: list[set[int]]
+    on_node: list[set[int]]
+
+    def __init__(self, options: Options, nodes: LiveNodes, classifier: Classifier, requests: list[Request]) -> None:
+        self.put(
+            options=options,
+            nodes=nodes,
+            selectors=classifier.table,
+            classes=classifier.classes,
+            requests=requests,
+            pending=[],
+            unbound=[],
+            at={},
+            members=[set() for _ in classifier.classes],
+            on_node=[set() for _ in nodes.names],
+            _keys=[],
+        )
+        self._hold(np.zeros((3, _GROWTH), np.intp))
+        self.chart()
+        self.show()
+
+    def put(self, **fields: object) -> None:
+        """Set what other models never change."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def _hold(self, arrays: "np.ndarray[tuple[int, int], np.dtype[np.intp]]") -> None:
+        """The arrays of classes, requests and nodes; a view reads one number quicker than an array does."""
+        views = [array.data for array in arrays]
+        self.put(_arrays=arrays, class_at=views[0], request_at=views[1], node_at=views[2])
+
+    def sizes(self) -> list[int]:
+        """The number of running pods of each class."""
+        return [len(mine) for mine in self.members]
+
+    def pods_of(self, cls: int) -> IndexArray:
+        """The running pods of a class."""
+        mine = self.members[cls]
+        return np.fromiter(mine, np.intp, len(mine))
+
+    def grow(self) -> None:
+        """Make room for the classes that are new."""
+        self.members.extend(set() for _ in range(len(self.classes) - len(self.members)))
+
+    def begin(self, keys: list[str], classes: list[int], requests: list[int], nodes: list[int]) -> None:
+        """The pods that run at first."""
+        arrays = np.zeros((3, len(keys) + _GROWTH), np.intp)
+        arrays[:, : len(keys)] = classes, requests, nodes
+        self._hold(arrays)
+        self.put(_keys=keys, at=dict(zip(keys, range(len(keys)), strict=True)))
+        for at, (cls, node) in enumerate(zip(classes, nodes, strict=True)):
+            self.members[cls].add(at)
+            self.on_node[node].add(at)
+
+    def add(self, key: str, cls: int, request: int, node: int) -> None:
+        """A pod runs."""
+        at = len(self._keys)
+        if at == self._arrays.shape[1]:
+            self._hold(np.concatenate([self._arrays, np.zeros_like(self._arrays)], axis=1))
+        self._arrays[:, at] = cls, request, node
+        self._keys.append(key)
+        self._enter(key, at)
+
+    def remove(self, key: str) -> None:
+        """A pod runs no more; the last one takes its position."""
+        at, last = self.at.pop(key), len(self._keys) - 1
+        self._leave(at)
+        moved = self._keys.pop()
+        if at != last:
+            self._leave(last)
+            self._keys[at] = moved
+            self._arrays[:, at] = self._arrays[:, last]
+            self._enter(moved, at)
+
+    def _enter(self, key: str, at: int) -> None:
+        self.at[key] = at
+        self.members[self.class_at[at]].add(at)
+        self.on_node[self.node_at[at]].add(at)
+
+    def _leave(self, at: int) -> None:
+        self.members[self.class_at[at]].discard(at)
+        self.on_node[self.node_at[at]].discard(at)
+
+    def shift(self, shift: Shift, relabelled: Container[str]) -> None:
+        """Nodes went, without pods, and came; others have other labels under these keys."""
+        moved, size = shift.positions(len(self.on_node)), len(self._keys)
+        shift.list(self.on_node, (set() for _ in shift.come))
+        self._arrays[2, :size] = moved[self._arrays[2, :size]]
+        known = {key: values for key, values in self.topology.label_values.items() if key not in relabelled}
+        for key, values in known.items():
+            shift.list(values, [self.nodes.labels[at].get(key) for at in shift.come])
+        self.chart(known)
+
+    def chart(self, label_values: dict[str, list[str | None]] | None = None) -> None:
+        """Make the topology anew; `label_values` are still right."""
+        nodes = self.nodes
+        hosts = nodes.hosts if nodes.has_hosts else None
+        topology = Topology(nodes.labels, self.options.host_keys, hosts, nodes.host_names, label_values)
+        self.put(topology=topology)
+
+    def show(self) -> None:
+        """Let `running` be the pods that run now."""
+        size = len(self._keys)
+        self.put(running=Running(self._keys, self._arrays[0, :size], self._arrays[1, :size], self._arrays[2, :size]))
+
+    _keys: list[str]
+    _arrays: "np.ndarray[tuple[int, int], np.dtype[np.intp]]"
+
+
+class LiveState(State):
+    """Counters and load that follow a live model; counters are built from the pods that run now."""
+
+    model: LiveModel
+    memo: "_Memo"
+    _tried: list[tuple[int, int, int, int]] | None = None
+
+    def __init__(self, model: LiveModel) -> None:
+        super().__init__(model)
+        self.memo = _Memo()
+
+    def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
+        super().add(cls, request, node, sign)
+        if self._tried is None:
+            self.log.clear()
+            self._changes.clear()
+        else:
+            self._tried.append((cls, request, node, sign))
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Pods that are added meanwhile are not in the model: at the end they are taken back."""
+        self._tried = []
+        try:
+            yield
+        finally:
+            tried, self._tried = self._tried, None
+            for cls, request, node, sign in reversed(tried):
+                self.add(cls, request, node, -sign)
+
+    def shift(self, shift: Shift) -> None:
+        """Nodes went, without pods, and came."""
+        self.pods, self.used, self.nonzero = map(shift.array, (self.pods, self.used, self.nonzero))
+
+    def forget_nodes(self) -> None:
+        """Nodes have changed: what is derived from their labels and taints, and counters, are made anew when asked for.
+
+        Where they have resources that no node had, the load is counted anew.
+        """
+        self._drop(_OF_NODES)
+        if len(self.used) < len(self.model.nodes.resources):
+            self.model.show()
+            self._fill()
+
+    def forget_images(self) -> None:
+        """Nodes have other images."""
+        self.memo.forget((image_locality.NAME,))
+
+    def forget_counters(self) -> None:
+        """Counters, and what is derived from all classes, are made anew when asked for."""
+        self._weights.clear()
+        self._drop(_OF_CLASSES | {"selected"})
+
+    def know_classes(self, fresh: Iterable[PodClass]) -> None:
+        """Classes are new: rules that are prepared from now on count their pods as well.
+
+        Counters that are there stay right for rules that were prepared before and do not concern the classes.
+        """
+        for selector in {selector.id for cls in fresh for selector in cls.selectors}:
+            for live in (False, True):
+                self.memo.pop(("selected", selector, live), None)
+        self.memo.forget(_OF_CLASSES)
+
+    def _drop(self, words: frozenset[str]) -> None:
+        self._counters.clear()
+        self._touched.clear()
+        self.memo.forget(words)
+
+
+class _Memo(dict[object, Any]):
+    """A state's memo that can forget word by word: looking through all its keys costs more than a pod's change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._of_word: defaultdict[object, set[object]] = defaultdict(set)
+
+    def __setitem__(self, key: object, value: Any) -> None:
+        super().__setitem__(key, value)
+        self._of_word[key[0] if isinstance(key, tuple) else key].add(key)
+
+    def setdefault(self, key: object, default: Any = None) -> Any:
+        """As a dict's."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def forget(self, words: Iterable[str]) -> None:
+        """Drop what is kept under keys that are, or begin with, one of these words."""
+        for word in words:
+            for key in self._of_word.pop(word, ()):
+                self.pop(key, None)

@@ -1,0 +1,103 @@
+"""Which labels of pods matter: only those that some selector of the snapshot names.
+
+In: pods, Services and workloads. Out: a pod's labels cut down to the keys named so far, as bytes. Keys only grow, so a
+cut is always wide enough; the compiler cuts exactly.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from underhost.agents.compiled.classes import affinity_keys, spread_keys
+from underhost.agents.site import terms
+from underhost.agents.site.fault import Fault
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, Service, Workload
+
+T = TypeVar("T")
+_EMPTY = b"{}"
+_FEW = 32
+"""Keys up to which labels are cut by a struct that has them as its fields."""
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]+").fullmatch
+"""A key as the API server lets it be; a struct's field cannot have every name."""
+_decode, _encode = msgspec.json.Decoder(dict[str, str] | None).decode, msgspec.json.Encoder().encode
+
+
+class Projection:
+    """The keys that selectors name, and labels cut down to them."""
+
+    def __init__(self) -> None:
+        self.keys: frozenset[str] = frozenset()
+        self._seen: set[tuple[str, bytes]] = set()
+        self._cut = _cutter(self.keys)
+
+    def learn(self, pods: Iterable[Pod], services: Mapping[str, Service], workloads: Mapping[str, Workload]) -> bool:
+        """Whether these name a key that was not known."""
+        keys = set(self.keys)
+        affinities, spreads = _parts(pods)
+        for affinity in self._new("affinity", affinities, terms.affinity):
+            keys |= affinity_keys(affinity)
+        for constraints in self._new("spread", spreads, terms.spread_constraints):
+            keys |= spread_keys(constraints)
+        selectors = {bytes(service.spec.selector) for service in services.values()}
+        for labels in self._new("labels", selectors, terms.labels):
+            keys.update(labels)
+        selectors = {bytes(workload.spec.selector) for workload in workloads.values()}
+        for labels in self._new("labels", selectors, terms.labels):  # a ReplicationController's
+            keys.update(labels)
+        for requirements in self._new("selector", selectors, lambda raw: terms.label_selector(raw, "") or ()):
+            keys.update(key for key, _, _ in requirements)
+        if len(keys) == len(self.keys):
+            return False
+        self.keys = frozenset(keys)
+        self._cut = _cutter(self.keys)
+        return True
+
+    def _new(self, kind: str, raws: Iterable[bytes], parse: Callable[[bytes], T]) -> Iterable[T]:
+        """Each part that was not seen before. One that is wrong names no key: the compiler refuses it, by its name."""
+        for data in raws:
+            if (kind, data) not in self._seen:
+                self._seen.add((kind, data))
+                try:
+                    yield parse(data)
+                except Fault:
+                    continue
+
+    def of(self, raw: bytes) -> bytes:
+        """The labels that count, in the order of their keys; labels that are wrong as they are."""
+        try:
+            labels = _decode(raw) or {}  # all of it, for what is wrong in the others
+            if labels and self._cut is not None:
+                return _encode(self._cut(raw))
+        except (msgspec.DecodeError, RecursionError):
+            return raw
+        keys = self.keys
+        found = {key: labels[key] for key in labels if key in keys}
+        if len(found) > 1:
+            found = dict(sorted(found.items()))
+        return _encode(found) if found else _EMPTY
+
+
+def _cutter(keys: frozenset[str]) -> Callable[[bytes], object] | None:
+    """Reads labels without making anything of those that do not count; None for too many keys, or for odd ones."""
+    if len(keys) > _FEW or not all(map(_PLAIN, keys)):
+        return None
+    named = {f"f{at}": key for at, key in enumerate(sorted(keys))}
+    fields = [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in named]
+    return msgspec.json.Decoder(msgspec.defstruct("Cut", fields, rename=named, gc=False)).decode
+
+
+def _parts(pods: Iterable[Pod]) -> tuple[set[bytes], set[bytes]]:
+    """The distinct affinities and spread constraints. Pods beside each other are often alike: comparing is cheap."""
+    affinities, spreads = set[bytes](), set[bytes]()
+    affinity, spread = EMPTY_OBJECT, EMPTY_LIST
+    for pod in pods:
+        spec = pod.spec
+        if spec.affinity != affinity:
+            affinity = spec.affinity
+            affinities.add(bytes(affinity))
+        if spec.topology_spread_constraints != spread:
+            spread = spec.topology_spread_constraints
+            spreads.add(bytes(spread))
+    return affinities, spreads

@@ -1,0 +1,294 @@
+"""Reads pods one by one: which of them are equal, what they request, and where they are.
+
+In: the pods of a snapshot. Out: numbered raw classes and requests, the running pods' numbers and nodes, the pending
+pods. What the raw classes mean is left to `classes.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from underhost.agents.compiled.alike import classed_alike, resized_alike
+from underhost.agents.compiled.classes import Disk, Owner, Port
+from underhost.agents.compiled.projection import Projection
+from underhost.agents.compiled.volumes.of_pod import claims_of, inline_volumes
+from underhost.agents.site.fault import Fault
+from underhost.agents.site.requests import Request, request_of
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, OwnerReference, Pod, PodStatus
+
+FINISHED = ("Succeeded", "Failed")
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod without a node. `nominated` is the node it is nominated to, "" for none; `order` its place in the input."""
+
+    key: str
+    uid: str
+    cls: int
+    request: int
+    priority: int
+    created: str
+    order: int
+    scheduler: str
+    terminating: bool
+    gates: tuple[str, ...]
+    nominated: str
+
+    @property
+    def queue_key(self) -> tuple[int, str, int]:
+        """Sorts pods in the order in which the scheduler takes them."""
+        return -self.priority, self.created, self.order
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one pass over the pods has found. Numbers are the reader's.
+
+    Attributes:
+        keys, pod_class, pod_request, pod_node: of the running pods, in input order.
+        pending, unbound: pods without a node, and pods on a node that is not there; `cls` is the raw class's number.
+    """
+
+    keys: list[str] = field(default_factory=list)
+    pod_class: list[int] = field(default_factory=list)
+    pod_request: list[int] = field(default_factory=list)
+    pod_node: list[int] = field(default_factory=list)
+    pending: list[PendingPod] = field(default_factory=list)
+    unbound: list[PendingPod] = field(default_factory=list)
+
+    def a_pod_of(self, cls: int) -> str:
+        """Some pod of a raw class, for a message."""
+        waiting = {pod.cls: pod.key for pod in (*self.unbound, *self.pending)}
+        return self.keys[self.pod_class.index(cls)] if cls in self.pod_class else waiting[cls]
+
+
+class _Like(NamedTuple):
+    """A pod that was read: others of its owner that are written alike have the same fields, `raw`, but for labels."""
+
+    pod: Pod
+    raw: tuple[object, ...]
+    cls: int
+    request: int
+
+
+class PodReader:
+    """Numbers the classes and requests of pods, and remembers the pods it has read: equal objects are not read again.
+
+    Attributes:
+        classes: number by the fields of a `RawClass`, as a plain tuple. requests: by number. Both only grow.
+    """
+
+    def __init__(self, claims: bool = False, remember: bool = True) -> None:
+        """With `claims`, the claims of a pod are part of its class: they can be judged. `remember`: it reads again."""
+        self.claims, self.remember = claims, remember
+        self.classes: dict[tuple[object, ...], int] = {}
+        self.requests: list[Request] = []
+        self._shapes: dict[object, int] = {}
+        self._vectors: dict[tuple[object, ...], int] = {}
+        self._read: dict[str, tuple[Pod, int, int]] = {}
+
+    def read(self, pods: Mapping[str, Pod], nodes: Mapping[str, int], projection: Projection | None = None) -> Reading:
+        """Every pod that is not finished; `nodes` gives positions by name. Raises BadObjectError.
+
+        `projection` cuts the labels; where it has learnt a key, the caller has forgotten what was read before.
+        """
+        found, before, now = Reading(), self._read, dict[str, tuple[Pod, int, int]]()
+        cut = bytes if projection is None else projection.of
+        likes: dict[str, _Like] = {}
+        for order, (key, pod) in enumerate(pods.items()):
+            if pod.status.phase in FINISHED:
+                continue
+            node_name = pod.spec.node_name
+            node = nodes.get(node_name, -1)
+            known = before.get(key)
+            if known is not None and known[0] is pod:
+                _, cls, request = known
+            else:
+                cls, request = self._numbers(key, pod, cut, likes)
+            if self.remember:
+                now[key] = (pod, cls, request)
+            if node >= 0:
+                found.keys.append(key)
+                found.pod_class.append(cls)
+                found.pod_request.append(request)
+                found.pod_node.append(node)
+            elif node_name:
+                raw = self.raw_class(key, pod)
+                lost = self._class((raw[0], cut(bytes(pod.metadata.labels)), *raw[2:-1], node_name))
+                found.unbound.append(pending_pod(order, key, pod, lost, request))
+            else:
+                found.pending.append(pending_pod(order, key, pod, cls, request))
+        self._read = now
+        return found
+
+    def _numbers(self, key: str, pod: Pod, cut: Callable[[bytes], bytes], likes: dict[str, _Like]) -> tuple[int, int]:
+        """The pod's raw class and request. `likes` holds the last pod of each owner that was read in full."""
+        owners, labels = pod.metadata.owner_references, pod.metadata.labels
+        like = likes.get(owners[0].uid) if owners else None
+        if like is not None and classed_alike(pod, like.pod, self.claims):
+            cls, request = like.cls, like.request
+            if labels != like.pod.metadata.labels:
+                kept = cut(bytes(labels))
+                if kept != like.raw[1]:
+                    cls = self._class((like.raw[0], kept, *like.raw[2:]))
+            if not resized_alike(pod.status, like.pod.status):
+                request = self.request(key, pod)
+            return cls, request
+        raw = self.raw_class(key, pod)
+        raw = (raw[0], cut(bytes(labels)), *raw[2:])
+        cls, request = self._class(raw), self.request(key, pod)
+        if owners:
+            likes[owners[0].uid] = _Like(pod, raw, cls, request)
+        return cls, request
+
+    def changed(self, pods: Mapping[str, Pod]) -> list[Pod]:
+        """The pods that were not read before as they are."""
+        before = self._read
+        if not before:
+            return list(pods.values())
+        return [pod for key, pod in pods.items() if key not in before or before[key][0] is not pod]
+
+    def forget(self) -> None:
+        """Read every pod anew the next time."""
+        self._read = {}
+
+    def forget_classes(self) -> None:
+        """Number classes anew the next time, too."""
+        self.forget()
+        self.classes.clear()
+
+    def _class(self, raw: tuple[object, ...]) -> int:
+        return self.classes.setdefault(raw, len(self.classes))
+
+    def raw_class(self, key: str, pod: Pod) -> tuple[object, ...]:
+        """The fields of a RawClass, in order: making a named tuple would cost more than all the rest."""
+        meta, spec = pod.metadata, pod.spec
+        containers, inits = spec.containers or [], spec.init_containers
+        spread = bytes(spec.topology_spread_constraints)
+        ports: tuple[Port, ...] = ()
+        disks: tuple[Disk, ...] = ()
+        if len(containers) == 1 and not inits:
+            images: tuple[str, ...] = (containers[0].image,)
+            if containers[0].ports:
+                ports = _ports(containers)
+        else:
+            images = tuple([container.image for container in (*(inits or ()), *containers)])
+            ports = _ports([*(one for one in inits or () if one.restart_policy == "Always"), *containers])
+        count = len(images)
+        if spec.volumes is not EMPTY_LIST:
+            disks, more = inline_volumes(key, bytes(spec.volumes))
+            images += more
+            if self.claims:
+                disks += claims_of(pod, key, bytes(spec.volumes))
+        owner = None
+        if meta.owner_references and spread in (b"[]", b"null"):
+            owner = _controller(meta.owner_references)
+        return (
+            meta.namespace,
+            bytes(meta.labels),
+            bytes(spec.affinity),
+            bytes(spec.node_selector),
+            bytes(spec.tolerations),
+            spread,
+            images,
+            count,
+            ports,
+            disks,
+            owner,
+            meta.deletion_timestamp is None,
+            "",
+        )
+
+    def request(self, key: str, pod: Pod) -> int:
+        """The number of what the pod asks for. Raises BadObjectError."""
+        shape = _shape(pod)
+        number = self._shapes.get(shape)
+        if number is None:
+            try:
+                request = request_of(pod)
+            except Fault as fault:
+                raise fault.within(f"Pod {key}") from None
+            number = self._shapes[shape] = self._vectors.setdefault(request.key(), len(self.requests))
+            if number == len(self.requests):
+                request.id = number
+                self.requests.append(request)
+        return number
+
+
+def _controller(owners: list[OwnerReference]) -> Owner | None:
+    for owner in owners:
+        if owner.controller:
+            return owner.kind, owner.api_version, owner.name
+    return None
+
+
+def pending_pod(order: int, key: str, pod: Pod, cls: int, request: int) -> PendingPod:
+    """A pod that is not running."""
+    meta, spec = pod.metadata, pod.spec
+    return PendingPod(
+        key=key,
+        uid=meta.uid or f"uid-{key}",
+        cls=cls,
+        request=request,
+        priority=spec.priority or 0,
+        created=meta.creation_timestamp or "",
+        order=order,
+        scheduler=spec.scheduler_name or DEFAULT_SCHEDULER,
+        terminating=meta.deletion_timestamp is not None,
+        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        nominated=pod.status.nominated_node_name,
+    )
+
+
+def _shape(pod: Pod) -> object:
+    """Equal for pods whose requests are written alike."""
+    spec, status = pod.spec, pod.status
+    containers = spec.containers or []
+    statuses = status.container_statuses or status.init_container_statuses
+    if (
+        len(containers) == 1
+        and not spec.init_containers
+        and spec.overhead is EMPTY_OBJECT
+        and spec.resources is EMPTY_OBJECT
+        and not statuses
+    ):
+        return bytes(containers[0].resources)
+    resized: tuple[object, ...] = ()
+    level: tuple[object, ...] = ()
+    if spec.resources is not EMPTY_OBJECT and status.resources is not EMPTY_OBJECT:
+        level = (bytes(status.resources), bytes(status.allocated_resources), _resize_pending(status))
+    if statuses:
+        every = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        resized = tuple(
+            (one.name, bytes(one.resources), bytes(one.allocated_resources))
+            for one in every
+            if one.resources is not EMPTY_OBJECT
+        )
+        if resized:
+            names = tuple(container.name for container in (*containers, *(spec.init_containers or ())))
+            resized = (*resized, names, _resize_pending(status))
+    return (
+        tuple(bytes(container.resources) for container in containers),
+        tuple((bytes(container.resources), container.restart_policy) for container in spec.init_containers or ()),
+        bytes(spec.overhead),
+        bytes(spec.resources),
+        resized,
+        level,
+    )
+
+
+def _resize_pending(status: PodStatus) -> str | None:
+    return next((c.reason for c in status.conditions or () if c.type == "PodResizePending"), None)
+
+
+def _ports(containers: list[Container]) -> tuple[Port, ...]:
+    """The host ports, each once, sorted."""
+    found = {
+        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in containers
+        for port in container.ports or ()
+        if port.host_port > 0
+    }
+    return tuple(sorted(found))

@@ -1,0 +1,166 @@
+"""What changes while pods are placed: what each node holds, and the counters of the rules.
+
+In: a `Model`. Out: a `State` that starts with the running pods and follows every `add` and `remove`. The model itself
+is never changed, so that many states can start from one.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from underhost.agents.compiled.counters import Counter, Weights
+from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray
+from underhost.agents.compiled.model import Model
+from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.site.selectors import Selector
+
+_FEW = 24  # classes up to which a counter is filled class by class rather than in one pass over all pods
+
+
+class Follower(Protocol):
+    """Who is told of pods that come and go; a `Counter` is one."""
+
+    def add(self, cls: int, node: int, sign: int = 1) -> None:
+        """One pod of a class is on the node; with sign -1 it is there no more."""
+
+
+class State:
+    """The load of the nodes and the counters.
+
+    Attributes:
+        used: int64[R, N], requested resources. nonzero: int64[2, N], cpu and memory in the scores' eyes.
+        pods: int64[N], number of pods.
+        log: the nodes whose load changed, in order: what is derived from the load is replayed from here.
+        memo: what rules derive from the model alone, by a key that starts with the rule's name.
+        nominating: (class, node) of nominated pods that are counted for the moment.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.pods: IntArray
+        self.used: IntArray
+        self.nonzero: IntArray
+        self.log: list[int] = []
+        self._counters: dict[object, Counter] = {}
+        self._weights: dict[tuple[tuple[int, int], ...], Weights] = {}
+        self._touched: defaultdict[int, list[Follower]] = defaultdict(list)
+        self._changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self.memo: dict[object, Any] = {}
+        self.nominating: list[tuple[int, int]] = []
+        self._fill()
+
+    def _fill(self) -> None:
+        """The running pods' load."""
+        model, running, size = self.model, self.model.running, len(self.model.nodes)
+        self.pods = np.bincount(running.nodes, minlength=size).astype(np.int64)
+        self.used = np.zeros((len(model.nodes.resources), size), np.int64)
+        self.nonzero = np.zeros((2, size), np.int64)
+        if not len(running.keys):
+            return
+        held = np.zeros((len(model.nodes.resources), len(model.requests)), np.int64)
+        nonzero = np.zeros((2, len(model.requests)), np.int64)
+        for request in model.requests:
+            for name, amount in request.held.items():
+                row = model.nodes.row(name)
+                if row >= 0:
+                    held[row, request.id] = amount
+            nonzero[:, request.id] = request.held_nonzero
+        for source, target in ((held, self.used), (nonzero, self.nonzero)):
+            for row in range(len(source)):
+                if source[row].any():
+                    np.add.at(target[row], running.nodes, source[row][running.requests])
+
+    def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
+        """A pod comes to a node; with sign -1 it goes."""
+        model = self.model
+        wanted = model.requests[request]
+        for name, amount in wanted.held.items():
+            row = model.nodes.row(name)
+            if row >= 0:
+                self.used[row, node] += sign * amount
+        cpu, memory = wanted.held_nonzero
+        self.nonzero[0, node] += sign * cpu
+        self.nonzero[1, node] += sign * memory
+        self.pods[node] += sign
+        self.log.append(node)
+        self._changes[cls].append((node, sign))
+        for counter in self._touched[cls]:
+            counter.add(cls, node, sign)
+
+    def counter(
+        self, domains: Domains, weights: Weights, mask: BoolArray | None = None, mask_key: object = None
+    ) -> Counter:
+        """The counter of these classes per domain, shared with whoever asks for the same.
+
+        `mask_key` must tell apart masks that differ.
+        """
+        key = (id(domains), id(weights), mask_key)  # both live as long as the state
+        found = self._counters.get(key)
+        if found is None:
+            found = self._counters[key] = Counter(domains, weights, mask)
+            self._count_running(found, weights.by_class)
+            for cls in weights.by_class:
+                self._touched[cls].append(found)
+                for node, sign in self._changes.get(cls, ()):
+                    found.add(cls, node, sign)
+        return found
+
+    def weights(self, by_class: Mapping[int, int]) -> Weights:
+        """The weights with this content, one object for all who ask."""
+        key = tuple(sorted(by_class.items()))
+        found = self._weights.get(key)
+        if found is None:
+            found = self._weights[key] = Weights(dict(key))
+        return found
+
+    def selected(self, selector: Selector, live: bool = False) -> Weights:
+        """Weight 1 for every class that the selector matches; with `live` without those that are being deleted."""
+        key = ("selected", selector.id, live)
+        found: Weights | None = self.memo.get(key)
+        if found is None:
+            classes = self.model.classes
+            found = self.weights({cls: 1 for cls in selector.classes if classes[cls].live or not live})
+            self.memo[key] = found
+        return found
+
+    def follow(self, follower: "Follower", classes: Iterable[int]) -> None:
+        """`follower.add` is told of the pods of these classes: those that are there, and who comes or goes later."""
+        nodes = self.model.running.nodes
+        for cls in classes:
+            for node in nodes[self.model.pods_of(cls)].tolist():
+                follower.add(cls, node)
+            for node, sign in self._changes.get(cls, ()):
+                follower.add(cls, node, sign)
+            self._touched[cls].append(follower)
+
+    def _count_running(self, counter: Counter, weights: Mapping[int, int]) -> None:
+        model = self.model
+        if len(weights) <= _FEW:
+            for cls, weight in weights.items():
+                pods = model.pods_of(cls)
+                if len(pods):
+                    counter.fill(model.running.nodes[pods], weight)
+            return
+        by_class = np.zeros(len(model.classes), np.int64)
+        by_class[list(weights)] = list(weights.values())
+        each = by_class[model.running.classes]
+        chosen: IndexArray = np.flatnonzero(each)
+        counter.fill(model.running.nodes[chosen], each[chosen])
+
+    def running_in(self, counter: Counter, node: int) -> IndexArray:
+        """The running pods that the counter counts in a node's domain, ascending; none where the node lacks the key.
+
+        From the model as compiled: pods added since are not among them.
+        """
+        code = counter.domains.code_list[node]
+        if code < 0:
+            return np.zeros(0, np.intp)
+        pods = [self.model.pods_of(cls) for cls in counter.weight]
+        every: IndexArray = np.concatenate(pods) if pods else np.zeros(0, np.intp)
+        at = self.model.running.nodes[every]
+        inside = counter.domains.codes[at] == code
+        if counter.mask is not None:
+            inside &= counter.mask[at]
+        return np.sort(every[inside])

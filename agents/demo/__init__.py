@@ -1,0 +1,1 @@
+"""The demo's story, told while the pipeline runs over a simulated site."""

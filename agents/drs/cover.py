@@ -1,0 +1,145 @@
+"""Which DRS VM-VM rules a site needs: exactly what Kubernetes asks to be apart or together, in few rules.
+
+In: a snapshot. Out: the desired rules of every vSphere cluster, and findings where the hosts cannot hold them. Called
+by the DRS translator (`sinks/drs.py`), which compares them with the rules that are there and orders edits. Pure, and
+equal for every order of the input.
+
+An anti-affinity rule keeps all its members apart, so cliques cover the pairs that must be apart (`cliques.py`): never
+two VMs that need no separation, never a VM from itself, never fewer than two VMs, never VMs of two clusters.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from underhost.agents.compiled.model import Model, compile
+from underhost.agents.drs.cliques import bits, clique_cover, split
+from underhost.agents.drs.vm_graph import Edge, VmGraph, vm_graphs
+from underhost.agents.evaluate.unsatisfiable import gathered, unsatisfiable_findings
+from underhost.agents.rules.separations import Gathering, gatherings, separations
+from underhost.agents.site.owners import application_of
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.records import Finding
+from underhost.schemas.vsphere import DrsRule
+
+PREFIX = "underhost"
+ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
+_NAME_LENGTH = 80  # of an inventory name in vCenter
+_HASH_LENGTH = 8
+
+
+def desired_rules(
+    snapshot: Snapshot, options: Options, model: Model | None = None
+) -> tuple[list[DrsRule], list[Finding]]:
+    """The rules by cluster and name, and findings (`unsatisfiable`) for what the usable hosts cannot keep.
+
+    Only running pods on nodes whose VM and host are known count, and only hosts that are connected and not in
+    maintenance are usable. Where more VMs must be apart than hosts are usable, as many as fit are kept apart.
+    `model` is the compiled snapshot, where the caller has it. Raises BadObjectError.
+    """
+    model = compile(snapshot, options) if model is None else model
+    near = gatherings(model.classes, options.host_keys)
+    graphs = vm_graphs(snapshot, model, separations(model.classes), near)
+    rules: list[DrsRule] = []
+    for graph in graphs:
+        namer = _Namer(snapshot, graph)
+        rules += namer.rules(ANTI_AFFINITY, _apart(graph, namer))
+        rules += namer.rules(AFFINITY, _together(graph, namer, near))
+    return sorted(rules, key=lambda rule: (rule.cluster, rule.name)), unsatisfiable_findings(snapshot, graphs, near)
+
+
+def rule_name(site: str, label: str) -> str:
+    """The name of a rule of ours: `underhost-SITE-LABEL-HASH`, at most 80 characters.
+
+    A label that must be cut keeps its own hash at the end, so that two long ones stay two.
+    """
+    room = _NAME_LENGTH - len(PREFIX) - len(site) - _HASH_LENGTH - 3
+    if len(label) > room:
+        label = f"{label[: max(0, room - 7)]}~{hashlib.sha256(label.encode()).hexdigest()[:6]}"
+    return f"{PREFIX}-{site}-{label}-{_hash(site, label)}"
+
+
+def owns(site: str, name: str) -> bool:
+    """Whether a rule is this site's. The hash tells site `a` from site `a-b`, whose names begin alike."""
+    start = f"{PREFIX}-{site}-"
+    label, dash, digest = name.removeprefix(start).rpartition("-")
+    return name.startswith(start) and bool(dash) and digest == _hash(site, label)
+
+
+def _hash(site: str, label: str) -> str:
+    return hashlib.sha256(f"{site}\0{label}".encode()).hexdigest()[:_HASH_LENGTH]
+
+
+def _apart(graph: VmGraph, namer: "_Namer") -> list[tuple[str, int]]:
+    """(label, VMs) of rules that keep exactly the pairs apart; a clique of more VMs than hosts is cut into parts."""
+    cliques: set[int] = set()
+    for clique in clique_cover(graph.adjacency(graph.edges), [edge.owners & edge.matched for edge in graph.edges]):
+        cliques.update([clique] if clique.bit_count() <= graph.usable else split(clique, graph.usable))
+    held: defaultdict[int, list[int]] = defaultdict(list)
+    for one in cliques:
+        for at in bits(one):
+            held[at].append(one)
+    # a part may lie within another clique
+    kept = [
+        one for one in cliques if not any(one != other and one & other == one for other in held[one.bit_length() - 1])
+    ]
+    return [(namer.of_clique(one), one) for one in kept]
+
+
+def _together(graph: VmGraph, namer: "_Namer", near: Sequence[Gathering]) -> list[tuple[str, int]]:
+    """(label, VMs) of rules that keep a pod's VM with one VM that its required affinity on the host allows."""
+    return [
+        (namer.of_classes(group.owners, group.vms) + ".together", group.vms)
+        for group in gathered(graph, near)
+        if not group.contradicts
+    ]
+
+
+class _Namer:
+    """Names rules after the applications they are for: members come and go, the name stays, and the rule is edited."""
+
+    def __init__(self, snapshot: Snapshot, graph: VmGraph) -> None:
+        self._snapshot, self._graph = snapshot, graph
+        self._labels: dict[int, str] = {}
+        self._edges_on: defaultdict[int, list[int]] = defaultdict(list)
+        for position, edge in enumerate(graph.edges):
+            for at in bits(edge.owners | edge.matched):
+                self._edges_on[at].append(position)
+
+    def rules(self, type_: str, wanted: Iterable[tuple[str, int]]) -> list[DrsRule]:
+        """The rules; a second one of a label is numbered."""
+        found = []
+        used: defaultdict[str, int] = defaultdict(int)
+        for label, mask in sorted(wanted, key=lambda item: (item[0], list(bits(item[1])))):
+            used[label] += 1
+            number = f".{used[label]}" if used[label] > 1 else ""
+            name = rule_name(self._snapshot.site, f"{label}{number}")
+            vms = [self._graph.vms[at] for at in bits(mask)]
+            found.append(DrsRule(name=name, type=type_, vms=vms, cluster=self._graph.name))
+        return found
+
+    def of_clique(self, clique: int) -> str:
+        """The application that asks for most pairs of the clique, the smallest name of several."""
+
+        def pairs(edge: Edge) -> int:
+            return (edge.owners & clique).bit_count() * (edge.matched & clique).bit_count()
+
+        edges = self._graph.edges
+        near = {position for at in bits(clique) for position in self._edges_on[at]}
+        most = max(pairs(edges[position]) for position in near)
+        return min(self._of_edge(position) for position in near if pairs(edges[position]) == most)
+
+    def of_classes(self, classes: Iterable[int], vms: int) -> str:
+        """`NAMESPACE.NAME` of the smallest application among the pods of these classes on these VMs."""
+        names = set()
+        for pod_name in self._graph.pods_on(classes, vms):
+            owner = application_of(self._snapshot, self._snapshot.pods[pod_name])
+            names.add(f"{owner.namespace}.{owner.name}" if owner is not None else pod_name.replace("/", "."))
+        return min(names)
+
+    def _of_edge(self, position: int) -> str:
+        label = self._labels.get(position)
+        if label is None:
+            edge = self._graph.edges[position]
+            label = self._labels[position] = self.of_classes(edge.separation.owners, edge.owners)
+        return label

@@ -1,1 +1,0 @@
-"""The evaluator's core: pure, no client of Kafka, Kubernetes or vSphere."""

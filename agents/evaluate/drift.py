@@ -1,0 +1,110 @@
+"""Preferences that another node would meet better by now: `drift` findings, only where they are asked for.
+
+In: a snapshot and a judge of its model. Out: one finding for each pod and rule. A preference is a preferred term of the
+pod's own, or a ScheduleAnyway constraint; the scheduler's own spreading is none. The scores are the rules': a pod is
+asked as if it were placed anew.
+"""
+
+from collections import defaultdict
+
+import numpy as np
+
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import IndexArray
+from underhost.agents.evaluate import findings as f
+from underhost.agents.evaluate.judge import Judge
+from underhost.agents.rules import inter_pod_affinity, node_affinity, pod_topology_spread
+from underhost.agents.rules.prepared import ALL, Plan, Plans
+from underhost.agents.rules.rule import Prepared, ScoringError
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.records import Finding
+
+REASON = "another node would meet the preference better"
+_CALLED = {
+    node_affinity.NAME: "preferred node affinity",
+    inter_pod_affinity.NAME: "preferred pod affinity and anti-affinity",
+    pod_topology_spread.NAME: "ScheduleAnyway topology spread",
+}
+
+
+def preference_drift(snapshot: Snapshot, judge: Judge) -> list[Finding]:
+    """Running pods with a preference that a feasible node meets strictly better than their own."""
+    model, plans = judge.model, Plans(judge.state)
+    alike: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
+    running = model.running
+    rows = zip(running.classes.tolist(), running.requests.tolist(), running.nodes.tolist(), strict=True)
+    for at, row in enumerate(rows):
+        if model.classes[row[0]].live and _preferring(model.classes[row[0]]):
+            alike[row].append(at)
+    found = []
+    for (cls, request, node), pods in alike.items():
+        for rule, best in _better(judge, plans.of(cls), request, node):
+            for at in pods:
+                found.append(
+                    _finding(snapshot, running.keys[at], rule, model.nodes.names[node], model.nodes.names[best])
+                )
+    return f.in_order(found)
+
+
+def _preferring(cls: PodClass) -> tuple[str, ...]:
+    """The rules for which the pods have preferences of their own."""
+    has = (
+        (node_affinity.NAME, bool(cls.preferred_node)),
+        (inter_pod_affinity.NAME, bool(cls.preferred)),
+        (pod_topology_spread.NAME, bool(cls.soft) and not cls.system_default),
+    )
+    return tuple(name for name, some in has if some)
+
+
+def _better(judge: Judge, plan: Plan, request: int, node: int) -> list[tuple[str, int]]:
+    """(rule, best node) for each preference that a feasible node meets better, the pod being taken out meanwhile."""
+    cls = plan.cls
+    judge.state.add(cls.id, request, node, -1)
+    try:
+        nodes = _feasible(judge, plan, request, node)
+        names = _preferring(cls)
+        scored = [named for named in plan.rules if named.name in names]
+        found = []
+        for named in scored:
+            best = _best(judge, named.prepared, request, nodes, node)
+            if best is not None:
+                found.append((named.name, best))
+        return found
+    finally:
+        judge.state.add(cls.id, request, node)
+
+
+def _feasible(judge: Judge, plan: Plan, request: int, node: int) -> IndexArray:
+    """The nodes that no rule refuses, and the pod's own."""
+    good = np.ones(len(judge.model.nodes), bool)
+    for named in plan.rules:
+        codes = named.prepared.refuse(judge.model.requests[request], ALL)
+        if codes is not None:
+            good &= codes == 0
+    good[node] = True
+    found: IndexArray = np.flatnonzero(good)
+    return found
+
+
+def _best(judge: Judge, prepared: Prepared, request: int, nodes: IndexArray, node: int) -> int | None:
+    """The first node with the highest score where the pod's own has a lower one."""
+    try:
+        score = prepared.score(judge.model.requests[request], nodes)
+    except ScoringError:
+        return None
+    if score is None or isinstance(score, int):
+        return None
+    own = int(score[np.searchsorted(nodes, node)])
+    return int(nodes[int(score.argmax())]) if own < int(score.max()) else None
+
+
+def _finding(snapshot: Snapshot, key: str, rule: str, node: str, best: str) -> Finding:
+    return Finding(
+        id=f.finding_id(snapshot.site, f.DRIFT, rule, "preference", "", f.uid_of(key, snapshot.pods[key])),
+        severity=f.DRIFT,
+        rule=rule,
+        reason=REASON,
+        message=f"Pod {key} runs on node {node}; node {best} would meet its {_CALLED[rule]} better.",
+        pod=key,
+        node=node,
+    )

@@ -1,0 +1,92 @@
+"""What findings have in common: severities in their order, stable ids, and groups of pods that refuse one another."""
+
+import hashlib
+from collections.abc import Iterable
+
+from underhost.schemas.kubernetes import Pod
+from underhost.schemas.records import Finding
+
+VIOLATION, PHYSICAL, UNSATISFIABLE, BUDGET = "violation", "physical", "unsatisfiable", "budget"
+UNKNOWN_NODE, CO_LOCATED, DRIFT, LABEL_STALE, UNKNOWN_HOST = (
+    "unknown-node",
+    "co-located",
+    "drift",
+    "label-stale",
+    "unknown-host",
+)
+SEVERITIES = (
+    VIOLATION,
+    PHYSICAL,
+    UNSATISFIABLE,
+    BUDGET,
+    UNKNOWN_NODE,
+    CO_LOCATED,
+    DRIFT,
+    LABEL_STALE,
+    UNKNOWN_HOST,
+)
+"""From the top; `--fail-on S` fails on S and everything before it."""
+INVENTORY = "Inventory"
+"""Rule of the findings that say that a site's writes stop (`agents/pipeline/gates/guards.py`)."""
+RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+
+
+def at_or_above(severity: str, floor: str) -> bool:
+    """Whether a finding of `severity` counts for `--fail-on FLOOR`."""
+    return RANK[severity] <= RANK[floor]
+
+
+def finding_id(site: str, severity: str, rule: str, key: str, value: str, uid: str) -> str:
+    """A stable name: a group whose smallest pod stays keeps its id while other members come and go.
+
+    The severity is part of it because one pod may break a rule's requirement and its preference at once.
+    """
+    text = "\0".join((site, severity, rule, key, value, uid))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def uid_of(name: str, pod: Pod | None) -> str:
+    """The pod's uid; its name where the input has none (hand-written manifests)."""
+    return (pod.metadata.uid if pod is not None else "") or name
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Worst first, then by pod, rule and domain: equal for every order of the input."""
+    return sorted(findings, key=order_of)
+
+
+Order = tuple[int, str, str, str, str, str, str]
+
+
+def order_of(finding: Finding) -> Order:
+    """What findings are sorted by."""
+    domain = (finding.domain.key, finding.domain.value) if finding.domain is not None else ("", "")
+    subject = finding.pod or finding.object or finding.node or ""
+    return (RANK[finding.severity], subject, finding.rule, *domain, finding.id, finding.message)
+
+
+def connected(members: Iterable[int], edges: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Connected groups of `members` under `edges`, each sorted, the groups by their smallest member."""
+    parent = {member: member for member in members}
+
+    def root(of: int) -> int:
+        while parent[of] != of:
+            parent[of] = parent[parent[of]]
+            of = parent[of]
+        return of
+
+    for a, b in edges:
+        a, b = root(a), root(b)
+        if a != b:
+            parent[max(a, b)] = min(a, b)
+    groups: dict[int, list[int]] = {}
+    for member in sorted(parent):
+        groups.setdefault(root(member), []).append(member)
+    return list(groups.values())
+
+
+def listing(names: list[str], most: int = 3) -> str:
+    """Names for a sentence: `a`, `a and b`, `a, b and 4 more`."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "nothing"

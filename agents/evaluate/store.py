@@ -1,0 +1,91 @@
+"""The findings of a site as they stand, sorted, replaced slot by slot.
+
+In: the findings of one slot (a pod, a node, a group's place, a budget). Out: all of them in `findings.in_order`'s order
+without sorting again. Findings that are in the slot already stay.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from underhost.agents.evaluate import findings as f
+from underhost.schemas.records import Finding
+
+NOTHING: Sequence[Finding] = ()
+
+
+class FindingStore:
+    """Findings by slot.
+
+    Attributes:
+        counts: by severity. of_pod: the groups (violation, physical) that hold each pod, numbered.
+        regrouped: the pods whose groups have changed since the last `take_regrouped`.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.of_pod: defaultdict[str | None, list[int]] = defaultdict(list)
+        self.regrouped: set[str] = set()
+        self._slots: dict[object, Sequence[Finding]] = {}
+        self._keys: list[f.Order] = []
+        self._found: list[Finding] = []
+
+    def put(self, slot: object, findings: Sequence[Finding]) -> None:
+        """What the slot holds from now on."""
+        before = self._slots.get(slot, NOTHING)
+        if not before and not findings:
+            return
+        if len(before) == len(findings) == 1 and before[0] == findings[0]:
+            return
+        same = {id(finding) for finding in before} & {id(finding) for finding in findings}
+        for finding in before:
+            if id(finding) not in same:
+                self._remove(finding)
+        for finding in findings:
+            if id(finding) not in same:
+                self._add(finding)
+        if findings:
+            self._slots[slot] = findings
+        else:
+            del self._slots[slot]
+
+    def findings(self) -> list[Finding]:
+        """All, worst first."""
+        return self._found.copy()
+
+    def has(self, slot: object) -> bool:
+        """Whether the slot holds any."""
+        return slot in self._slots
+
+    def take_regrouped(self) -> set[str]:
+        """The pods whose groups have changed since it was asked last."""
+        taken, self.regrouped = self.regrouped, set()
+        return taken
+
+    def _add(self, finding: Finding) -> None:
+        key = f.order_of(finding)
+        at = bisect_left(self._keys, key)
+        self._keys.insert(at, key)
+        self._found.insert(at, finding)
+        self.counts[finding.severity] += 1
+        for pod in _group(finding):
+            self.of_pod[pod].append(id(finding))
+            self.regrouped.add(pod)
+
+    def _remove(self, finding: Finding) -> None:
+        at = bisect_left(self._keys, f.order_of(finding))
+        while self._found[at] is not finding:
+            at += 1
+        del self._keys[at], self._found[at]
+        self.counts[finding.severity] -= 1
+        for pod in _group(finding):
+            self.of_pod[pod].remove(id(finding))
+            if not self.of_pod[pod]:
+                del self.of_pod[pod]
+            self.regrouped.add(pod)
+
+
+def _group(finding: Finding) -> list[str]:
+    if not finding.peers or finding.severity not in (f.VIOLATION, f.PHYSICAL) or finding.pod is None:
+        return []
+    return [finding.pod, *finding.peers]

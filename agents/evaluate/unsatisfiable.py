@@ -1,0 +1,143 @@
+"""What the hosts of a site cannot keep, however its VMs are placed: `unsatisfiable` findings.
+
+In: the VM graphs of a snapshot. Out: findings for required anti-affinity over more VMs than hosts are usable, and for
+pods that must share a host and be apart.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from underhost.agents.compiled.model import Model
+from underhost.agents.drs.cliques import bits
+from underhost.agents.drs.vm_graph import Edge, VmGraph, vm_graphs
+from underhost.agents.evaluate import findings as f
+from underhost.agents.rules.separations import INTER_POD_AFFINITY, Gathering, Separation, gatherings
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.records import Domain, Finding
+
+RULE = "PhysicalHost"
+REASON_TOO_MANY = "more pods must be apart than hosts are usable"
+REASON_CONTRADICTION = "pods that must share a host must also be apart"
+
+
+def judge_hosts(snapshot: Snapshot, options: Options, model: Model, apart: Sequence[Separation]) -> list[Finding]:
+    """The findings of a snapshot.
+
+    Each of too many VMs holds a pod of either side: a separation is not looked at where one side has no more pods than
+    any cluster has usable hosts.
+    """
+    near = gatherings(model.classes, options.host_keys)
+    if not near:
+        usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
+        least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
+        sizes = model.sizes()
+        apart = [one for one in apart if all(sum(sizes[cls] for cls in side) > least for side in one[2:])]
+    return unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart, near), near) if apart or near else []
+
+
+def unsatisfiable_findings(snapshot: Snapshot, graphs: Sequence[VmGraph], near: Sequence[Gathering]) -> list[Finding]:
+    """Every contradiction, and every application that needs more hosts than its vSphere cluster can use now."""
+    found: list[Finding] = []
+    for graph in graphs:
+        cliques = [(edge, _clique(graph, edge)) for edge in graph.edges]
+        found += _too_many(snapshot, graph, [one for one in cliques if one[1].bit_count() > max(1, graph.usable)])
+        found += [_contradiction(snapshot, graph, group) for group in gathered(graph, near) if group.contradicts]
+    return f.in_order(found)
+
+
+def _clique(graph: VmGraph, edge: Edge) -> int:
+    """The VMs of one anti-affinity that all keep one another apart; 0 where it is another rule.
+
+    Spread over more VMs than hosts is no contradiction: several may share a domain.
+    """
+    clique = edge.owners & edge.matched
+    if edge.separation.rule != INTER_POD_AFFINITY or clique.bit_count() <= max(1, graph.usable):
+        return 0
+    rows = graph.adjacency([edge])
+    kept = 0
+    for at in bits(clique):
+        if kept & ~rows[at] == 0:
+            kept |= 1 << at
+    return kept
+
+
+class Together:
+    """VMs that required affinity on the host keeps together. `owners` are the classes that ask for it."""
+
+    def __init__(self, vms: int, owners: set[int], contradicts: bool) -> None:
+        self.vms, self.owners, self.contradicts = vms, owners, contradicts
+
+
+def gathered(graph: VmGraph, near: Sequence[Gathering]) -> list[Together]:
+    """Connected groups of VMs, each pod's VM with one other that its affinity allows."""
+    links: list[tuple[int, int]] = []
+    owners: dict[int, set[int]] = {}
+    if not near:
+        return []
+    rows = graph.adjacency(graph.edges)
+    for one in near:
+        mates = graph.mask(one.matched)
+        for at in bits(graph.on.get(one.owner, 0) if mates else 0):
+            if not mates >> at & 1:
+                links.append((at, _mate(graph, rows, at, mates)))
+                owners.setdefault(at, set()).add(one.owner)
+    found = []
+    for group in f.connected({at for link in links for at in link}, links):
+        vms = sum(1 << at for at in group)
+        asking = {cls for at in group for cls in owners.get(at, ())}
+        found.append(Together(vms, asking, any(rows[at] & vms for at in group)))
+    return found
+
+
+def _mate(graph: VmGraph, rows: Sequence[int], at: int, mates: int) -> int:
+    """The VM to stay with: one that need not be apart, on the same host already if there is one."""
+    allowed = list(bits(mates & ~rows[at])) or list(bits(mates))
+    return min(allowed, key=lambda other: (graph.host_of[other] != graph.host_of[at], other))
+
+
+def _too_many(snapshot: Snapshot, graph: VmGraph, cliques: Sequence[tuple[Edge, int]]) -> list[Finding]:
+    """One finding for the cliques that share their first pod, which names it: the largest, and how many more."""
+    groups: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
+    for edge, clique in cliques:
+        pods = graph.pods_on((*edge.separation.owners, *edge.separation.matched), clique)
+        groups[pods[0]].append((pods, clique))
+    found = []
+    hosts = f"{graph.usable} usable {'host' if graph.usable == 1 else 'hosts'}"
+    for first, group in groups.items():
+        pods, clique = max(group, key=lambda one: (one[1].bit_count(), len(one[0]), one[0]))
+        more = {other for _, other in group if other & ~clique}
+        also = f" The same is true of {len(more)} more such groups with {first}." if len(more) > 1 else ""
+        also = f" The same is true of another such group with {first}." if len(more) == 1 else also
+        message = (
+            f"{f.listing(pods)} run on {clique.bit_count()} VMs that must all be apart, but vSphere cluster "
+            f"{graph.name} has {hosts}: some must share one. The DRS rules keep apart as many as fit.{also}"
+        )
+        everyone = sorted({pod for names, _ in group for pod in names})
+        found.append(_finding(snapshot, graph, REASON_TOO_MANY, message, everyone))
+    return found
+
+
+def _contradiction(snapshot: Snapshot, graph: VmGraph, group: Together) -> Finding:
+    vms = [graph.vms[at] for at in bits(group.vms)]
+    apart = {cls for edge in graph.edges for cls in (*edge.separation.owners, *edge.separation.matched)}
+    pods = graph.pods_on(apart | group.owners, group.vms)
+    message = (
+        f"The VMs {f.listing(vms, len(vms))} run pods that must share a host, and pods that must be apart: "
+        "no placement keeps both, and no DRS rule is written for the affinity."
+    )
+    return _finding(snapshot, graph, REASON_CONTRADICTION, message, pods)
+
+
+def _finding(snapshot: Snapshot, graph: VmGraph, reason: str, message: str, pods: list[str]) -> Finding:
+    first = snapshot.pods[pods[0]]
+    return Finding(
+        id=f.finding_id(snapshot.site, f.UNSATISFIABLE, RULE, reason, graph.name, f.uid_of(pods[0], first)),
+        severity=f.UNSATISFIABLE,
+        rule=RULE,
+        reason=reason,
+        message=message,
+        pod=pods[0],
+        node=first.spec.node_name or None,
+        peers=pods[1:],
+        domain=Domain(key="cluster", value=graph.name),
+    )

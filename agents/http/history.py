@@ -1,0 +1,140 @@
+"""`/api/v1/history`, and `at=` of the map and the findings: the site as it was, worked out from the topics.
+
+In: the topics. Out: documents in the shape of the live ones. The topics are read when somebody looks, at most every few
+seconds; one moment is worked out at a time, in a thread of its own, and kept.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+from aiohttp import web
+
+from underhost.agents.http.guard import refuse
+from underhost.agents.http.map_rows import MapRows
+from underhost.agents.site.snapshot import Options
+from underhost.agents.snapshots.moments import moment_of
+from underhost.schemas.errors import BackendError, InputError
+from underhost.schemas.page import HistoryRange, OpenFindings, SiteMap
+from underhost.schemas.records import Finding, FindingEvent
+from underhost.streams.derived import rfc3339
+from underhost.streams.ports import TopicReader
+
+if TYPE_CHECKING:
+    from underhost.agents.snapshots.history import Past
+
+FRESH = 5.0
+"""Seconds for which what was read of the topics is good enough."""
+REMEMBERED = 32
+"""Moments whose documents are kept."""
+WAITING = 8
+"""Requests that may wait for their turn; one more is told to come again."""
+RECORDED = ("label-stale",)
+"""Severities that time alone makes: they are told as they were published, not worked out."""
+
+INVENTORY = "Inventory"
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def document(body: bytes) -> web.Response:
+    """A JSON answer, compressed where the client can read it."""
+    response = web.Response(body=body, content_type="application/json")
+    response.enable_compression()
+    return response
+
+
+class Pasts:
+    """The pasts of the sites; `home` is meant where a request names none."""
+
+    def __init__(self, home: str, options: Options, reader: TopicReader) -> None:
+        self._home, self._options, self._reader = home, options, reader
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
+        self._lock, self._waiting = asyncio.Lock(), 0
+        self._read: dict[str, tuple[float, Past]] = {}
+        self._known: OrderedDict[tuple[str, int], tuple[bytes, bytes]] = OrderedDict()
+
+    def routes(self) -> list[web.RouteDef]:
+        """The one route that is not the live ones' too."""
+        return [web.get("/api/v1/history", self.range)]
+
+    async def range(self, request: web.Request) -> web.Response:
+        """How far back every moment can be told."""
+        site = request.query.get("site", self._home)
+        try:
+            past = await self._past(site, 0)
+        except InputError as error:
+            return refuse(404, str(error))
+        except BackendError as error:
+            return refuse(503, str(error))
+        return document(_encoder.encode(HistoryRange(site, rfc3339(past.begins / 1000), rfc3339(time.time()))))
+
+    async def map(self, request: web.Request) -> web.Response:
+        """The map at a moment."""
+        return await self._answer(request, 0)
+
+    async def findings(self, request: web.Request) -> web.Response:
+        """The findings at a moment."""
+        return await self._answer(request, 1)
+
+    async def _answer(self, request: web.Request, which: int) -> web.Response:
+        site = request.query.get("site", self._home)
+        if self._waiting >= WAITING:
+            return refuse(503, "other moments are being worked out; ask again")
+        self._waiting += 1
+        try:
+            moment = moment_of(request.query["at"])
+            async with self._lock:
+                return document((await self._documents(site, moment))[which])
+        except InputError as error:
+            return refuse(422, str(error))
+        except BackendError as error:
+            return refuse(503, str(error))
+        finally:
+            self._waiting -= 1
+
+    async def _documents(self, site: str, moment: int) -> tuple[bytes, bytes]:
+        found = self._known.get((site, moment))
+        if found is None:
+            past = await self._past(site, moment)
+            found = await asyncio.get_running_loop().run_in_executor(self._pool, self._work_out, past, moment)
+            self._known[site, moment] = found
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return found
+
+    async def _past(self, site: str, moment: int) -> "Past":
+        """The topics as they were read last, or now where the moment is after that."""
+        from underhost.agents.snapshots.history import Past
+
+        read, past = self._read.get(site, (0.0, None))
+        if past is None or (moment > past.ends and time.monotonic() - read > FRESH):
+            past = await Past.read(self._reader, site)
+            self._read[site] = time.monotonic(), past
+        return past
+
+    def _work_out(self, past: "Past", moment: int) -> tuple[bytes, bytes]:
+        from underhost.agents.evaluate.check import check  # the evaluator's libraries take a second to load
+
+        snapshot, published = past.at(moment), past.published(moment)
+        at = rfc3339(moment / 1000)
+        found = check(snapshot, self._options).findings
+        events = {one.id: _event(past.site, one, published.get(one.id), at) for one in found}
+        events |= {id_: one for id_, one in published.items() if one.severity in RECORDED or one.rule == INVENTORY}
+        rows = MapRows()
+        rows.update(snapshot, events)
+        return (
+            _encoder.encode(SiteMap(past.site, at, rows.hosts, rows.nodes, rows.pods, rows.vsphere)),
+            _encoder.encode(OpenFindings(past.site, at, rows.findings)),
+        )
+
+
+def _event(site: str, finding: Finding, published: FindingEvent | None, at: str) -> FindingEvent:
+    """The finding with its life; one that had not been published yet began just now."""
+    told = {name: getattr(finding, name) for name in finding.__struct_fields__ if name not in ("object", "field")}
+    if published is None:
+        return FindingEvent(state="opened", site=site, first_seen=at, updated_at=at, snapshot={}, **told)
+    return msgspec.structs.replace(published, **told)

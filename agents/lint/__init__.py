@@ -1,0 +1,1 @@
+"""What is wrong with the rules themselves, wherever the pods are."""

@@ -1,0 +1,291 @@
+"""What the checks of `lint` look at: subjects with their terms, the nodes they may use, the pods that terms select.
+
+In: a snapshot, options and the manifests. Out: one `View`, read by every check and changed by none. Everything is
+worked out for distinct templates, selectors and label sets, never for pods × nodes. Nodes are judged by lasting taints
+only: a cordon, or a node that is not ready for a moment, is no manifest's fault.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from underhost.agents.compiled.classes import PodClass, RawClass
+from underhost.agents.compiled.domains import BoolArray, IndexArray, Topology
+from underhost.agents.compiled.matching import affinity_mask, untolerated_mask
+from underhost.agents.compiled.model import Model, compile
+from underhost.agents.compiled.state import State
+from underhost.agents.evaluate.budgets import Covered, cover
+from underhost.agents.lint.parts import Parsed, Parser, Place
+from underhost.agents.lint.subjects import DAEMON_SET, Subject, subjects_of
+from underhost.agents.site import terms
+from underhost.agents.site.fault import Fault
+from underhost.agents.site.owners import FINISHED
+from underhost.agents.site.selectors import Namespaces, SelectorTable, matches
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.kubernetes import Node
+from underhost.schemas.manifests import Manifest
+
+_PASSING = (
+    "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/", "karpenter.sh/",
+    "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
+)  # fmt: skip
+"""Taints that the control plane, a cloud provider or an autoscaler sets and takes away."""
+_MOST_MASKS = 4096  # that are kept for the next template
+ADDED = frozenset(
+    {
+        "pod-template-hash", "controller-revision-hash", "pod-template-generation", "controller-uid", "job-name",
+        "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index", "batch.kubernetes.io/job-name", "vm.kubevirt.io/name",
+        "kubevirt.io/created-by", "kubevirt.io/nodeName",
+    }
+)  # fmt: skip
+"""Labels that controllers add: a template without them may yet make pods that have them."""
+
+
+class Reach:
+    """The nodes that some pods may use.
+
+    Attributes:
+        selected: bool[N], by nodeSelector and required node affinity. tolerated: bool[N], by lasting taints.
+        eligible: bool[N], by both. some: whether there is any.
+    """
+
+    def __init__(self, topology: Topology, selected: BoolArray, tolerated: BoolArray) -> None:
+        self._topology = topology
+        self.selected, self.tolerated, self.eligible = selected, tolerated, selected & tolerated
+        self.some = bool(self.eligible.any())
+        self._domains: dict[str, tuple[int, int]] = {}
+
+    def domains(self, key: str) -> int:
+        """How many domains of a topologyKey the eligible nodes have."""
+        return self._counts(key)[0]
+
+    def without(self, key: str) -> int:
+        """How many eligible nodes lack the key."""
+        return self._counts(key)[1]
+
+    def _counts(self, key: str) -> tuple[int, int]:
+        found = self._domains.get(key)
+        if found is None:
+            codes = self._topology.of(key).codes[self.eligible]
+            missing = int((codes < 0).sum())
+            found = self._domains[key] = len(np.unique(codes)) - (missing > 0), missing
+        return found
+
+
+class View:
+    """An input, ready to be linted.
+
+    Attributes:
+        snapshot, options: as given. subjects: sorted by object. places: every term and constraint of the subjects.
+        misspelled: fields of specs that were not read for their capitals, by object.
+        budgets: by name, with their pods and figures.
+        model: the nodes of the input, compiled without pods; topology means live hosts where these are known.
+        whole: whether the input is a cluster (nodes and pods in it), so that what it lacks is not there.
+        telling: whether what the input lacks may be held against it: it is whole, or nothing in it makes unknown pods.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        options: Options,
+        manifests: Mapping[str, Manifest],
+        misspelled: Mapping[str, Sequence[str]],
+        makers: Set[str],
+    ) -> None:
+        """Raises BadObjectError for a part that the API server would refuse for its shape."""
+        self.snapshot, self.options, self.misspelled = snapshot, options, misspelled
+        self.budgets: dict[str, Covered] = cover(snapshot)
+        self.subjects = subjects_of(snapshot, manifests)
+        self.whole = bool(snapshot.nodes) and any(pod.spec.node_name for pod in snapshot.pods.values())
+        self.telling = self.whole or not makers
+        self.model: Model = compile(
+            replace(snapshot, nodes=_lasting(snapshot.nodes), pods={}, namespaces={}, services={}, workloads={}),
+            options,
+        )
+        self._state = State(self.model)
+        self._parser = Parser()
+        self.places: list[Place] = []
+        self._parsed = {id(subject): self._parser.parse(subject) for subject in self.subjects}
+        for parsed in self._parsed.values():
+            self.places += parsed.places
+        self._reach: dict[tuple[bytes, bytes, bytes, bool], Reach] = {}
+        self._distinct: dict[tuple[bytes, bytes], Reach] = {}
+        self._own: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+        self._selects_own: dict[int, bool] = {}
+        self._labels_of: dict[str, dict[str, str]] | None = None
+        self._match()
+
+    @property
+    def parts(self) -> list[tuple[Subject, Parsed]]:
+        """Every subject with its parsed parts."""
+        return [(subject, self.parsed(subject)) for subject in self.subjects]
+
+    def parsed(self, subject: Subject) -> Parsed:
+        """The parsed parts of a subject."""
+        return self._parsed[id(subject)]
+
+    @cached_property
+    def subject_of(self) -> dict[str, Subject]:
+        """The subject of a pod, by the pod's name."""
+        return {pod: subject for subject in self.subjects for pod in subject.pods}
+
+    # ------------------------------------------------------------------------------------------------- nodes
+    def reach(self, subject: Subject) -> Reach:
+        """The nodes that a subject's pods may use; the same object for subjects that may use them by equal rules."""
+        parsed, parts = self.parsed(subject), subject.parts
+        tolerations = b"" if subject.kind == DAEMON_SET else parts.tolerations
+        key = (parts.node_selector, parsed.node_key, tolerations, subject.kind == DAEMON_SET)
+        found = self._reach.get(key)
+        if found is None:
+            one = PodClass(0, _RAW, {})
+            one.node_selector, one.node_terms = parsed.node_selector, parsed.node_terms
+            one.node_key = (parts.node_selector, parsed.node_key)
+            one.tolerations, one.tolerations_key = parsed.tolerations, parts.tolerations
+            every = np.ones(len(self.model.nodes), bool)
+            selected = affinity_mask(self._state, one)
+            refused = None if subject.kind == DAEMON_SET else untolerated_mask(self._state, one)
+            selected = every if selected is None else selected
+            tolerated = every if refused is None else ~refused
+            same = (selected.tobytes(), tolerated.tobytes())
+            if same not in self._distinct:
+                self._distinct[same] = Reach(self.model.topology, selected, tolerated)
+            found = self._reach[key] = self._distinct[same]
+            if len(self._state.memo) > _MOST_MASKS:
+                self._state.memo.clear()
+        return found
+
+    def matching(self, parsed: Parsed, selector: bool, node_terms: bool) -> int:
+        """How many nodes the nodeSelector, or the node affinity, or both allow."""
+        one = PodClass(0, _RAW, {})
+        one.node_selector = parsed.node_selector if selector else {}
+        one.node_terms = parsed.node_terms if node_terms else None
+        one.node_key = (repr(one.node_selector).encode(), msgspec.json.encode(one.node_terms))
+        mask = affinity_mask(self._state, one)
+        return len(self.model.nodes) if mask is None else int(mask.sum())
+
+    def codes(self, key: str) -> IndexArray:
+        """intp[N]: each node's domain of a topologyKey, -1 where it has none."""
+        return self.model.topology.of(key).codes
+
+    def names(self, mask: BoolArray) -> list[str]:
+        """The names of nodes, sorted."""
+        return [self.model.nodes.names[at] for at in np.flatnonzero(mask)]
+
+    # -------------------------------------------------------------------------------------------------- pods
+    def _match(self) -> None:
+        """Match every selector of the places to the pods of the input, and to the templates that have none."""
+        exact, loose = SelectorTable(), SelectorTable()
+        for place in self.places:
+            if place.requirements is not None:
+                namespaces = self._namespaces(place)
+                place.exact = exact.add(namespaces, place.requirements)
+                place.loose = loose.add(namespaces, tuple(r for r in place.requirements if r[0] not in ADDED))
+        used = {name for table in (exact, loose) for one in table.selectors for name, _, _ in one.requirements}
+        self._pods = _Labels(used)
+        self._templates = _Labels(used)
+        for pod in self.snapshot.pods.values() if used or exact.selectors else ():
+            if pod.status.phase not in FINISHED:
+                self._pods.add(pod.metadata.namespace, bytes(pod.metadata.labels), pod.metadata.name)
+        for subject in self.subjects:
+            if subject.template_labels is not None:
+                self._templates.add(subject.namespace, subject.template_labels, subject.name)
+        exact.match(self._pods.sets)
+        loose.match(self._templates.sets)
+
+    def _namespaces(self, place: Place) -> Namespaces:
+        """The namespaces of a term; every one where the input does not say what labels they have."""
+        named = (place.term.namespaces if place.term is not None else None) or ()
+        if place.spaces is None:
+            return frozenset(named or (place.subject.namespace,))
+        if not place.spaces or not self.snapshot.namespaces:
+            return None
+        if self._labels_of is None:
+            self._labels_of = {
+                name: terms.labels(bytes(namespace.metadata.labels))
+                for name, namespace in self.snapshot.namespaces.items()
+            }
+        selected = (name for name, labels in self._labels_of.items() if matches(place.spaces, labels))
+        return frozenset((*named, *selected))
+
+    def matched(self, place: Place) -> tuple[frozenset[int], frozenset[int]]:
+        """The label sets (of pods, of templates) that a place's selector matches."""
+        if place.exact is None or place.loose is None:
+            return frozenset(), frozenset()
+        return frozenset(place.exact.classes), frozenset(place.loose.classes)
+
+    def own(self, subject: Subject) -> tuple[frozenset[int], frozenset[int]]:
+        """The label sets of a subject's own pods, and of its template."""
+        found = self._own.get(id(subject))
+        if found is None:
+            pods = frozenset(self._pods.at(subject.namespace, raw) for raw in subject.labels)
+            raw = subject.template_labels
+            templates = frozenset() if raw is None else frozenset({self._templates.at(subject.namespace, raw)})
+            found = self._own[id(subject)] = (pods, templates)
+        return found
+
+    def selects_own(self, place: Place) -> bool:
+        """Whether a place's selector matches the pods that carry it."""
+        found = self._selects_own.get(id(place))
+        if found is None:
+            (pods, templates), (own_pods, own_templates) = self.matched(place), self.own(place.subject)
+            found = not own_pods.isdisjoint(pods) or not own_templates.isdisjoint(templates)
+            self._selects_own[id(place)] = found
+        return found
+
+    def selects_any(self, place: Place) -> bool:
+        """Whether a place's selector matches some pod or template of the input."""
+        return any(self.matched(place))
+
+    def selects_only_own(self, place: Place) -> bool:
+        """Whether no pod of another subject, or without one, is matched."""
+        (pods, templates), (own_pods, own_templates) = self.matched(place), self.own(place.subject)
+        return pods <= own_pods and templates <= own_templates
+
+
+class _Labels:
+    """Distinct (namespace, labels), with the labels that some selector reads."""
+
+    def __init__(self, used: set[str]) -> None:
+        self._used = used
+        self._raw: dict[tuple[str, bytes], int] = {}
+        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        self.sets: list[tuple[str, dict[str, str]]] = []
+
+    def add(self, namespace: str, raw: bytes, name: str) -> None:
+        """Remember the labels of a pod. Raises BadObjectError."""
+        if (namespace, raw) in self._raw:
+            return
+        try:
+            labels = terms.labels(raw)
+        except Fault as fault:
+            raise fault.within(f"Pod {namespace}/{name}") from None
+        kept = {key: labels[key] for key in sorted(self._used & labels.keys())}
+        number = self._known.setdefault((namespace, tuple(kept.items())), len(self.sets))
+        if number == len(self.sets):
+            self.sets.append((namespace, kept))
+        self._raw[(namespace, raw)] = number
+
+    def at(self, namespace: str, raw: bytes) -> int:
+        """The number of a label set, -1 if no selector was to be matched at all."""
+        return self._raw.get((namespace, raw), -1)
+
+
+_RAW = RawClass("", b"", b"", b"", b"", b"", (), 0, (), (), None, True, "")
+
+
+def _lasting(nodes: Mapping[str, Node]) -> dict[str, Node]:
+    """The nodes without the taints that come and go."""
+    found = {}
+    decoder = msgspec.json.Decoder(list[dict[str, object]] | None)
+    for name, node in nodes.items():
+        raw = bytes(node.spec.taints)
+        if any(one.encode() in raw for one in _PASSING):
+            kept = [one for one in decoder.decode(raw) or () if not str(one.get("key", "")).startswith(_PASSING)]
+            spec = msgspec.structs.replace(node.spec, taints=msgspec.Raw(msgspec.json.encode(kept)))
+            node = msgspec.structs.replace(node, spec=spec)
+        found[name] = node
+    return found

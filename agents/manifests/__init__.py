@@ -1,0 +1,1 @@
+"""Manifests become the objects that the API server and its controllers would make of them."""

@@ -1,0 +1,267 @@
+"""Manifests become their pods, so that they can be tried before they are applied.
+
+In: the pods, nodes, owners and manifests of files. Out: the pods with those that the workloads still lack, pending and
+completed as the API server would. A workload whose pods are all there adds none, so a dump of a cluster at rest stays
+as it is. Which pods belong to a workload is told by `replicas.py`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from underhost.agents.manifests.daemons import daemon_spec, pinned_to, runs_on
+from underhost.agents.manifests.defaulting import Json, PriorityClasses, complete, needs_completion, objects_of
+from underhost.agents.manifests.guests import is_started, launcher_template
+from underhost.agents.manifests.parts import (
+    JSON_OBJECT,
+    count_of,
+    digest_of,
+    member,
+    owner_of,
+    status_of,
+    template_of,
+    typed,
+)
+from underhost.agents.manifests.replicas import POD_HASH, Replicas, missing_of
+from underhost.agents.site.fault import Fault
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.manifests import Manifest
+
+MOST_PODS = 100_000
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What the manifests add.
+
+    Attributes:
+        pods: all pods by `namespace/name`, the given ones first, completed; then the added ones.
+        workloads: all owners, with the ReplicaSets that Deployments would make.
+        notes: one line each, for people.
+    """
+
+    pods: dict[str, k8s.Pod]
+    workloads: dict[str, k8s.Workload]
+    notes: list[str] = field(default_factory=list)
+
+
+def expand(
+    pods: Mapping[str, k8s.Pod],
+    nodes: Mapping[str, k8s.Node],
+    workloads: Mapping[str, k8s.Workload],
+    others: Mapping[str, Manifest],
+) -> Expansion:
+    """Complete the pods that no API server has seen (no uid), and add those that workloads lack, in their order.
+
+    Raises BadObjectError for a manifest that the API server would refuse.
+    """
+    classes = PriorityClasses(others)
+    expansion = _Expander(pods, nodes, dict(workloads), others, classes)
+    for key, pod in pods.items():
+        if not pod.metadata.uid and needs_completion(pod, classes):
+            value = JSON_OBJECT.decode(k8s.encode(pod))
+            expansion.unknown(complete(value, classes))
+            expansion.pods[key] = typed(value, "", f"Pod/{key}")
+    for manifest in others.values():
+        if manifest.kind in _EXPANDED:
+            expansion.add(manifest)
+    return Expansion(expansion.pods, expansion.workloads, expansion.notes())
+
+
+class _Expander:
+    """The state of one `expand`."""
+
+    def __init__(
+        self,
+        given: Mapping[str, k8s.Pod],
+        nodes: Mapping[str, k8s.Node],
+        workloads: dict[str, k8s.Workload],
+        others: Mapping[str, Manifest],
+        classes: PriorityClasses,
+    ) -> None:
+        self.pods, self.workloads = dict(given), workloads
+        self._nodes, self._others, self._classes = nodes, others, classes
+        self._given = given
+        self._added: dict[str, int] = {}
+        self._unknown: set[str] = set()
+        self._stopped: list[str] = []
+
+    @cached_property
+    def _replicas(self) -> Replicas:
+        return Replicas(self._given, self.workloads, self._others)
+
+    @cached_property
+    def _created(self) -> str:
+        """Pods that are not there yet are younger than all that are."""
+        return max((pod.metadata.creation_timestamp or "" for pod in self._given.values()), default="")
+
+    def add(self, manifest: Manifest) -> None:
+        """The pods that one workload lacks."""
+        name, namespace = manifest.metadata.name, manifest.metadata.namespace
+        label = f"{manifest.kind}/{namespace}/{name}"
+        if manifest.metadata.deletion_timestamp is not None or self._replicas.is_managed(manifest):
+            return
+        try:
+            if manifest.metadata.uid and not self._replicas.of(manifest):
+                return  # of a cluster, not a manifest: a dump without its pods does not mean that there are none
+            for pod in list(_EXPANDED[manifest.kind](self, manifest)):
+                self._put(pod, label)
+        except Fault as fault:
+            raise fault.within(label) from None
+
+    def notes(self) -> list[str]:
+        """What was added, and what could not be looked up."""
+        lines = []
+        if self._added:
+            shown = [f"{label} {count}" for label, count in list(self._added.items())[:5]]
+            more = [f"{len(self._added) - 5} more workloads"] if len(self._added) > 5 else []
+            lines.append(f"pods added, pending, for workloads that lack them: {', '.join(shown + more)}")
+        if self._stopped:
+            lines.append(f"stopped, so without a pod: VirtualMachine {', '.join(self._stopped[:5])}")
+        lines += [f"priority class {name!r} is not in the input: taken as 0" for name in sorted(self._unknown)]
+        return lines
+
+    def unknown(self, priority_class: str) -> None:
+        """Remember a priority class that the input lacks."""
+        if priority_class:
+            self._unknown.add(priority_class)
+
+    def _put(self, value: Json, label: str) -> None:
+        self.unknown(complete(value, self._classes))
+        pod = typed(value, "spec.template", label)
+        self.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+        self._added[label] = self._added.get(label, 0) + 1
+
+    def pod(self, manifest: Manifest, name: str, template: Json, owner: Json, **labels: str) -> Json:
+        """A pod of a template, pending."""
+        metadata = member(template, "metadata", "spec.template.metadata")
+        own = member(metadata, "labels", "spec.template.metadata.labels")
+        created = {"creationTimestamp": self._created} if self._created else {}
+        return {
+            "metadata": {
+                "name": name,
+                "namespace": manifest.metadata.namespace,
+                "labels": {**own, **labels},
+                "ownerReferences": [owner | {"controller": True}],
+                **created,
+            },
+            "spec": msgspec.json.decode(msgspec.json.encode(member(template, "spec", "spec.template.spec"))),
+            "status": {"phase": "Pending"},
+        }
+
+    def _replicated(self, manifest: Manifest) -> Iterator[Json]:
+        """Deployment, ReplicaSet, ReplicationController: any free numbers."""
+        spec, template = template_of(manifest)
+        if template is None:
+            return
+        count = count_of(spec, "replicas", 1) - len(self._replicas.of(manifest))
+        labels, owner = {}, owner_of(manifest)
+        if manifest.kind == "Deployment" and count > 0:
+            digest = self._replicas.template_hash(manifest) or digest_of(template)
+            owner = self._replica_set(manifest, spec, digest)
+            labels = {POD_HASH: digest}
+        for name in self._free(manifest, count):
+            yield self.pod(manifest, name, template, owner, **labels)
+
+    def _replica_set(self, manifest: Manifest, spec: Json, digest: str) -> Json:
+        """The ReplicaSet that the Deployment would make: the scheduler spreads its pods by its selector."""
+        name, namespace = f"{manifest.metadata.name}-{digest}", manifest.metadata.namespace
+        key = f"ReplicaSet/{namespace}/{name}"
+        if key not in self.workloads:
+            selector = member(spec, "selector", "spec.selector")
+            labels = {**member(selector, "matchLabels", "spec.selector.matchLabels"), POD_HASH: digest}
+            raw = msgspec.Raw(msgspec.json.encode({**selector, "matchLabels": labels}))
+            reference = msgspec.convert(owner_of(manifest) | {"controller": True}, k8s.OwnerReference)
+            metadata = k8s.Metadata(name=name, namespace=namespace, owner_references=[reference])
+            replicas = count_of(spec, "replicas", 1)
+            self.workloads[key] = k8s.Workload(
+                "ReplicaSet", metadata, "apps/v1", k8s.WorkloadSpec(replicas=replicas, selector=raw)
+            )
+        return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name}
+
+    def _stateful(self, manifest: Manifest) -> Iterator[Json]:
+        spec, template = template_of(manifest)
+        if template is None:
+            return
+        start = count_of(member(spec, "ordinals", "spec.ordinals"), "start", 0)
+        lacking = count_of(spec, "replicas", 1) - len(self._replicas.of(manifest))
+        for name in self._free(manifest, lacking, start=start):
+            labels = {"statefulset.kubernetes.io/pod-name": name}
+            labels["apps.kubernetes.io/pod-index"] = name.rpartition("-")[2]
+            labels["controller-revision-hash"] = f"{manifest.metadata.name}-{digest_of(template)}"
+            yield self.pod(manifest, name, template, owner_of(manifest), **labels)
+
+    def _job(self, manifest: Manifest) -> Iterator[Json]:
+        spec, template = template_of(manifest)
+        if template is None or spec.get("suspend") is True:
+            return
+        status = status_of(manifest)
+        parallelism = count_of(spec, "parallelism", 1)
+        left = count_of(spec, "completions", parallelism) - count_of(status, "succeeded", 0)
+        ended = ({"type": "Complete", "status": "True"}.items(), {"type": "Failed", "status": "True"}.items())
+        if any(end <= one.items() for one in objects_of(status.get("conditions")) for end in ended):
+            return
+        name = manifest.metadata.name
+        labels = {"batch.kubernetes.io/job-name": name, "job-name": name}
+        for pod_name in self._free(manifest, min(parallelism, left) - len(self._replicas.of(manifest))):
+            pod = self.pod(manifest, pod_name, template, owner_of(manifest), **labels)
+            if spec.get("completionMode") == "Indexed":
+                pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = pod_name.rpartition("-")[2]
+            yield pod
+
+    def _daemon(self, manifest: Manifest) -> Iterator[Json]:
+        _, template = template_of(manifest)
+        if template is None:
+            return
+        there = {pod.spec.node_name or pinned_to(pod) for pod in self._replicas.of(manifest)}
+        hash_label = {"controller-revision-hash": digest_of(template)}
+        for node in sorted(self._nodes.keys() - there):
+            pod = self.pod(manifest, f"{manifest.metadata.name}-{node}", template, owner_of(manifest), **hash_label)
+            pod["spec"] = daemon_spec(pod["spec"])
+            if runs_on(typed(pod, "spec.template", f"DaemonSet/{manifest.metadata.name}"), self._nodes[node]):
+                pod["spec"] = daemon_spec(pod["spec"], node)
+                yield pod
+
+    def _guests(self, manifest: Manifest) -> Iterator[Json]:
+        """VirtualMachineInstanceReplicaSet, VirtualMachine, VirtualMachineInstance."""
+        spec = JSON_OBJECT.decode(manifest.spec)
+        name, count = manifest.metadata.name, 1
+        template: Json = {"metadata": {"labels": msgspec.json.decode(manifest.metadata.labels)}, "spec": spec}
+        if manifest.kind != "VirtualMachineInstance":
+            template = member(spec, "template", "spec.template")
+            if not template.get("spec"):
+                return
+        if manifest.kind == "VirtualMachineInstanceReplicaSet":
+            count = count_of(spec, "replicas", 1)
+        elif manifest.kind == "VirtualMachine":
+            count = int(is_started(spec))
+            self._stopped += [] if count else [name]
+        elif status_of(manifest).get("phase") in ("Succeeded", "Failed"):
+            count = 0
+        labels = member(template, "metadata", "spec.template.metadata").get("labels")
+        guest = member(template, "spec", "spec.template.spec")
+        for pod_name in self._free(manifest, count - len(self._replicas.of(manifest)), f"virt-launcher-{name}"):
+            number = pod_name.rpartition("-")[2]
+            vmi = f"{name}-{number}" if manifest.kind == "VirtualMachineInstanceReplicaSet" else name
+            owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": vmi}
+            yield self.pod(manifest, pod_name, launcher_template(vmi, labels, guest), owner)
+
+    def _free(self, manifest: Manifest, count: int, prefix: str = "", start: int = 0) -> Iterator[str]:
+        if count > MOST_PODS:
+            raise Fault("spec.replicas", f"more than {MOST_PODS} pods")
+        return missing_of(prefix or manifest.metadata.name, manifest.metadata.namespace, count, self.pods, start)
+
+
+_EXPANDED: Mapping[str, Callable[[_Expander, Manifest], Iterator[Json]]] = {
+    "Deployment": _Expander._replicated,
+    "ReplicaSet": _Expander._replicated,
+    "ReplicationController": _Expander._replicated,
+    "StatefulSet": _Expander._stateful,
+    "Job": _Expander._job,
+    "DaemonSet": _Expander._daemon,
+    "VirtualMachineInstanceReplicaSet": _Expander._guests,
+    "VirtualMachine": _Expander._guests,
+    "VirtualMachineInstance": _Expander._guests,
+}

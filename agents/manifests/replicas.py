@@ -1,0 +1,122 @@
+"""Which pods of the input belong to which workload: by controller, through the ReplicaSets between, or by adoption.
+
+Finished and terminating pods do not count: their controllers replace them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from underhost.agents.manifests.guests import NAME_LABEL
+from underhost.agents.site import terms
+from underhost.agents.site.selectors import matches
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.manifests import Manifest
+
+POD_HASH = "pod-template-hash"
+VMI, VMI_SET = "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet"
+
+
+class Replicas:
+    """An index over the pods; nothing of it changes while pods are added."""
+
+    def __init__(
+        self, pods: Mapping[str, k8s.Pod], workloads: Mapping[str, k8s.Workload], others: Mapping[str, Manifest]
+    ) -> None:
+        self._workloads, self._others = workloads, dict(others)
+        self._owned: defaultdict[tuple[str, str, str], list[k8s.Pod]] = defaultdict(list)
+        self._orphans: defaultdict[str, list[k8s.Pod]] = defaultdict(list)
+        self._made_by = _replica_sets(workloads)
+        for pod in pods.values():
+            if pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None:
+                continue
+            controller = controller_of(pod.metadata)
+            if controller is None:
+                self._orphans[pod.metadata.namespace].append(pod)
+            else:
+                self._owned[self._top(pod, controller)].append(pod)
+
+    def of(self, manifest: Manifest) -> list[k8s.Pod]:
+        """The pods of a workload."""
+        namespace, name = manifest.metadata.namespace, manifest.metadata.name
+        if manifest.kind == VMI_SET:
+            guests = [p for key, found in self._owned.items() if key[:2] == (namespace, VMI) for p in found]
+            return self._adopted(manifest, guests + self._orphans[namespace])
+        if manifest.kind in (VMI, "VirtualMachine"):
+            named = [p for p in self._orphans[namespace] if _labels(p.metadata).get(NAME_LABEL) == name]
+            return self._owned[(namespace, VMI, name)] + named
+        return self._owned[(namespace, manifest.kind, name)] + self._adopted(manifest, self._orphans[namespace])
+
+    def is_managed(self, manifest: Manifest) -> bool:
+        """Whether another workload of the input makes this one's pods."""
+        controller = controller_of(manifest.metadata)
+        return (
+            controller is not None
+            and f"{controller.kind}/{manifest.metadata.namespace}/{controller.name}" in self._others
+        )
+
+    def template_hash(self, manifest: Manifest) -> str:
+        """The hash that a Deployment's youngest pods carry, "" if it has none."""
+        pods = sorted(self.of(manifest), key=lambda pod: pod.metadata.creation_timestamp or "")
+        hashes = [_labels(pod.metadata).get(POD_HASH, "") for pod in pods]
+        return next((found for found in reversed(hashes) if found), "")
+
+    def _top(self, pod: k8s.Pod, controller: k8s.OwnerReference) -> tuple[str, str, str]:
+        """(namespace, kind, name) of the workload that a pod's controller belongs to."""
+        namespace = pod.metadata.namespace
+        if controller.kind != "ReplicaSet":
+            return namespace, controller.kind, controller.name
+        deployment = self._made_by.get((namespace, controller.name))
+        if deployment is None and f"ReplicaSet/{namespace}/{controller.name}" not in self._workloads:
+            # the dump lacks the ReplicaSet: its name tells
+            digest = _labels(pod.metadata).get(POD_HASH)
+            if digest and controller.name.endswith(f"-{digest}"):
+                deployment = controller.name.removesuffix(f"-{digest}")
+        return (namespace, "Deployment", deployment) if deployment else (namespace, "ReplicaSet", controller.name)
+
+    def _adopted(self, manifest: Manifest, candidates: list[k8s.Pod]) -> list[k8s.Pod]:
+        """Of pods without a controller, those that the workload's selector matches: it would take them for its own."""
+        if not candidates:
+            return []
+        selector = msgspec.json.decode(manifest.spec, type=_Selected).selector
+        if manifest.kind == "ReplicationController":
+            wanted = terms.labels(bytes(selector), "spec.selector")
+            return [pod for pod in candidates if wanted and terms.meets(_labels(pod.metadata), wanted)]
+        requirements = terms.label_selector(bytes(selector), "spec.selector")
+        return [pod for pod in candidates if requirements and matches(requirements, _labels(pod.metadata))]
+
+
+class _Selected(msgspec.Struct):
+    selector: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def controller_of(metadata: k8s.Metadata) -> k8s.OwnerReference | None:
+    """The owner that manages an object."""
+    return next((owner for owner in metadata.owner_references or () if owner.controller), None)
+
+
+def missing_of(prefix: str, namespace: str, count: int, pods: Mapping[str, k8s.Pod], start: int = 0) -> Iterator[str]:
+    """The first `count` names PREFIX-0, PREFIX-1, ... (from `start` on) that no pod has."""
+    number = start
+    while count > 0:
+        name = f"{prefix}-{number}"
+        number += 1
+        if f"{namespace}/{name}" not in pods:
+            count -= 1
+            yield name
+
+
+def _replica_sets(workloads: Mapping[str, k8s.Workload]) -> dict[tuple[str, str], str]:
+    """(namespace, ReplicaSet) to the Deployment that made it."""
+    found = {}
+    for workload in workloads.values():
+        if workload.kind == "ReplicaSet":
+            controller = controller_of(workload.metadata)
+            if controller is not None and controller.kind == "Deployment":
+                found[(workload.metadata.namespace, workload.metadata.name)] = controller.name
+    return found
+
+
+def _labels(metadata: k8s.Metadata) -> dict[str, str]:
+    return terms.labels(bytes(metadata.labels))

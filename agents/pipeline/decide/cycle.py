@@ -1,0 +1,185 @@
+"""The decide cycle of one site: wake on a change, wait for quiet, evaluate off the event loop, publish, remember.
+
+In: pokes (`sites.py` calls one for every change). Out: published decisions. `cycles.py` starts one for each held site
+and cancels it when the site may move. A storm of changes collapses into one evaluation: 20 ms of quiet, at most 200 ms
+after the first change; a change during an evaluation leads to the next one.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from underhost.agents.pipeline.decide.evaluation import Decisions, Evaluation
+from underhost.agents.pipeline.decide.placements import FAILURES
+from underhost.agents.pipeline.gates.guards import Standstill
+from underhost.agents.pipeline.tables.sites import Sites
+from underhost.schemas.errors import BackendError, UnderhostError
+from underhost.schemas.records import Action, Outcome
+from underhost.streams.derived import rfc3339
+from underhost.streams.ports import Publisher
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+QUIET, LIMIT = 0.020, 0.200
+"""Seconds without a change before an evaluation starts, and the longest that it waits after the first change."""
+TICK = 5.0
+"""Seconds after which the deciders are asked again though nothing changed."""
+RETRY = 1.0
+"""Seconds between attempts to publish."""
+QUIET_KINDS = frozenset({"bind", "event"})
+"""Commands by the hundred whose success is no reason to evaluate."""
+
+
+class SiteCycle:
+    """One site's cycle. `begin` makes the evaluation once the site is ready.
+
+    `publishing` is told of what is about to be published, `published` of each result.
+
+    Attributes:
+        failure: why the last evaluation came to nothing, None when all went well.
+        still: what it did not order, and why.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        sites: Sites,
+        begin: Callable[[], Evaluation],
+        publisher: Publisher,
+        pool: Executor,
+        *,
+        has_vsphere: Callable[[str], bool],
+        published: Callable[[str, Decisions, float], None],
+        publishing: Callable[[str, Decisions], None] = lambda site, decided: None,
+        standstill: Callable[[str], Standstill] = lambda site: Standstill(),
+    ) -> None:
+        self._site, self._sites, self._begin, self._publisher, self._pool = site, sites, begin, publisher, pool
+        self._has_vsphere, self._standstill = has_vsphere, standstill
+        self._publishing, self._published = publishing, published
+        self._changed = asyncio.Event()
+        self._first = self._last = 0.0
+        self._outcomes: list[Outcome] = []
+        self._evaluation: Evaluation | None = None
+        self._decided: Decisions | None = None
+        self._reason: str | None = None
+        self._failures: list[str] = []
+        self.failure: str | None = None
+        self.still = Standstill()
+
+    def poke(self) -> None:
+        """Something changed."""
+        self._last = time.monotonic()
+        if not self._changed.is_set():
+            self._first = self._last
+            self._changed.set()
+
+    def observe(self, outcome: Outcome) -> None:
+        """A command was answered. That a pod is bound is decided from only once the pod shows it."""
+        self._outcomes.append(outcome)
+        if outcome.kind not in QUIET_KINDS or outcome.result in FAILURES:
+            self.poke()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            changed = await self._wake()
+            reason = self._sites.unready(self._site)
+            self._explain(reason)
+            if reason is None and (changed or self._decided is not None):
+                await self._decide(changed)
+
+    def _explain(self, reason: str | None) -> None:
+        if reason != self._reason:
+            self._reason = reason
+            log.info("site %s: %s", self._site, "ready" if reason is None else f"waiting: {reason}")
+
+    async def _wake(self) -> bool:
+        """Wait for a change and for quiet after it; False when only time has passed."""
+        due, orders_due = (None, None) if self._evaluation is None else self._evaluation.times(self.still.forbids)
+        now = time.monotonic()
+        # At least the quiet time: what stays due, because it raises, say, must not keep a processor busy.
+        timeout = max(QUIET, min([TICK, *(at - now for at in (due, orders_due) if at is not None)]))
+        try:
+            async with asyncio.timeout(timeout):
+                await self._changed.wait()
+        except TimeoutError:
+            return due is not None and due <= time.monotonic()
+        await self._quiet()
+        self._changed.clear()
+        return True
+
+    async def _quiet(self) -> None:
+        left = QUIET
+        while left > 0:
+            await asyncio.sleep(left)
+            left = min(self._last + QUIET, self._first + LIMIT) - time.monotonic()
+
+    async def _decide(self, changed: bool) -> None:
+        evaluation = self._evaluation = self._evaluation or self._begin()
+        outcomes, self._outcomes = self._outcomes, []
+        snapshot = self._sites.snapshot(self._site, vsphere=self._has_vsphere(self._site))
+        at = rfc3339(self._sites.state(self._site).as_of or time.time())
+        changed = self._look() or changed
+        still = self.still
+        evaluation.observe(outcomes)
+        started = time.perf_counter()
+        if changed or self._decided is None:
+            self._failures = []
+            decided = await self._attempt(lambda: evaluation.locate(snapshot, at), Decisions(snapshot))
+            located, orders, also = decided, not still.forbids("bind"), still.findings(self._site)
+            decided = await self._attempt(lambda: evaluation.judge(located, at, orders=orders, also=also), located)
+        else:
+            decided = Decisions(self._decided.snapshot)
+        if not still.everything:
+            judged, missing = decided, list[Action]()
+            for ask in evaluation.asks(judged, forbids=still.forbids):
+                missing += await self._attempt(ask, [])
+            decided = await self._attempt(lambda: evaluation.order(judged, missing), judged)
+        self.failure = next(iter(self._failures), None)
+        took = time.perf_counter() - started
+        if decided.records:
+            self._publishing(self._site, decided)
+            await self._publish(decided)
+        evaluation.commit(decided)
+        self._decided = decided
+        self._published(self._site, decided, took)
+
+    def _look(self) -> bool:
+        """Look what may be ordered now; True where that has changed: what was held back is decided anew."""
+        before, self.still = self.still, self._standstill(self._site)
+        if self.still == before:
+            return False
+        for name, why in self.still.why().items():
+            if before.why().get(name) != why:
+                log.error("site %s: writes stop (%s): %s", self._site, name, why)
+        for name in before.why().keys() - self.still.why().keys():
+            log.warning("site %s: writes go on (%s is over)", self._site, name)
+        return True
+
+    async def _attempt(self, work: Callable[[], T], otherwise: T) -> T:
+        """Do a part of the evaluation off the event loop.
+
+        Whatever it raises is a bug, or an object that breaks the API's rules. It must not end the worker, nor what does
+        not need that part: labels follow their hosts even where the rules cannot be judged. What stands is kept,
+        /readyz says so, and the next change is a new attempt.
+        """
+        working = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        [result] = await asyncio.gather(working, return_exceptions=True)
+        if not isinstance(result, BaseException):
+            return result
+        self._failures.append(f"not evaluated: {type(result).__name__}: {result}")
+        expected = isinstance(result, UnderhostError)
+        log.error("site %s: %s", self._site, self._failures[-1], exc_info=None if expected else result)
+        return otherwise
+
+    async def _publish(self, decided: Decisions) -> None:
+        while True:
+            try:
+                return await self._publisher.publish(*decided.records)
+            except BackendError as error:
+                log.warning("decisions of site %s are not published yet: %s", self._site, error)
+                await asyncio.sleep(RETRY)

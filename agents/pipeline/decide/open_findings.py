@@ -1,0 +1,94 @@
+"""Open findings are state: what a report says now against what was open before, as records of `violations`.
+
+In: the findings of a report. Out: `opened`, `updated` and `resolved` records, the last followed by its tombstone. The
+evaluator of a site is the only writer of its findings: what is open is read from the table once, when the site becomes
+ready, so that a restart resolves what ended meanwhile and opens nothing twice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from underhost.schemas.keys import finding_key
+from underhost.schemas.records import Finding, FindingEvent
+from underhost.schemas.topics import VIOLATIONS
+from underhost.streams.derived import outgoing, tombstone
+from underhost.streams.ports import Outgoing
+
+OPENED, UPDATED, RESOLVED = "opened", "updated", "resolved"
+_LIFE = ("state", "first_seen", "updated_at", "snapshot")
+_CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
+
+
+@dataclass(frozen=True)
+class FindingChange:
+    """What is open now, the events that say what changed, and their records."""
+
+    open: Mapping[str, FindingEvent]
+    events: list[FindingEvent]
+    records: list[Outgoing]
+
+
+class Findings:
+    """One site's open findings, as they were last published."""
+
+    def __init__(self, site: str, published: Iterable[FindingEvent]) -> None:
+        self._site = site
+        rows = {row.id: row for row in published}
+        self._open = {id_: row for id_, row in rows.items() if row.state != RESOLVED}
+        # A worker that was killed between a resolution and its tombstone leaves the row: the tombstone is still due.
+        self._due = sorted(set(rows) - set(self._open))
+
+    def diff(self, findings: Sequence[Finding], snapshot: Mapping[str, int], now: str) -> FindingChange:
+        """What changed; nothing is remembered before `commit`. `now` is RFC 3339."""
+        events: list[FindingEvent] = []
+        open_: dict[str, FindingEvent] = {}
+        records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._due]
+        for finding in sorted(findings, key=lambda each: each.id):
+            event = self._event(finding, dict(snapshot), now)
+            before = self._open.get(finding.id)
+            if before is not None and _same(before, event):
+                open_[finding.id] = before
+                continue
+            open_[finding.id] = event
+            events.append(event)
+            records.append(self._record(event))
+        for id_, before in sorted(self._open.items()):
+            if id_ not in open_:
+                event = msgspec.structs.replace(before, state=RESOLVED, updated_at=now, snapshot=dict(snapshot))
+                events.append(event)
+                records += [self._record(event), tombstone(VIOLATIONS, finding_key(self._site, id_))]
+        return FindingChange(open_, events, records)
+
+    def commit(self, change: FindingChange) -> None:
+        """The records of this change are published."""
+        self._open, self._due = dict(change.open), []
+
+    def _event(self, finding: Finding, snapshot: dict[str, int], now: str) -> FindingEvent:
+        before = self._open.get(finding.id)
+        return FindingEvent(
+            id=finding.id,
+            state=OPENED if before is None else UPDATED,
+            site=self._site,
+            severity=finding.severity,
+            rule=finding.rule,
+            reason=finding.reason,
+            message=finding.message,
+            first_seen=now if before is None else before.first_seen,
+            updated_at=now,
+            snapshot=snapshot,
+            pod=finding.pod,
+            node=finding.node,
+            peers=finding.peers,
+            domain=finding.domain,
+            source=finding.source,
+            pods=finding.pods,
+        )
+
+    def _record(self, event: FindingEvent) -> Outgoing:
+        return outgoing(VIOLATIONS, finding_key(self._site, event.id), event)
+
+
+def _same(one: FindingEvent, other: FindingEvent) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in _CONTENT)

@@ -1,0 +1,204 @@
+"""What has been decided for pending pods: each decision published once, and counted as done until it is seen or fails.
+
+In: the evaluator's decisions and the binder's outcomes. Out: records of `placements`, and the assumed placements that
+the next evaluation starts from. Memory of one site; what was published is read from the table once, when the site
+becomes ready.
+
+This is the binder's queue. Its order is the evaluator's, priority and age, over all pods that wait at once:
+
+- A pod that the rules refuse is judged again whenever the picture changes, whatever in it (a node, a pod that goes, a
+  label), and at no other time: nothing else can help it.
+- A binding that was refused (the pod or its node is not what it was) frees what it held. The pod is decided again in
+  the next cycle, then after a second, doubled each time. While it waits it holds nothing, so that it starves nobody.
+- A binding that failed may have been done all the same. It holds its node's room until it is known: after a second,
+  doubled each time, the very same order is given again, or the pod is decided anew where the node has changed.
+- No assumption ends by a clock: a forgotten assumption is capacity counted twice.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.kubernetes import Node
+from underhost.schemas.records import Outcome, Placement
+from underhost.schemas.topics import PLACEMENTS
+from underhost.streams.derived import outgoing, pod_key
+from underhost.streams.ports import Outgoing
+
+FAILED, REFUSED = "failed", "refused"
+FAILURES = frozenset({FAILED, REFUSED})
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE: Mapping[str, float] = {FAILED: 10.0, REFUSED: 60.0}
+"""Seconds before a binding is tried again, doubled each time: up to kube-scheduler's own limit where it failed (a
+server that is away comes back), longer where it was refused (what has outlasted some tries rarely goes by itself)."""
+FIRST_TELLING, LONGEST_TELLING = 1.0, 60.0
+"""Seconds after which other counts of the same reasons are told, doubled each time: a thousand pods that wait in a busy
+cluster would fill the topic with numbers. Other reasons are told at once."""
+REMEMBERED = 10_000
+"""Pods seen bound that nobody has asked about."""
+NOWHERE = ""
+"""The node of a pod that is not to be decided now: it counts nowhere."""
+
+
+@dataclass(frozen=True)
+class PlacementChange:
+    """The placements to publish, their records, and the order ids, by pod, of those that were decided once more."""
+
+    placements: list[Placement]
+    records: list[Outgoing]
+    confirmed: dict[str, str]
+
+
+@dataclass
+class _Order:
+    """A published decision.
+
+    An order of an earlier run is not assumed before this run has come to it, too: the picture may be another by now.
+
+    Attributes:
+        basis: the node as it was when this was decided.
+        result: failed or refused, "" while its binding is under way; `again` is when to try again, monotonic seconds.
+        told, pause: when its reasons were told, and how long their counts are not told after that; `withheld`: they are
+            others now.
+    """
+
+    row: Placement
+    earlier: bool = False
+    basis: Node | None = None
+    failures: int = 0
+    result: str = ""
+    again: float = 0.0
+    told: float = 0.0
+    pause: float = FIRST_TELLING
+    withheld: bool = False
+    id: str = field(default="", compare=False)
+
+
+class Placements:
+    """One site's decisions, as they were last published.
+
+    `order_id` gives the id of the command that a placement is to the binder, which its outcome carries.
+
+    Attributes:
+        waiting: every pod that the last evaluation found no node for, with the reasons that are published of it.
+        seated: pods that were seen bound by an order of this run, oldest first; whoever reads them takes them away.
+    """
+
+    def __init__(self, site: str, published: Iterable[Placement], order_id: Callable[[Placement], str]) -> None:
+        self._site, self._order_id = site, order_id
+        self._orders = {row.pod: _Order(row, earlier=True) for row in published}
+        self._looked = float("-inf")
+        self._snapshot = Snapshot()
+        self.waiting: dict[str, Placement] = {}
+        self.seated: deque[Placement] = deque(maxlen=REMEMBERED)
+
+    def assumed(self, snapshot: Snapshot, now: float) -> dict[str, str]:
+        """Pod to node of every order that is under way, or to NOWHERE where a pod is not to be decided now.
+
+        Orders for pods that are bound, gone or new are forgotten. `now` is monotonic seconds.
+        """
+        self._looked, self._snapshot = now, snapshot
+        found: dict[str, str] = {}
+        for name, order in list(self._orders.items()):
+            pod, node = snapshot.pods.get(name), order.row.node
+            if pod is None or pod.spec.node_name or pod.metadata.uid != order.row.uid:
+                del self._orders[name]
+                if pod is not None and pod.metadata.uid == order.row.uid and not order.earlier:
+                    self._seat(order.row, pod.spec.node_name)
+            elif node is None or order.earlier or node not in snapshot.nodes:
+                continue
+            elif order.result == REFUSED:
+                if now < order.again:
+                    found[name] = NOWHERE
+            elif order.result != FAILED or now < order.again or order.basis is snapshot.nodes[node]:
+                found[name] = node
+        return found
+
+    def _seat(self, row: Placement, node: str) -> None:
+        if row.node == node:
+            self.seated.append(row)
+
+    def overdue(self, now: float) -> list[Placement]:
+        """The orders that failed, are assumed all the same, and are to be given again now."""
+        nodes = self._snapshot.nodes
+        return [
+            msgspec.structs.replace(order.row, snapshot=dict(self._snapshot.offsets))
+            for order in self._orders.values()
+            if order.result == FAILED and now >= order.again and order.basis is nodes.get(order.row.node or "")
+        ]
+
+    def diff(self, decisions: Iterable[Placement], now: float) -> PlacementChange:
+        """The decisions that are new; nothing is remembered before `commit`. `now` is monotonic seconds."""
+        rows = sorted(decisions, key=lambda each: each.pod)
+        changed = [row for row in rows if self._is_new(row, now)]
+        new = {row.pod for row in changed}
+        self.waiting = {
+            row.pod: row if row.pod in new else self._orders[row.pod].row for row in rows if row.node is None
+        }
+        records = [outgoing(PLACEMENTS, pod_key(self._site, row.pod), row) for row in changed]
+        confirmed = {row.pod: self._id(self._orders[row.pod]) for row in rows if row.pod not in new}
+        return PlacementChange(changed, records, confirmed)
+
+    def _is_new(self, row: Placement, now: float) -> bool:
+        order = self._orders.get(row.pod)
+        if order is None or order.row.uid != row.uid or order.row.node != row.node:
+            return True
+        if order.result:
+            return now >= order.again
+        order.withheld = False
+        if order.row.failed == row.failed:
+            return False
+        if order.row.failed.keys() != row.failed.keys() or now >= order.told + order.pause:
+            return True
+        order.withheld = True
+        return False
+
+    def commit(self, change: PlacementChange) -> None:
+        """The records of this change are published."""
+        for row in change.placements:
+            before = self._orders.get(row.pod)
+            order = self._orders[row.pod] = _Order(row, told=self._looked)
+            order.basis = self._snapshot.nodes.get(row.node or "")
+            if before is not None and before.row.uid == row.uid:
+                order.failures = before.failures
+                if row.node is None and before.row.failed.keys() == row.failed.keys():
+                    order.pause = min(LONGEST_TELLING, before.pause * 2)
+        for pod in change.confirmed:
+            order = self._orders[pod]
+            if order.earlier:
+                order.earlier, order.basis = False, self._snapshot.nodes.get(order.row.node or "")
+
+    def observe(self, outcome: Outcome, now: float) -> None:
+        """What became of an order."""
+        order = self._orders.get(outcome.target.removeprefix("pod/"))
+        if order is None or order.row.node is None or order.result or outcome.id != self._id(order):
+            return
+        if outcome.result not in FAILURES:
+            order.failures = 0
+            return
+        order.result, order.failures = outcome.result, order.failures + 1
+        order.again = now + _pause(outcome.result, order.failures)
+
+    def uid_of(self, pod: str) -> str | None:
+        """The uid of the pod that an order is under way for."""
+        return self._orders[pod].row.uid if pod in self._orders else None
+
+    def retry_at(self) -> float | None:
+        """When there is something to decide though nothing has changed, in monotonic seconds."""
+        tries = (order.again for order in self._orders.values() if order.result)
+        tellings = (order.told + order.pause for order in self._orders.values() if order.withheld)
+        # What was due at the last look has been decided by it, or has come to nothing: it is no reason to look again.
+        return min((at for at in (*tries, *tellings) if at > self._looked), default=None)
+
+    def _id(self, order: _Order) -> str:
+        order.id = order.id or self._order_id(order.row)
+        return order.id
+
+
+def _pause(result: str, failures: int) -> float:
+    """A refusal is answered at once the first time: what it says of the cluster the picture says by then, too."""
+    doublings = failures - 1 if result == FAILED else failures - 2
+    return 0.0 if doublings < 0 else min(LONGEST_PAUSE[result], FIRST_PAUSE * 2.0 ** min(doublings, 30))

@@ -1,0 +1,1 @@
+"""Commands to the sinks, and their outcomes back to the topics."""

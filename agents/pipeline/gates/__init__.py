@@ -1,0 +1,1 @@
+"""May this worker write? Doubts, stale data, membership and limits."""

@@ -1,0 +1,61 @@
+"""Nothing is written by a worker that may have lost its partitions: the fence in front of every writer and publisher.
+
+In: the membership of the consumer group. Out: the same writers and publishers, behind it. Made by `pipeline.py`. A
+worker that was frozen goes on in the middle of what it did, while another one owns the site. Kafka's group tells nobody
+which of two is right, and a cluster knows nothing of the group; so each write asks this worker's own clock at the last
+moment whether the group still counts on it. What has left the process before is not to be had back: writes carry
+preconditions (uid, rule name) for that.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from underhost.agents.pipeline.connections import Outside
+from underhost.schemas.errors import Unreachable
+from underhost.streams.membership import Membership
+from underhost.streams.ports import Outgoing, Publisher
+
+
+class FencedPublisher:
+    """Publishes once this worker is a member without a doubt. Where the site moves, whoever waits is cancelled."""
+
+    def __init__(self, publisher: Publisher, membership: Membership) -> None:
+        self._publisher, self._membership = publisher, membership
+
+    async def publish(self, *records: Outgoing) -> None:
+        """See `ports.Publisher`."""
+        await self._membership.confirmed()
+        await self._publisher.publish(*records)
+
+
+class FencedWriter:
+    """A cluster's writer, whatever its methods are: each is Unreachable while membership is in doubt."""
+
+    def __init__(self, writer: Any, membership: Membership) -> None:
+        self._writer, self._membership = writer, membership
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._writer, name)
+
+        async def ask_and_call(*args: Any, **options: Any) -> Any:
+            doubt = self._membership.doubt()
+            if doubt is not None:
+                raise Unreachable(f"nothing is written by this worker: {doubt}")
+            return await method(*args, **options)
+
+        return ask_and_call
+
+
+def fenced(outside: Outside, membership: Membership) -> Outside:
+    """The outside world with its writers behind the fence."""
+    return replace(
+        outside,
+        kubernetes=_fenced(outside.kubernetes, membership),
+        drs=_fenced(outside.drs, membership),
+        events=_fenced(outside.events, membership),
+    )
+
+
+def _fenced(writer: Any, membership: Membership) -> Any:
+    return None if writer is None else FencedWriter(writer, membership)

@@ -1,0 +1,120 @@
+"""A person's word that a doubted inventory is right: `underhost resume SITE`, as it reaches the workers.
+
+In: commands of kind `resume` on `actions`, and letters in the embedded log's letter-box (the log itself is this
+process's alone). Out: the site's sources accept what is missing; an outcome that says what was settled by that. Runs in
+every worker that watches, beside the watchers; what is not running when the word is given does not hear it later.
+"""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+
+from underhost.agents.sinks.orders import APPLIED, NOOP, outcome
+from underhost.agents.site.objects import decode_record
+from underhost.schemas.errors import BackendError, BadEvent
+from underhost.schemas.keys import site_of
+from underhost.schemas.records import Action
+from underhost.schemas.topics import ACTIONS, OUTCOMES
+from underhost.streams.derived import outgoing, rfc3339, target_key
+from underhost.streams.embedded import inbox
+from underhost.streams.ports import Outgoing, Publisher, Record, TopicReader
+
+log = logging.getLogger(__name__)
+
+KIND = "resume"
+LOOK = 0.5
+"""Seconds between two looks into the letter-box."""
+RETRY = 5.0
+"""Seconds after which a broker that has gone is asked again."""
+
+
+def word(site: str, because: str) -> Action:
+    """The command. Each is one of its own: what is accepted is what is missing at that moment."""
+    return Action(uuid.uuid4().hex[:24], KIND, f"site/{site}", {"at": rfc3339(time.time())}, because, {})
+
+
+def record_of(action: Action, site: str) -> Outgoing:
+    """The command as a record of `actions`."""
+    return outgoing(ACTIONS, target_key(site, action.target), action)
+
+
+class Resumes:
+    """Listens for one site. `accept` settles what the sources doubt and returns the lines; `log_file` is the embedded
+    log, None where the topics are on Kafka."""
+
+    def __init__(
+        self,
+        site: str,
+        accept: Callable[[], list[str]],
+        reader: TopicReader,
+        publisher: Publisher,
+        log_file: Path | None,
+    ) -> None:
+        self._site, self._accept, self._reader, self._publisher = site, accept, reader, publisher
+        self._log_file = log_file
+        self._heard: set[str] = set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow(), name="resume commands")
+            if self._log_file is not None:
+                tasks.create_task(self._empty_letter_box(self._log_file), name="resume letters")
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                async with aclosing(self._reader.follow([ACTIONS])) as records:
+                    async for record in records:
+                        await self._hear(record)
+            except BackendError as error:
+                log.warning("commands to resume are not heard: %s", error)
+            await asyncio.sleep(RETRY)
+
+    async def _hear(self, record: Record) -> None:
+        if site_of((record.key or b"").decode("utf-8", "replace")) != self._site:
+            return
+        try:
+            action = decode_record(ACTIONS, record.value)
+        except BadEvent:
+            return  # the agent of the sinks puts it into dead-letters
+        if isinstance(action, Action):
+            await self._carry_out(action)
+
+    async def _empty_letter_box(self, log_file: Path) -> None:
+        while True:
+            for letter in await asyncio.to_thread(inbox.collect, log_file):
+                try:
+                    action = msgspec.json.decode(letter, type=Action)
+                except msgspec.DecodeError as error:
+                    log.warning("a letter in %s is no command: %s", inbox.folder_of(log_file), error)
+                    continue
+                if action.target == f"site/{self._site}" and action.kind == KIND:
+                    await self._publish(record_of(action, self._site))
+                    await self._carry_out(action)
+            await asyncio.sleep(LOOK)
+
+    async def _carry_out(self, action: Action) -> None:
+        if action.kind != KIND or action.id in self._heard:
+            return
+        self._heard.add(action.id)
+        settled = self._accept()
+        if settled:
+            log.warning("site %s goes on, by hand (%s): %s", self._site, action.because, "; ".join(settled))
+        result, reason = (APPLIED, "; ".join(settled)) if settled else (NOOP, "it was not stopped")
+        answer = outcome(action, result, reason)
+        await self._publish(outgoing(OUTCOMES, target_key(self._site, action.target), answer))
+
+    async def _publish(self, record: Outgoing) -> None:
+        while True:
+            try:
+                return await self._publisher.publish(record)
+            except BackendError as error:
+                log.warning("%s is not published yet: %s", record.topic.name, error)
+                await asyncio.sleep(RETRY)

@@ -1,0 +1,224 @@
+"""The picture of every site for a worker that shows it without deciding: read from the topics, like any consumer.
+
+In: the change topics, `node-hosts` and `violations`, from their beginning. Out: the newest snapshot of each site with
+its open findings, on the board that the page is made from. Made by `worker.py` where the page runs without the
+evaluator. It joins no group: every page sees every site, so that there may be as many of them as are wanted. What
+cannot be read is left out: the workers that decide put it into dead-letters.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.decide.open_findings import RESOLVED, FindingChange
+from underhost.agents.pipeline.gates.guards import Guards
+from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record
+from underhost.schemas.errors import BackendError, BadEvent
+from underhost.schemas.keys import site_of
+from underhost.schemas.records import FindingEvent, NodeHost
+from underhost.schemas.topics import BY_NAME, NODE_HOSTS, SOURCE_TOPICS, VIOLATIONS, Topic
+from underhost.streams.partition import partition_of
+from underhost.streams.ports import Record, TopicReader
+from underhost.streams.settings.model import Settings
+
+log = logging.getLogger(__name__)
+
+FOLLOWED = (*SOURCE_TOPICS, NODE_HOSTS, VIOLATIONS)
+PAUSE = 0.05
+"""Seconds after a change before it is shown: what comes together is shown together."""
+AGAIN = 5.0
+"""Seconds before the topics are read again after a fault, and between two questions whether Kafka is there."""
+SLICE = 500
+"""Records that are taken in at a time, some 20 ms, before others have their turn."""
+
+
+@dataclass
+class _Derived:
+    """What others have decided of one site: where each node runs, and the open findings by key."""
+
+    hosts: dict[str, NodeHost] = field(default_factory=dict)
+    findings: dict[str, FindingEvent] = field(default_factory=dict)
+
+
+class Pictures:
+    """The sites as the records so far make them.
+
+    Attributes:
+        sites: the objects. changed: the sites that are other than when they were last taken.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._derived: dict[str, _Derived] = {}
+        self.changed: set[str] = set()
+        count = settings.kafka.partitions
+        self.sites = Sites(
+            SOURCE_TOPICS, (), partition_of=lambda site: partition_of(site, count), sources=self._sources_of
+        )
+        self.sites.resume(range(count), {}, {})
+        self.sites.on_change = self.changed.add
+
+    def apply(self, record: Record) -> None:
+        """Take in one record."""
+        topic = BY_NAME[record.topic]
+        try:
+            if topic.source is not None:
+                key = read_key(record.key)
+                if self.sites.partition_of(key.site) == record.partition:
+                    row = read_record(topic, key, record.value)
+                    self.sites.apply(topic, key, row, record.timestamp / 1000)
+            else:
+                self._decided(topic, (record.key or b"").decode(), record)
+        except (BadEvent, UnicodeDecodeError):
+            pass  # a dead letter of the worker that decides
+        self.sites.advance(topic, record.partition, record.offset)
+
+    def _decided(self, topic: Topic, key: str, record: Record) -> None:
+        site, row = site_of(key), decode_record(topic, record.value)
+        if self.sites.partition_of(site) != record.partition:
+            return
+        derived = self._derived.setdefault(site, _Derived())
+        rows: dict[str, Any] = derived.findings if topic is VIOLATIONS else derived.hosts
+        if row is None or (isinstance(row, FindingEvent) and row.state == RESOLVED):
+            rows.pop(key, None)
+        else:
+            rows[key] = row
+        self.changed.add(site)
+
+    def unready(self, site: str) -> str | None:
+        """Why the site cannot be shown yet, None where it can."""
+        return self.sites.unready(site)
+
+    def decisions(self, site: str) -> Decisions:
+        """The newest picture of the site, as a worker that decides has it."""
+        derived = self._derived.get(site, _Derived())
+        snapshot = self.sites.snapshot(site, vsphere=self._has_vsphere(self.sites.state(site)))
+        hosts = {row.node: row for row in derived.hosts.values() if row.node in snapshot.nodes}
+        open_ = {event.id: event for event in derived.findings.values()}
+        return Decisions(replace(snapshot, node_hosts=hosts), findings=FindingChange(open_, [], []))
+
+    def _has_vsphere(self, state: SiteState) -> bool:
+        home = state.site == self._settings.site and self._settings.vsphere.configured
+        return home or state.has_marker("vsphere")
+
+    def _sources_of(self, state: SiteState) -> frozenset[str]:
+        return frozenset({"kubernetes", "vsphere"} if self._has_vsphere(state) else {"kubernetes"})
+
+
+class Onlooker:
+    """Follows the topics and keeps the board up to date while the server listens.
+
+    Unless `at_once`, it begins with the first look: a worker that only has the page beside its work, for its probes,
+    need not know of everything.
+    """
+
+    def __init__(self, settings: Settings, board: Board, reader: TopicReader, *, at_once: bool = True) -> None:
+        self._settings, self._board, self._reader, self._at_once = settings, board, reader, at_once
+        self._wanted = asyncio.Event()
+        self._shown: Pictures | None = None
+        self._fault = ""
+
+    def unready(self) -> dict[str, str]:
+        """Why this worker has nothing to show, by what is the matter; empty where it shows a site, or need not."""
+        if not self._at_once:
+            return {}
+        reasons = self.reasons()
+        return {} if self._board.sites() and "kafka" not in reasons else reasons
+
+    def look(self) -> None:
+        """Somebody looks."""
+        self._wanted.set()
+
+    def reasons(self) -> dict[str, str]:
+        """Why sites are not shown, or not as they are now."""
+        if self._fault:
+            return {"kafka": self._fault}
+        if self._shown is None:
+            return {"worker": "it reads what the topics hold"}
+        known = list(self._shown.sites.states) or [self._settings.site]
+        found = {f"site {site}": self._shown.unready(site) for site in sorted(known)}
+        return {what: why for what, why in found.items() if why is not None}
+
+    def stopped(self) -> dict[str, str]:
+        """Why nothing is written for a site, as its watchers say, by site."""
+        if self._shown is None:
+            return {}
+        guards = Guards(self._settings, self._shown.sites)
+        why = {site: "; ".join(guards.standstill(site).why().values()) for site in self._shown.sites.states}
+        return {f"site {site}": f"writes stop: {reason}" for site, reason in why.items() if reason}
+
+    # ------------------------------------------------------------------------------------------------------- its life
+    async def running(self, app: object) -> AsyncIterator[None]:
+        """While the server listens."""
+        tasks = [asyncio.ensure_future(self._follow()), asyncio.ensure_future(self._listen_for_kafka())]
+        yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        if not self._at_once:
+            await self._wanted.wait()
+        while True:
+            try:
+                await self._read(Pictures(self._settings))
+            except BackendError as error:
+                self._fault = str(error)
+                log.warning("the page is not up to date: %s", error)
+            await asyncio.sleep(AGAIN)
+
+    async def _read(self, pictures: Pictures) -> None:
+        """Read the topics from their beginning; what was shown before stays until all that is there is read."""
+        caught_up, news = asyncio.Event(), asyncio.Event()
+        showing = asyncio.ensure_future(self._show(pictures, caught_up, news))
+        showing.add_done_callback(self._ended)
+        try:
+            count = 0
+            async with aclosing(self._reader.follow(FOLLOWED, from_beginning=True, caught_up=caught_up)) as records:
+                async for record in records:
+                    pictures.apply(record)
+                    news.set()
+                    count += 1
+                    if not count % SLICE:
+                        await asyncio.sleep(0)
+        finally:
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
+
+    async def _show(self, pictures: Pictures, caught_up: asyncio.Event, news: asyncio.Event) -> None:
+        await caught_up.wait()
+        self._shown, self._fault = pictures, ""
+        log.info("showing %s", ", ".join(sorted(pictures.sites.states)) or "no site yet")
+        while True:
+            changed = {site for site in pictures.changed if pictures.unready(site) is None}
+            pictures.changed -= changed
+            for site in sorted(changed):
+                self._board.put(site, pictures.decisions(site))
+            await news.wait()
+            await asyncio.sleep(PAUSE)
+            news.clear()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._fault = f"the page stands still: {type(error).__name__}: {error}"
+            log.error("%s", self._fault, exc_info=error)
+
+    async def _listen_for_kafka(self) -> None:
+        """A broker that is away is waited for by whoever follows; a person is told that the page stands still."""
+        if not self._at_once:
+            await self._wanted.wait()
+        while True:
+            await asyncio.sleep(AGAIN)
+            try:
+                await self._reader.check()
+            except BackendError as error:
+                self._fault = str(error)
+            else:
+                self._fault = ""

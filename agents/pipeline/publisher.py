@@ -1,0 +1,57 @@
+"""How the agents publish: derived records and dead letters, counted, and told to whoever looks on.
+
+In: records. Out: the same, acknowledged; then metrics and `on_event`.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.schemas.errors import BackendError
+from underhost.streams.ports import Outgoing, Publisher, Record
+from underhost.streams.publish import dead_letter
+
+log = logging.getLogger(__name__)
+
+RETRY = 1.0
+"""Seconds between attempts to publish a dead letter: the stream waits, for a record must not be lost unseen."""
+
+
+class AgentPublisher:
+    """A publisher that counts, and tells `on_event` of every record once it is acknowledged."""
+
+    def __init__(self, publisher: Publisher, metrics: Metrics, on_event: Callable[[Outgoing], None] | None) -> None:
+        self._publisher, self._metrics, self._on_event = publisher, metrics, on_event
+
+    async def publish(self, *records: Outgoing) -> None:
+        """See `ports.Publisher`."""
+        await self._publisher.publish(*records)
+        for topic, count in Counter(record.topic.short for record in records).items():
+            self._metrics.published.labels(topic).inc(count)
+        if self._on_event is not None:
+            for record in records:
+                self._on_event(record)
+
+    async def dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
+        """Put a Faust message into dead-letters, whatever it takes: its original bytes, its origin in headers."""
+        headers = message.headers.items() if hasattr(message.headers, "items") else message.headers or ()
+        origin = Record(
+            message.topic,
+            message.partition,
+            message.offset,
+            int(message.timestamp * 1000),
+            message.key,
+            message.value,
+            tuple((name, bytes(value)) for name, value in headers),
+        )
+        log.error("%s/%d@%d goes to dead-letters: %s", origin.topic, origin.partition, origin.offset, error)
+        self._metrics.dead_letters.labels(stage).inc()
+        while True:
+            try:
+                return await self.publish(dead_letter(origin, stage, error))
+            except BackendError as unavailable:
+                log.warning("dead-letters cannot be written yet: %s", unavailable)
+                await asyncio.sleep(RETRY)

@@ -1,0 +1,111 @@
+"""What a worker does: the roles of `--agents`, the topics that each reads, and the name of the group it joins.
+
+In: the names of roles. Out: topics and the Faust app id. A worker of all roles is the default; a subset keeps tables of
+its own, of just the topics that it reads.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from underhost.schemas import topics
+from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
+from underhost.schemas.topics import SOURCE_TOPICS, Topic
+
+KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", "evaluator"
+LABELLER, BINDER, DRS, EVICTOR = "labeller", "binder", "drs", "evictor"
+ALERTS, WEB, EVENTS = "alerts", "web", "events"
+ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, EVICTOR, EVENTS, ALERTS, WEB)
+WATCHERS = frozenset({KUBERNETES, VSPHERE})
+
+_STATE: dict[str, tuple[Topic, ...]] = {
+    EVALUATOR: SOURCE_TOPICS,
+    LABELLER: (topics.NODES, topics.VMS, topics.HOSTS),
+    DRS: SOURCE_TOPICS,
+    EVICTOR: SOURCE_TOPICS,
+    BINDER: (topics.NODES, topics.HOSTS),  # what their markers say: whether anything may be written
+    EVENTS: (topics.NODES, topics.PODS, topics.HOSTS),
+}
+_DERIVED: dict[str, tuple[Topic, ...]] = {
+    EVALUATOR: (topics.NODE_HOSTS, topics.VIOLATIONS, topics.PLACEMENTS, topics.OUTCOMES),
+    LABELLER: (topics.ACTIONS, topics.OUTCOMES),
+    BINDER: (topics.OUTCOMES,),
+    DRS: (topics.ACTIONS, topics.OUTCOMES),
+    ALERTS: (topics.VIOLATIONS,),
+    EVICTOR: (topics.ACTIONS, topics.OUTCOMES),
+    EVENTS: (topics.NODE_HOSTS, topics.VIOLATIONS, topics.ACTIONS, topics.OUTCOMES),
+}
+
+
+def parse_roles(names: Collection[str] | None) -> frozenset[str]:
+    """The roles, every one if none are named. Raises InputError for an unknown one."""
+    unknown = sorted(set(names or ()) - set(ALL))
+    if unknown:
+        raise InputError(
+            *(f"--agents: no agent {name!r}; there is: {', '.join(ALL)}{did_you_mean(name, ALL)}" for name in unknown)
+        )
+    return frozenset(names or ALL)
+
+
+def state_topics(roles: Collection[str]) -> tuple[Topic, ...]:
+    """The change topics that these roles keep tables of, in the order of the table of topics."""
+    wanted = {topic.short for role in roles for topic in _STATE.get(role, ())}
+    return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+
+
+def derived_topics(roles: Collection[str]) -> tuple[Topic, ...]:
+    """The derived topics that these roles keep tables of."""
+    wanted = {topic.short for role in roles for topic in _DERIVED.get(role, ())}
+    return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+
+
+@dataclass(frozen=True)
+class Changelog(Topic):
+    """The changelog of a table, which is Faust's and no part of the contract; `short` is its whole name."""
+
+    @property
+    def name(self) -> str:
+        """The full name."""
+        return self.short
+
+    @property
+    def config(self) -> dict[str, str]:
+        """As Faust itself would have it."""
+        return {"cleanup.policy": "compact"}
+
+
+def changelog_topics(roles: Collection[str], site: str) -> tuple[Topic, ...]:
+    """The changelogs of the tables of these roles.
+
+    They are created before Faust starts: it would create them while its consumer already knows the topics that there
+    are, assign partitions without them, and fail at the first row.
+    """
+    prefix = app_id(roles, site)
+    kept = (*state_topics(roles), *derived_topics(roles))
+    return tuple(
+        Changelog(f"{prefix}-{topic.short}-changelog", "compact", topic.key, None, "tables", ("tables",), topic.doc)
+        for topic in kept
+    )
+
+
+def consumes(roles: Collection[str]) -> bool:
+    """Whether these roles read topics at all; a worker that only watches does not."""
+    return bool(set(roles) - WATCHERS - {WEB})
+
+
+def tied_to_a_site(roles: Collection[str]) -> bool:
+    """Whether these roles reach into one site's clusters: such a worker is of use to that site only."""
+    return bool(set(roles) - {EVALUATOR, ALERTS, WEB})
+
+
+def app_id(roles: Collection[str], site: str) -> str:
+    """The Faust app's id, which is the consumer group and the prefix of the changelog topics.
+
+    Workers of one group share the partitions, so they must be able to do the same work: workers of the same roles, and
+    of the same site where their roles reach into its clusters. A site's name has no underscore.
+    """
+    wanted = set(roles) - {WEB}
+    parts = [] if wanted == set(ALL) - {WEB} else [*sorted(wanted)]
+    if tied_to_a_site(roles):
+        parts.append(site)
+    return "underhost-" + "_".join(parts)

@@ -1,0 +1,148 @@
+"""The watchers of a site as supervised tasks: started when its partition is held, ended before it may move.
+
+In: a factory of sources. Out: running watchers; each start makes new sources, whose markers alone count from then on.
+Before a source's first success its error ends the worker; after it, the source is started again for ever.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from underhost.agents.pipeline.tables.sites import Sites
+from underhost.schemas.errors import BackendError, InputError
+from underhost.schemas.keys import LISTED, parse_key
+from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a watcher that failed is started again; doubled at each failure."""
+
+SourceFactory = Callable[[str, Publisher, TopicReader], Sequence[Source]]
+"""Makes new sources for (site, publisher, reader)."""
+
+
+class Watchers:
+    """The running sources of one site. `failed` is called with what ends the worker.
+
+    Attributes:
+        listed: whether every source has listed once, in this or an earlier start.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        make: SourceFactory,
+        publisher: Publisher,
+        reader: TopicReader,
+        sites: Sites | None,
+        *,
+        failed: Callable[[BaseException], None],
+        counted: Callable[[str, int], None] = lambda source, records: None,
+        restarted: Callable[[str], None] = lambda source: None,
+    ) -> None:
+        self._site, self._make, self._publisher, self._reader, self._sites = site, make, publisher, reader, sites
+        self._failed, self._counted, self._restarted = failed, counted, restarted
+        self._succeeded: set[str] = set()
+        self._running: dict[str, Source] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.listed = False
+
+    @property
+    def sources(self) -> list[Source]:
+        """The sources that run now."""
+        return list(self._running.values())
+
+    def refresh(self) -> None:
+        """Let every source that can read again what its backend does not announce."""
+        for source in self.sources:
+            again = getattr(source, "refresh", None)
+            if again is not None:
+                again()
+
+    def unlisted(self) -> dict[str, str]:
+        """Running sources that have not listed yet, with what they say about it."""
+        waiting = [source for source in self.sources if source.name not in self._succeeded]
+        return {source.name: "; ".join(getattr(source, "shrunk", [])) or "has not listed yet" for source in waiting}
+
+    def doubts(self) -> dict[str, str]:
+        """What each source does not believe: an inventory that is empty or has shrunk. Nothing may be written then.
+
+        What such a source does not believe it has not published: what the topics hold may be wrong, or the source.
+        """
+        lines = {source.name: "; ".join(getattr(source, "shrunk", ())) for source in self.sources}
+        return {name: line for name, line in lines.items() if line}
+
+    def stale(self) -> str:
+        """Why what a source has published is too old to act on, "" where it is not."""
+        return "; ".join(filter(None, (getattr(source, "stale", "") for source in self.sources)))
+
+    def accept(self) -> list[str]:
+        """A person says that what the sources do not believe is true: the lines that are settled by that."""
+        settled: list[str] = []
+        for source in self.sources:
+            accept = getattr(source, "accept", None)
+            settled += accept() if accept is not None else []
+        return settled
+
+    async def start(self) -> None:
+        """Start them, unless they run."""
+        if not self._tasks:
+            sources = self._new()
+            self.listed = self.listed or not sources
+            for source in sources:
+                task = asyncio.get_running_loop().create_task(self._supervise(source), name=f"source {source.name}")
+                self._tasks.append(task)
+
+    def _new(self, only: str | None = None) -> list[Source]:
+        sources = [
+            source for source in self._make(self._site, self, self._reader) if only is None or source.name == only
+        ]
+        for source in sources:
+            self._running[source.name] = source
+            if self._sites is not None:
+                self._sites.require_epoch(self._site, source.name, source.epoch)
+        return sources
+
+    async def stop(self) -> None:
+        """End them and wait for their end: nothing of theirs is published after this."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._sites is not None:
+            for name in self._running:
+                self._sites.require_epoch(self._site, name, None)
+        self._running.clear()
+
+    async def _supervise(self, source: Source) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            [error] = await asyncio.gather(source.run(), return_exceptions=True)
+            if error is None:
+                return
+            if not isinstance(error, BackendError | InputError) or source.name not in self._succeeded:
+                self._failed(error)
+                return
+            log.warning("source %s of site %s failed: %s", source.name, self._site, error)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
+            self._restarted(source.name)
+            [source] = self._new(source.name)
+
+    def note(self, records: Sequence[Outgoing]) -> None:
+        """These were published by a source: a marker is its first success."""
+        for record in records:
+            key = parse_key(record.key) if f"/{LISTED}/" in record.key else None
+            if key is not None and key.kind == LISTED:
+                self._succeeded.add(key.name)
+                self.listed = self.listed or not self.unlisted()
+        for source, count in Counter(record.topic.source for record in records).items():
+            if source is not None:
+                self._counted(source, count)
+
+    async def publish(self, *records: Outgoing) -> None:
+        """The sources' publisher: it notes what they have achieved. See `ports.Publisher`."""
+        await self._publisher.publish(*records)
+        self.note(records)

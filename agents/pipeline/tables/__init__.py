@@ -1,0 +1,1 @@
+"""Change topics into tables: the objects of each site that this worker holds."""

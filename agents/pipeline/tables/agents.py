@@ -1,0 +1,197 @@
+"""Change topics into Faust tables: one agent and one table a topic, raw bytes, durable through the changelog.
+
+In: records of the topics. Out: table rows, the decoded objects in `sites.py`, and what cannot be read in dead-letters
+(stage `tables`); the stream goes on. A row is state, set again as often as the record comes again, never a counter:
+that is what makes at-least-once delivery enough. Rows are kept under the record's key in the record's partition.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import faust
+from msgspec import Struct
+
+from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.evictions.sink import KIND as EVICT
+from underhost.agents.sinks.evictions.sink import outdated
+from underhost.agents.site.objects import decode_record, read_key, read_record
+from underhost.schemas import topics
+from underhost.schemas.errors import BadEvent
+from underhost.schemas.keys import Key, site_of
+from underhost.schemas.records import Action
+from underhost.schemas.topics import Topic
+from underhost.streams.app import declare
+from underhost.streams.derived import FLEETING
+
+log = logging.getLogger(__name__)
+
+STAGE = "tables"
+R = TypeVar("R", bound=Struct)
+
+DeadLetter = Callable[[Any, str, BadEvent], Awaitable[None]]
+"""Takes (Faust message, stage, error): publishes the original bytes with the origin in headers."""
+
+Watcher = Callable[[str, Struct], None]
+"""Is told of (site, record) for every live record of a derived topic."""
+
+
+class Tables:
+    """The tables of this worker by the short name of their topic.
+
+    Attributes:
+        sites: the decoded side of the state topics.
+        watchers: told of every live record of a derived topic, by its short name.
+    """
+
+    def __init__(self, app: faust.App, sites: Sites) -> None:
+        self.sites = sites
+        self.watchers: dict[str, list[Watcher]] = {}
+        self._app = app
+        self._tables: dict[str, Any] = {}
+
+    def add(self, topic: Topic, keep: Callable[[Any], Awaitable[None]]) -> None:
+        """Keep a table of this topic, fed by the agent `keep`."""
+        self._tables[topic.short] = self._app.Table(
+            topic.short, key_type=bytes, value_type=bytes, partitions=self._app.conf.topic_partitions
+        )
+        self._app.agent(declare(self._app, topic), name=f"tables-{topic.short}")(keep)
+
+    def rows(self, topic: Topic, site: str | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """The rows of the topic's table, of one site if asked; nothing where this worker does not keep that table."""
+        table = self._tables.get(topic.short)
+        prefix = b"" if site is None else site.encode() + b"/"
+        for key, value in list(_stored(table).items()) if table is not None else ():
+            if key.startswith(prefix) and value is not None:
+                yield key, value
+
+    def records(self, topic: Topic, record: type[R], site: str | None = None) -> Iterator[R]:
+        """The decoded rows of a derived topic's table; one that cannot be read is left out, with a warning."""
+        for key, value in self.rows(topic, site):
+            try:
+                row = decode_record(topic, value)
+            except BadEvent as error:
+                log.warning("row %r of table %s cannot be read: %s", key, topic.short, error)
+                continue
+            if isinstance(row, record):
+                yield row
+
+    def row(self, topic: Topic, key: str) -> bytes | None:
+        """One row of the topic's table, None where there is none."""
+        table = self._tables.get(topic.short)
+        return None if table is None else _stored(table).get(key.encode())
+
+    def purge(self) -> None:
+        """Drop the rows of sites that are not held: Faust's memory store forgets only rows that it recovered itself."""
+        for table in self._tables.values():
+            stored = _stored(table)
+            for key in [key for key in stored if not self.sites.holds(site_of(key.decode()))]:
+                # Straight out of the store: a deletion through the table would be a tombstone in the changelog.
+                del stored[key]
+                table.data._key_partition.pop(key, None)
+
+    def forget(self, key: bytes, *of: Topic) -> None:
+        """Delete the row with this key from these topics' tables; only while a record of that key is handled."""
+        for topic in of:
+            table = self._tables.get(topic.short)
+            if table is not None and key in table:
+                del table[key]
+
+    async def current(self, message: Any) -> bool:
+        """Whether the record is ours to handle, once that is beyond doubt.
+
+        One that came before the partitions moved must not overwrite what their owner has written since. It counts as
+        never read: whoever has its partition now reads it again.
+        """
+        await self._app.membership.confirmed()
+        if message.generation_id == self._app.consumer_generation_id:
+            return True
+        message.acked = True
+        return False
+
+    def _forget_outdated(self, site: str, now: float) -> None:
+        """Evictions are kept by pods that do not come again: without this the table would grow for ever."""
+        for key, value in self.rows(topics.ACTIONS, site):
+            try:
+                action = decode_record(topics.ACTIONS, value)
+            except BadEvent:
+                continue
+            if isinstance(action, Action) and outdated(action, now):
+                self.forget(key, topics.ACTIONS, topics.OUTCOMES)
+
+    async def keep(self, topic: Topic, message: Any) -> Struct | None:
+        """Bring one record into its table; the record, or None for a tombstone or a foreign site's. Raises BadEvent."""
+        key, record = _read(topic, message)
+        if self.sites.partition_of(key.site) != message.partition:
+            raise BadEvent(f"a record of site {key.site!r} in partition {message.partition}")
+        if not self.sites.wants(key.site):
+            return None
+        table = self._tables[topic.short]
+        if record is None:
+            self.forget(message.key, topic)
+        elif topic.source is None and key.name.startswith(FLEETING):
+            pass
+        elif _stored(table).get(message.key) != message.value:
+            table[message.key] = message.value
+        if topic in self.sites.read:
+            self.sites.apply(topic, key, record, message.timestamp)
+            if record is None and topic == topics.PODS:
+                # Nothing more is ordered of a pod that is gone; without this the tables would grow for ever.
+                self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
+        elif record is not None:
+            if isinstance(record, Action) and record.kind == EVICT:
+                self._forget_outdated(key.site, message.timestamp)
+            for watcher in self.watchers.get(topic.short, ()):
+                watcher(key.site, record)
+        return record
+
+
+def attach(
+    app: faust.App,
+    sites: Sites,
+    dead_letter: DeadLetter,
+    *,
+    derived: Sequence[Topic] = (),
+) -> Tables:
+    """An agent and a table for each state topic that the sites read, and for each of the `derived` topics."""
+    tables = Tables(app, sites)
+    for topic in (*sites.read, *derived):
+        tables.add(topic, _agent(tables, topic, dead_letter))
+    return tables
+
+
+def _agent(tables: Tables, topic: Topic, dead_letter: DeadLetter) -> Callable[[Any], Awaitable[None]]:
+    async def keep(stream: Any) -> None:
+        async for event in stream.events():
+            message = event.message
+            if not await tables.current(message):
+                continue
+            try:
+                await tables.keep(topic, message)
+            except BadEvent as error:
+                await dead_letter(message, STAGE, error)
+                if not await tables.current(message):
+                    continue  # the partition moved while dead-letters could not be written
+            tables.sites.advance(topic, message.partition, message.offset)
+
+    return keep
+
+
+def _read(topic: Topic, message: Any) -> tuple[Key, Struct | None]:
+    if topic.source is not None:
+        key = read_key(message.key)
+        return key, read_record(topic, key, message.value)
+    if message.key is None:
+        raise BadEvent("the record has no key")
+    try:
+        site, slash, rest = message.key.decode("utf-8").partition("/")
+    except UnicodeDecodeError as error:
+        raise BadEvent(f"bad key: {error}") from error
+    if not (site and slash and rest):
+        raise BadEvent(f"bad key: {message.key!r}")
+    return Key(site, topic.short, "", rest), decode_record(topic, message.value)
+
+
+def _stored(table: Any) -> dict[bytes, bytes]:
+    stored: dict[bytes, bytes] = table.data.data
+    return stored

@@ -1,0 +1,128 @@
+"""Which host each node runs on: the join of nodes, VMs and hosts as state, published as it changes.
+
+In: a snapshot without hosts. Out: the same mapping with a `since` that stays while VM and host do, and the records of
+`node-hosts` (a tombstone where a node is not joined any more).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from underhost.agents.site.join import HostIndex, join
+from underhost.agents.site.snapshot import Snapshot, View
+from underhost.schemas.kubernetes import Node
+from underhost.schemas.records import NodeHost
+from underhost.schemas.topics import NODE_HOSTS
+from underhost.schemas.vsphere import Host, Vm
+from underhost.streams.derived import node_key, outgoing, tombstone
+from underhost.streams.ports import Outgoing
+
+
+@dataclass(frozen=True)
+class TopologyChange:
+    """The mapping as it is now, and the records that say so."""
+
+    node_hosts: Mapping[str, NodeHost]
+    records: list[Outgoing]
+
+
+class Topology:
+    """One site's mapping, as it was last published. Where nothing but the hosts of VMs changed, only those are joined.
+
+    Attributes:
+        joins: how often the whole site was joined.
+    """
+
+    def __init__(self, site: str, published: Iterable[NodeHost]) -> None:
+        self._site = site
+        self._published: Mapping[str, NodeHost] = {row.node: row for row in published}
+        self._inputs: tuple[Mapping[str, Node], Mapping[str, Vm], Mapping[str, Host]] = ({}, {}, {})
+        self._nodes_on: dict[str, str] = {}
+        self._hosts = HostIndex(())
+        self._dated_now: Mapping[str, NodeHost] | None = None
+        self.joins = 0
+
+    def update(self, snapshot: Snapshot, now: str) -> TopologyChange:
+        """What the snapshot says; nothing is remembered before `commit`. `now` is RFC 3339."""
+        moved = self._moved(snapshot) if self._dated_now is self._published else None
+        self._inputs = (snapshot.nodes, snapshot.vms, snapshot.hosts)
+        if moved is None:
+            return self._join(snapshot, now)
+        if not moved:  # the very same mapping says at once that nothing is different
+            return TopologyChange(self._published, [])
+        changed = {}
+        for vm in moved:
+            before = self._published[self._nodes_on[vm.ref]]
+            host, host_name = self._hosts.resolve(vm.host)
+            changed[before.node] = self._dated(msgspec.structs.replace(before, host=host, host_name=host_name), now)
+        self._dated_now = {**self._published, **changed}
+        return TopologyChange(self._dated_now, self._records(changed))
+
+    def _join(self, snapshot: Snapshot, now: str) -> TopologyChange:
+        self.joins += 1
+        joined = join(snapshot.nodes.values(), snapshot.vms.values(), snapshot.hosts.values())
+        self._hosts = HostIndex(snapshot.hosts.values())
+        self._nodes_on = {row.vm: node for node, row in joined.items()}
+        self._dated_now = {node: self._dated(row, now) for node, row in joined.items()}
+        gone = sorted(set(self._published) - set(joined))
+        return TopologyChange(
+            self._dated_now,
+            self._records(self._dated_now) + [tombstone(NODE_HOSTS, node_key(self._site, node)) for node in gone],
+        )
+
+    def _moved(self, snapshot: Snapshot) -> list[Vm] | None:
+        """The nodes' VMs that may have another host now; None where it may be another VM that a node runs on."""
+        nodes, vms, hosts = self._inputs
+        changed_nodes, changed_vms = _changed(snapshot.nodes, nodes), _changed(snapshot.vms, vms)
+        if hosts is not snapshot.hosts or changed_nodes is None or changed_vms is None:
+            return None
+        if any(_node_claim(nodes.get(name)) != _node_claim(snapshot.nodes.get(name)) for name in changed_nodes):
+            return None
+        if any(_vm_claim(vms.get(ref)) != _vm_claim(snapshot.vms.get(ref)) for ref in changed_vms):
+            return None
+        now = (snapshot.vms[ref] for ref in changed_vms if ref in snapshot.vms)
+        return [vm for vm in now if vm.ref in self._nodes_on]
+
+    def _records(self, rows: Mapping[str, NodeHost]) -> list[Outgoing]:
+        return [
+            outgoing(NODE_HOSTS, node_key(self._site, node), row)
+            for node, row in sorted(rows.items())
+            if self._published.get(node) != row
+        ]
+
+    def commit(self, change: TopologyChange) -> None:
+        """The records of this change are published."""
+        self._published = change.node_hosts
+
+    def _dated(self, row: NodeHost, now: str) -> NodeHost:
+        before = self._published.get(row.node)
+        if before is None or (before.vm, before.host) != (row.vm, row.host):
+            return msgspec.structs.replace(row, since=now)
+        dated = msgspec.structs.replace(row, since=before.since)
+        return before if before == dated else dated
+
+
+K = TypeVar("K")
+
+
+def _changed(now: Mapping[K, object], before: Mapping[K, object]) -> Iterable[K] | None:
+    """The keys that may differ; None where the two mappings do not know of one another."""
+    if now is before:
+        return ()
+    return now.since(before) if isinstance(now, View) else None
+
+
+def _node_claim(node: Node | None) -> tuple[object, ...]:
+    """All that the join reads of a node."""
+    if node is None:
+        return ()
+    info = node.status.node_info
+    addresses = [(item.type, item.address) for item in node.status.addresses or ()]
+    return (node.metadata.name, node.spec.provider_id, info.system_uuid if info is not None else "", addresses)
+
+
+def _vm_claim(vm: Vm | None) -> tuple[object, ...]:
+    """All that the join reads of a VM to tell whose it is."""
+    return (vm.ref, vm.name, vm.uuid, vm.hostname) if vm is not None else ()

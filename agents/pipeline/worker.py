@@ -1,0 +1,245 @@
+"""The worker: settings in, a running pipeline out, until it is told to stop.
+
+In: settings, the roles, and what stands for the outside world (by default what the settings say). Out: agents attached
+in the order in which data flows: sources, tables, cycles (topology, evaluator, deciders), sinks. Faust runs inside our
+own event loop: a signal ends the watchers, then the cycles, then Faust.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from underhost.agents.http.routes import furnish
+from underhost.agents.http.server import Web, start_web
+from underhost.agents.pipeline import roles as role
+from underhost.agents.pipeline.connections import Outside, connect
+from underhost.agents.pipeline.decide.evaluation import Engine
+from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.observer import Onlooker
+from underhost.agents.pipeline.run import Pipeline
+from underhost.schemas.errors import BackendError
+from underhost.schemas.topics import TOPICS
+from underhost.streams.admin import ensure_topics
+from underhost.streams.ports import Outgoing
+from underhost.streams.reader import open_reader
+from underhost.streams.settings.model import Settings
+
+log = logging.getLogger(__name__)
+
+STOP_WITHIN = 6.0
+"""Seconds for a clean stop; what has not ended by then is left to the next start, which reads it again."""
+GIVE_UP = 3.0
+"""Seconds that Faust may take to notice that the pipeline has failed, or is cancelled."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a pipeline is started again after a fault of Kafka; doubled until one is up."""
+SWITCH = 0.001
+"""Seconds that the evaluating thread may keep the interpreter while the event loop wants it. With Python's 5 ms, every
+record that is read waits that long behind an evaluation: measured, half as many changes a second."""
+LOOK = 0.1
+"""Seconds between two looks whether all is ready."""
+
+OnEvent = Callable[[Outgoing], None]
+
+
+async def run_worker(
+    settings: Settings,
+    *,
+    roles: Collection[str] | None = None,
+    outside: Outside | None = None,
+    engine: Engine | None = None,
+    on_event: OnEvent | None = None,
+    stop: asyncio.Event | None = None,
+    web: bool = True,
+    board: Board | None = None,
+    on_listening: Callable[[str], None] | None = None,
+    on_waiting: Callable[[Mapping[str, str]], None] = lambda reasons: None,
+) -> None:
+    """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
+
+    `outside` replaces what the settings name (sources and writers); `engine` the evaluator; `on_event` is told of every
+    derived record once it is published; `stop` also tells tests' and the demo's end; `board` holds what was
+    decided last; `on_listening` is told the address of the page, `on_waiting` what it waits for until it is
+    ready, which is nothing.
+
+    Raises InputError for a bad configuration, BackendError where a backend is unreachable or refuses before its first
+    success; after it, everything is tried again for ever.
+    """
+    wanted = role.parse_roles(roles)
+    stopping = stop or asyncio.Event()
+    metrics, board = Metrics(), board or Board()
+    sys.setswitchinterval(SWITCH)
+    with _signals(stopping):
+        await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(wanted, settings.site)))
+        made = outside or await connect(settings, wanted)
+        current: list[Pipeline] = []
+        server = None
+        try:
+            log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
+            if role.EVALUATOR in wanted:
+                log.info("site %s: volumes of claims are not judged here, only in dumps", settings.site)
+            decided, onlooker = board, None
+            if web and role.WEB in wanted:
+                if role.EVALUATOR not in wanted:
+                    # The page shows what others decide; what this worker decides itself is less than that.
+                    reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
+                    onlooker, decided = Onlooker(settings, board, reader, at_once=alone), Board()
+                server = await _listen(settings, metrics, board, lambda: current[-1] if current else None, onlooker)
+                (on_listening or _say_page)(server.address)
+
+            def new() -> Pipeline:
+                current[:] = [
+                    Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event, board=decided)
+                ]
+                return current[0]
+
+            await _keep_running(new, stopping, lambda pipeline: _say_ready(pipeline, onlooker, on_waiting))
+            log.info("site %s: ended", settings.site)
+        finally:
+            if server is not None:
+                await server.close()
+            await made.close()
+
+
+async def _listen(
+    settings: Settings,
+    metrics: Metrics,
+    board: Board,
+    current: Callable[[], Pipeline | None],
+    onlooker: Onlooker | None,
+) -> Web:
+    """The worker's HTTP, from before the first pipeline to after the last."""
+
+    def unready() -> dict[str, str]:
+        return _unready(current(), onlooker)
+
+    def reasons() -> dict[str, str]:
+        return {**stopped(), **(onlooker.reasons() if onlooker is not None else {}), **unready()}
+
+    def measure() -> None:
+        if (pipeline := current()) is not None:
+            pipeline.measure()
+
+    def stopped() -> dict[str, str]:
+        pipeline = current()
+        still = pipeline.standing.stopped() if pipeline is not None else {}
+        return still if onlooker is None else {**onlooker.stopped(), **still}
+
+    rooms = furnish(settings, board, reasons, current, metrics.registry, onlooker)
+    return await start_web(
+        settings.web.listen,
+        unready=unready,
+        registry=metrics.registry,
+        refresh=measure,
+        hosts=settings.web.hosts,
+        rooms=rooms,
+        stopped=stopped,
+    )
+
+
+def _unready(pipeline: Pipeline | None, onlooker: Onlooker | None) -> dict[str, str]:
+    waiting = pipeline.standing.unready() if pipeline is not None else {"worker": "starting"}
+    return waiting if onlooker is None else {**onlooker.unready(), **waiting}
+
+
+def _say_page(address: str) -> None:
+    log.info("the page: %s", address)
+
+
+SayReady = Callable[[Pipeline], Coroutine[Any, Any, None]]
+"""Says once that a pipeline, and what is shown of it, is ready."""
+
+
+async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event, say_ready: SayReady) -> None:
+    """Run pipelines, one after another, until told to stop. Raises what the first one fails of before it was ready."""
+    pause, succeeded = FIRST_PAUSE, False
+    while True:
+        pipeline = new()
+        error, started = await _run_one(pipeline, stopping, say_ready)
+        succeeded = succeeded or started
+        if error is None:
+            return
+        if not succeeded or not isinstance(error, BackendError):
+            raise error
+        log.error("the pipeline is started again in %.0f s: %s", pause, error)
+        if await _waited(stopping, pause):
+            return
+        pause = FIRST_PAUSE if started else min(LONGEST_PAUSE, pause * 2)
+
+
+async def _say_ready(
+    pipeline: Pipeline, onlooker: Onlooker | None, on_waiting: Callable[[Mapping[str, str]], None]
+) -> None:
+    """One line when all is ready for the first time; what it waits for is in the log of the cycle and at /readyz."""
+    while True:
+        await asyncio.sleep(LOOK)
+        reasons = _unready(pipeline, onlooker)
+        on_waiting(reasons)
+        if not reasons:
+            return log.info("ready")
+
+
+async def _run_one(
+    pipeline: Pipeline, stopping: asyncio.Event, say_ready: SayReady
+) -> tuple[BaseException | None, bool]:
+    """One pipeline from its start to its end: what it failed of (None: told to stop), and whether it had been up."""
+    ended: asyncio.Future[Any] = asyncio.ensure_future(stopping.wait())
+    saying = asyncio.ensure_future(say_ready(pipeline))
+    running: asyncio.Future[Any] = asyncio.ensure_future(pipeline.run())
+    try:
+        await asyncio.wait([ended, running, pipeline.failure], return_when=asyncio.FIRST_COMPLETED)
+        if pipeline.failure.done():
+            await asyncio.wait([running], timeout=GIVE_UP)
+    finally:
+        for task in (ended, saying, running):
+            task.cancel()
+        # Faust can swallow a cancellation while it starts: what a source failed of has to be said all the same.
+        await asyncio.wait([running], timeout=GIVE_UP)
+        started = pipeline.started
+        await _within(STOP_WITHIN, pipeline.close())
+    if stopping.is_set():
+        return None, started
+    if running.done() and not running.cancelled():
+        return running.exception(), started
+    return pipeline.failure.result() if pipeline.failure.done() else None, started
+
+
+async def _within(seconds: float, ending: Coroutine[Any, Any, None]) -> None:
+    """Wait so long. What has not ended then goes on ending: cancelled, Faust would leave its consumer alive."""
+    task = asyncio.ensure_future(ending)
+    await asyncio.wait([task], timeout=seconds)
+    if task.done():
+        return task.result()
+    log.warning("not everything has ended within %.0f s", seconds)
+
+
+async def _waited(stopping: asyncio.Event, seconds: float) -> bool:
+    """Whether it was told to stop within these seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stopping.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+@contextmanager
+def _signals(stopping: asyncio.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT set the event; a worker in another thread is left alone."""
+    loop = asyncio.get_running_loop()
+    taken = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stopping.set)
+        except (ValueError, RuntimeError, NotImplementedError):
+            continue
+        taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,197 @@
+"""Which evictions repair what is broken: only pods whose next one has a strictly better place.
+
+In: a snapshot, its report, and a way to judge the snapshot as it would be. Out: one eviction after another, each judged
+on the outcome of those before it; and findings that no eviction ends, with the reasons. Pure. An eviction is worth it
+where the pod, made anew by its owner, has a feasible node on which fewer pods break a rule than now and no pod breaks
+one that it did not break before.
+
+Of each group of pods that refuse one another the fewest go (`fewest.py`), of equal choices the lowest priority, then
+the youngest. May the pod be evicted at all: `evictable.py`. When, and how many at once: the decider.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from underhost.agents.compiled.model import Compiler
+from underhost.agents.evaluate import findings as f
+from underhost.agents.repair.evictable import EvictionTerms, why_never
+from underhost.agents.repair.refusers import Broken, Group, groups_of, preferred, rather
+from underhost.agents.schedule.places import Places, Running
+from underhost.agents.site.owners import Application, application_of
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.documents import Report
+from underhost.schemas.kubernetes import Pod
+from underhost.schemas.records import Finding
+
+NEVER_MORE = frozenset({f.VIOLATION, f.PHYSICAL, f.CO_LOCATED})
+"""Severities of which an eviction never makes a new one."""
+NO_BETTER = "no other node would take it and mend anything without breaking something else"
+GOES = "it goes already"
+VAIN = 16  # unequal pods of one group that are thought through in vain before it is left
+PLACES = 16  # feasible nodes that are tried for a pod whose scheduler chooses by itself
+Fact = tuple[str, str, str, str, str, str]  # severity, rule, source, key, value, pod
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pod that may go.
+
+    `host` is its ESXi host's id, or "node/NAME" while that is unknown; `broken` the facts' beginning that it shares
+    with its group: severity, rule, source, key, value.
+    """
+
+    pod: str
+    object: Pod
+    node: str
+    host: str
+    application: Application
+    finding: Finding
+    broken: Broken
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Evict the candidate: the next one has a place on node `to`."""
+
+    candidate: Candidate
+    to: str
+
+
+@dataclass(frozen=True)
+class Left:
+    """No eviction ends the finding; `reasons` by pod. `ids` are those of all findings that are one matter with it."""
+
+    finding: Finding
+    ids: list[str]
+    reasons: dict[str, str]
+
+
+def facts_of(findings: Iterable[Finding], severities: Iterable[str] = NEVER_MORE) -> frozenset[Fact]:
+    """Which pod breaks what where: groups may split and merge, this stays comparable."""
+    wanted = frozenset(severities)
+    return frozenset(
+        (*broken_of(finding), pod)
+        for finding in findings
+        if finding.severity in wanted and finding.pod is not None
+        for pod in (finding.pod, *finding.peers)
+    )
+
+
+def broken_of(finding: Finding) -> Broken:
+    """What is broken, and where."""
+    key, value = ("", finding.node or "") if finding.domain is None else (finding.domain.key, finding.domain.value)
+    return finding.severity, finding.rule, finding.source or "", key, value
+
+
+class Repairs:
+    """Looks for repairs of one picture.
+
+    Args:
+        report: the snapshot's. check: judges a snapshot as it would be.
+        may: whether this pod may go now; where not, the finding waits.
+        effort: snapshots that are judged at most, by and large.
+        compiler: kept by the caller, so that a site is not read anew each time.
+
+    Attributes:
+        exhausted: the effort was not enough for all findings.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        options: Options,
+        report: Report,
+        check: Callable[[Snapshot], Report],
+        terms: EvictionTerms,
+        *,
+        may: Callable[[Candidate], bool] = lambda candidate: True,
+        effort: int = 1 << 30,
+        compiler: Compiler | None = None,
+    ) -> None:
+        self._snapshot, self._options, self._terms, self._check, self._may = snapshot, options, terms, check, may
+        self._effort, self._compiler = effort, compiler or Compiler()
+        self._facts = facts_of(report.findings)
+        self._first, self._going = snapshot, set[str]()
+        self._kept: Places | None = None
+        self.exhausted = False
+
+    def of(self, findings: Sequence[Finding]) -> Iterator[Repair | Left]:
+        """What to do about these findings of the report, in their order. Raises BadObjectError."""
+        for group in groups_of(findings, broken_of):
+            if group.finding.severity in self._terms.severities:
+                if self._effort <= 0:
+                    self.exhausted = True
+                    return
+                yield from self._break(group)
+
+    @property
+    def _places(self) -> Places:
+        if self._kept is None:
+            self._kept = Places(self._compiler.compile(self._first, self._options), self._terms.schedulers)
+        return self._kept
+
+    def _break(self, group: Group) -> Iterator[Repair | Left]:
+        never: dict[str, str] = {}
+        vain = set[Running]()
+        helped = False
+        while members := [pod for pod in group.pods if (*group.broken, pod) in self._facts]:
+            if any(self._snapshot.pods[pod].metadata.deletion_timestamp is not None for pod in members):
+                return  # what is leaving may end it
+            able = self._able(members, never)
+            chosen = preferred(self._places, group.finding, able, members) if able else []
+            if not chosen or len(vain) > VAIN:
+                if not helped:
+                    yield Left(group.finding, group.ids, never)
+                return
+            candidates = (self._candidate(pod, group) for pod in chosen)
+            candidate = next((one for one in candidates if self._may(one)), None)
+            if candidate is None:
+                return
+            here = self._places.where(candidate.pod)
+            to = None if here in vain else self._better(candidate, here.node)
+            if to is None:
+                vain.add(here)
+                never[candidate.pod] = NO_BETTER
+            else:
+                vain.clear()
+                helped = True
+                self._going.add(candidate.pod)
+                yield Repair(candidate, to)
+
+    def _able(self, members: Sequence[str], never: dict[str, str]) -> list[str]:
+        """The members that may be evicted, in the order in which they rather go; the reasons of the others."""
+        pods = self._snapshot.pods
+        for pod in members:
+            why = GOES if pod in self._going else why_never(self._snapshot, pods[pod], self._terms)
+            if why is not None:
+                never.setdefault(pod, why)
+        return rather({pod: pods[pod] for pod in members if pod not in never})
+
+    def _candidate(self, pod: str, group: Group) -> Candidate:
+        found = self._snapshot.pods[pod]
+        application = application_of(self._snapshot, found)
+        assert application is not None  # pods without an owner are never evicted
+        node = found.spec.node_name
+        joined = self._snapshot.node_hosts.get(node)
+        host = joined.host if joined is not None and joined.host else f"node/{node}"
+        return Candidate(pod, found, node, host, application, group.finding, group.broken)
+
+    def _better(self, candidate: Candidate, here: int) -> str | None:
+        """The node on which the next pod is better off; from now on it counts as running there."""
+        names, spec = self._places.model.nodes.names, candidate.object.spec
+        # Our own scheduler takes the first; of others nobody knows.
+        ranked = self._places.best(candidate.pod)[: 1 if spec.scheduler_name in self._terms.ours else PLACES]
+        for node in ranked:
+            if node == here:
+                continue
+            moved = msgspec.structs.replace(candidate.object, spec=msgspec.structs.replace(spec, node_name=names[node]))
+            would_be = replace(self._snapshot, pods={**self._snapshot.pods, candidate.pod: moved})
+            self._effort -= 1
+            facts = facts_of(self._check(would_be).findings)
+            if facts < self._facts and (*candidate.broken, candidate.pod) not in facts:
+                self._snapshot, self._facts = would_be, facts
+                self._places.move(candidate.pod, node)
+                return names[node]
+        return None

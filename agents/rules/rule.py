@@ -1,0 +1,134 @@
+"""The interface that every rule of `agents/rules` implements, and the values it speaks in.
+
+A rule is a module with a `NAME` (the upstream plugin's), `REASON_…` constants, a `WEIGHT` for its score (0: none) and
+
+    prepare(state: State, cls: PodClass) -> Prepared | None      # None: nothing to do for such pods (upstream skips)
+
+`Prepared` answers for all pods of one class against the state as it is now, and as it becomes: it looks counters up and
+keeps no copy of what changes. The sequential loop, explain and judge read the same object. It never sees another rule.
+"""
+
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from underhost.agents.compiled.domains import BoolArray, IndexArray, Where
+from underhost.agents.compiled.nodes import IntArray
+
+if TYPE_CHECKING:
+    from underhost.agents.compiled.classes import PodClass
+    from underhost.agents.compiled.state import State
+    from underhost.agents.site.requests import Request
+
+UNSCHEDULABLE, UNRESOLVABLE = "Unschedulable", "UnschedulableAndUnresolvable"
+MAX_SCORE = 100
+
+CodeArray = npt.NDArray[np.int8]
+
+
+class Refusal(NamedTuple):
+    """Why a rule refuses a node: upstream's code and its reasons."""
+
+    code: str
+    reasons: tuple[str, ...]
+
+
+class Peers(NamedTuple):
+    """Running pods (positions) of one domain that a rule holds against a pod there; `rule` is where it stems from."""
+
+    key: str
+    value: str
+    pods: IndexArray
+    rule: str
+
+
+class ScoringError(Exception):
+    """Upstream's scoring fails for the pod; the text is upstream's."""
+
+
+class Prepared:
+    """One rule for one class of pods. Subclasses override what they have to say; the defaults refuse and score nothing.
+
+    Attributes:
+        static: the refusals never change while pods are placed.
+        node_local: refusals and scores read only the request and the node's own load, whatever the class: they are
+            cached per request, and computed anew for the nodes whose load changed.
+        whole: the refusal holds for all nodes at once and is found before any filter runs (upstream's PreFilter).
+        refusals: what the codes mean, from code 1 on.
+    """
+
+    static = False
+    node_local = False
+    whole = False
+    refusals: tuple[Refusal, ...] = ()
+
+    def refuse(self, request: "Request", nodes: Where, out: bool = False) -> CodeArray | None:
+        """int8[k]: 0 where the node is good, else a code; None where all are good.
+
+        With `out` each node is judged as if one pod of this class and request, which runs there, were taken out first.
+        """
+        return None
+
+    def exclude(self, request: "Request", mask: BoolArray) -> None:
+        """Clear in bool[N] the nodes that `refuse` refuses: the same answer, for the loop's sake."""
+        codes = self.refuse(request, slice(None))
+        if codes is not None:
+            mask &= codes == 0
+
+    def at(self, request: "Request", node: int) -> tuple[bool, int]:
+        """(good, score) of one node, for node-local rules only: what `refuse` and `score` say, without arrays."""
+        where = np.array([node], np.intp)
+        codes, score = self.refuse(request, where), self.score(request, where)
+        one = score if isinstance(score, int) else 0 if score is None else int(score[0])
+        return codes is None or not codes[0], one
+
+    def explain(self, code: int, request: "Request", node: int, out: bool = False) -> Refusal:
+        """What a code means on a node."""
+        return self.refusals[code - 1]
+
+    def tally(self, codes: CodeArray, request: "Request", nodes: IndexArray) -> dict[str, int]:
+        """How many nodes each reason refuses; every code in `codes` is a refusal."""
+        found: dict[str, int] = {}
+        for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
+            for reason in self.refusals[int(code) - 1].reasons:
+                found[reason] = found.get(reason, 0) + int(count)
+        return found
+
+    def reserve(self, node: int) -> None:
+        """A pod of this class was placed on the node: what it takes besides its load (volumes) is taken from now on."""
+
+    def skips(self) -> bool:
+        """Upstream's PreFilter finds nothing to do now, so that nominated pods do not count for the rule either."""
+        return False
+
+    def conflicts(self, nodes: Where, out: bool = False) -> IntArray | None:
+        """int64[k], the pods whose separation from this one a shared host undoes; nodes with fewer come first."""
+        return None
+
+    def peers(self, node: int) -> "list[Peers]":
+        """The running pods that refuse a pod of this class on a node, by rule and key; a pod that is there included."""
+        return []
+
+    def score(self, request: "Request", nodes: IndexArray) -> IntArray | int | None:
+        """int64[k], normalised 0-100 over exactly these nodes, the feasible ones; None where upstream skips.
+
+        One number stands for the same on every node. Raises ScoringError.
+        """
+        return None
+
+
+class Rule(Protocol):
+    """A module of `agents/rules`."""
+
+    NAME: str
+    WEIGHT: int
+
+    def prepare(self, state: "State", cls: "PodClass") -> Prepared | None:
+        """The rule for the class, or None where it has nothing to do."""
+
+
+def as_rule(module: ModuleType) -> Rule:
+    """The module as what it implements."""
+    return cast(Rule, module)

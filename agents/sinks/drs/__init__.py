@@ -1,0 +1,1 @@
+"""DRS VM-VM rules in vCenter."""

@@ -1,0 +1,1 @@
+"""Kubernetes Events and pod conditions: what people are told where they look."""

@@ -1,0 +1,133 @@
+"""What people are told of findings and of what was done: records of the topics as `event` commands.
+
+In: records of `violations` and `outcomes`, and what pods, nodes and commands they are about. Out: commands for the sink
+in `events.py`. Pure but for the members of open findings, which it remembers. A command is the same whenever its record
+comes again: its id is made of what it says and of the record that it says it of.
+
+One reason for each severity: an object with several findings of one severity has one Event that counts them.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+
+from underhost.agents.pipeline.decide.open_findings import OPENED, RESOLVED
+from underhost.agents.sinks.events.sink import Regarding, Told, Type, event
+from underhost.agents.sinks.orders import APPLIED, FAILED, REFUSED
+from underhost.schemas.records import Action, FindingEvent, Outcome
+
+MOST = 100
+"""Objects that are told of one finding; what is wrong with hundreds is read on one of them."""
+REASONS = {
+    "violation": "RuleViolated",
+    "physical": "HostShared",
+    "unsatisfiable": "RuleUnsatisfiable",
+    "budget": "BudgetBlocked",
+    "unknown-node": "NodeUnknown",
+    "co-located": "ReplicasCoLocated",
+    "drift": "PlacementDrifted",
+    "label-stale": "HostLabelStale",
+    "unknown-host": "HostUnknown",
+}
+QUIET = frozenset({"drift"})
+"""Severities that are no warning."""
+ENDED = "FindingResolved"
+_RESULTS = {APPLIED: "", REFUSED: "Refused", FAILED: "Failed"}
+"""What is told of at all; a dry run and what was so already change nothing."""
+TAINT = "removed taint "
+
+_NORMAL: Type = "Normal"
+_WARNING: Type = "Warning"
+
+Object = tuple[str, str]
+"""Kind, and `namespace/name` or name."""
+
+
+class Tidings:
+    """What to tell of one site. `node_of` gives the node of a pod, "" where it has none or is gone."""
+
+    def __init__(self, node_of: Callable[[str], str], open_: Iterable[FindingEvent] = ()) -> None:
+        self._node_of = node_of
+        self._members: dict[str, tuple[str, list[Object]]] = {}
+        self._vms: dict[str, list[str]] = {}
+        for row in open_:
+            if row.state != RESOLVED:
+                self._members[row.id] = row.severity, self._objects(row)
+
+    def _objects(self, row: FindingEvent) -> list[Object]:
+        pods = [pod for pod in (row.pod, *row.peers) if pod]
+        nodes = dict.fromkeys(filter(None, [row.node, *map(self._node_of, pods)]))
+        return [*(("Pod", pod) for pod in pods), *(("Node", node) for node in nodes)]
+
+    def of_finding(self, row: FindingEvent) -> list[Action]:
+        """Each pod and node of a finding that has opened is told of it, whoever joins it later, and all of its end."""
+        severity, before = self._members.pop(row.id, ("", []))
+        objects = self._objects(row)
+        if row.state == RESOLVED:
+            wanted = list(dict.fromkeys([*before, *objects]))
+            type_, reason, note = _NORMAL, ENDED, f"Resolved: {row.message}"
+        else:
+            again = row.state == OPENED or severity != row.severity
+            wanted = objects if again else [one for one in objects if one not in before]
+            type_ = _NORMAL if row.severity in QUIET else _WARNING
+            reason, note = REASONS.get(row.severity, "Finding"), row.message
+            self._members[row.id] = row.severity, list(dict.fromkeys([*before, *objects]))
+        cause, because = f"{row.id} {row.state} {row.updated_at}", f"finding {row.id} is {row.state}"
+        return [_tell(one, type_, reason, note, "Checking", cause, because) for one in wanted[:MOST]]
+
+    def of_outcome(
+        self, row: Outcome, action: Action | None, nodes_of: Callable[[Collection[str]], list[str]]
+    ) -> list[Action]:
+        """What became of a command is told to the pods and nodes that it touches.
+
+        `action` is the command, where it is known; `nodes_of` names the nodes that VMs are.
+        """
+        if row.result not in _RESULTS or row.kind not in _TOLD:
+            return []
+        reason, doing = _TOLD[row.kind]
+        type_ = _NORMAL if row.result == APPLIED else _WARNING
+        cause, because = f"{row.id} {row.result}", f"{row.kind} {row.target} is {row.result}"
+        told = [
+            _tell(one, type_, what + _RESULTS[row.result], note, doing, cause, because)
+            for one, what, note in self._touched(row, reason, action, nodes_of)
+        ]
+        return told[:MOST]
+
+    def _touched(
+        self, row: Outcome, reason: str, action: Action | None, nodes_of: Callable[[Collection[str]], list[str]]
+    ) -> Iterable[tuple[Object, str, str]]:
+        """(object, reason, note) of what a command has touched."""
+        name = row.target.partition("/")[2]
+        if row.kind == "label":
+            parts = row.reason.split("; ")
+            taint = [part for part in parts if part.startswith(TAINT)]
+            rest = [part for part in parts if part not in taint]
+            yield from ((("Node", name), reason, "; ".join(rest)) for _ in rest[:1])
+            yield from ((("Node", name), "StartupTaintRemoved", part) for part in taint)
+        elif row.kind == "evict":
+            yield ("Pod", name), reason, row.reason
+            node = action.desired.get("node") if action is not None else None
+            if isinstance(node, str) and row.result == APPLIED:
+                yield ("Node", node), reason, f"{name}: {row.reason}"
+        else:
+            listed = action.desired.get("vms") if action is not None else None
+            vms = [vm for vm in listed if isinstance(vm, str)] if isinstance(listed, list) else []
+            # A rule that is removed is told to those that it held, where it is known whom it held.
+            held = vms or self._vms.pop(row.target, [])
+            if vms and row.result == APPLIED:
+                self._vms[row.target] = vms
+            for node in nodes_of(held):
+                yield ("Node", node), reason, f"{name}: {row.reason}"
+
+
+_TOLD = {
+    "label": ("HostLabel", "Labeling"),
+    "evict": ("RepairEviction", "Evicting"),
+    "drs-rule": ("DrsRule", "KeepingApart"),
+}
+"""By kind of command: the reason, and what was done in the API's sense. Bindings are told of by `waiting.py`."""
+
+
+def _tell(one: Object, type_: Type, reason: str, note: str, doing: str, cause: str, because: str) -> Action:
+    kind, name = one
+    namespace, _, name = name.rpartition("/")
+    told = Told(Regarding(kind, name, namespace), type_, reason, note, doing, cause=cause)
+    return event(told, because, {})

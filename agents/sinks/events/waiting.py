@@ -1,0 +1,171 @@
+"""What becomes of our pods, told where people look: why one waits, why its binding failed, where one was placed.
+
+In: the decisions of one site's evaluations, and what became of bindings. Out: `event` actions. The words are
+kube-scheduler's, but for preemption, which underhost neither does nor claims to do. A pod that is placed at once gets
+no condition from us: the API server sets it with the binding.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from underhost.agents.pipeline.decide.placements import FAILURES, Placements
+from underhost.agents.schedule.loop import NO_NODES
+from underhost.agents.sinks.events import sink as events
+from underhost.agents.sinks.events.sink import Condition, Regarding, Told
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.kubernetes import Pod
+from underhost.schemas.records import Action, Outcome
+
+AGAIN = 300.0
+"""Seconds after which a pod that still waits is told of again: the API server forgets Events after an hour."""
+OPEN = 50
+"""Commands that may be unanswered: what a person reads must not fill the topic."""
+LOST = 60.0
+"""Seconds after which a command without an answer is not waited for any more."""
+SOON = 1.0
+"""Seconds after which what had to wait for its turn is ordered."""
+PREEMPTION = "preemption: underhost preempts no pods."
+
+
+@dataclass
+class _Said:
+    """What was said of a pod that waits, and when it is said again."""
+
+    uid: str
+    text: str
+    at: float
+    again: float
+
+
+@dataclass
+class _Rejected:
+    """A binding that came to nothing; of a pod that waits for another try."""
+
+    uid: str
+    text: str
+
+
+class WaitingDecider:
+    """Implements `agents.ports.Decider`. `placements` are of the same site, and are asked after each evaluation.
+
+    Attributes:
+        hears: the kinds of commands whose outcomes it is told.
+        due: when there is something to say though nothing has changed, monotonic seconds.
+    """
+
+    kind = events.KIND
+    hears: Collection[str] = (events.KIND, "bind")
+
+    def __init__(self, placements: Placements) -> None:
+        self._placements = placements
+        self._said: dict[str, _Said] = {}
+        self._rejected: dict[str, _Rejected] = {}
+        self._open: dict[str, float] = {}
+        self.due: float | None = None
+
+    def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
+        """What is to be told, pods that wait first; no more than may be unanswered at once."""
+        self._open = {id_: until for id_, until in self._open.items() if now < until}
+        waiting = dict(self._waiting(snapshot))
+        for pod in [pod for pod in self._said if pod not in waiting]:
+            del self._said[pod]
+        actions: list[Action] = []
+        # Who was told of the longest ago comes first: reasons that change all the time starve nobody's.
+        news = sorted(
+            (self._at(pod), pod) for pod, (uid, _, text) in waiting.items() if self._is_news(pod, uid, text, now)
+        )
+        room = max(0, OPEN - len(self._open))
+        for _, pod in news[:room]:
+            uid, reason, text = waiting[pod]
+            self._said[pod] = _Said(uid, text, now, now + AGAIN)
+            actions.append(self._order(_failed(pod, uid, reason, text), f"pod {pod} waits", snapshot, now))
+        seated = self._placements.seated
+        while seated and len(self._open) < OPEN:
+            row = seated.popleft()
+            if row.pod in snapshot.pods and snapshot.pods[row.pod].metadata.uid == row.uid and row.node is not None:
+                told = _scheduled(row.pod, row.uid, row.node)
+                actions.append(self._order(told, f"pod {row.pod} was placed", snapshot, now))
+        again = min((said.again for said in self._said.values()), default=None)
+        self.due = now + SOON if len(news) > room or seated else again
+        return actions
+
+    def _at(self, pod: str) -> float:
+        return self._said[pod].at if pod in self._said else float("-inf")
+
+    def _is_news(self, pod: str, uid: str, text: str, now: float) -> bool:
+        said = self._said.get(pod)
+        return said is None or (said.uid, said.text) != (uid, text) or now >= said.again
+
+    def _order(self, told: Told, because: str, snapshot: Snapshot, now: float) -> Action:
+        action = events.event(told, because, snapshot.offsets)
+        self._open[action.id] = now + LOST
+        return action
+
+    def _waiting(self, snapshot: Snapshot) -> Iterator[tuple[str, tuple[str, str, str]]]:
+        """(uid, reason of the condition, text) of each pod of ours that waits, by pod; gated ones say so themselves."""
+        for pod, row in sorted(self._placements.waiting.items()):
+            error = _error(row.failed)
+            if error or NO_NODES in row.failed or any(row.failed.values()):
+                reason = "SchedulerError" if error else "Unschedulable"
+                yield pod, (row.uid, reason, message(row.failed, len(snapshot.nodes)))
+        for pod, rejected in sorted(self._rejected.items()):
+            live = snapshot.pods.get(pod)
+            if live is None or not _pending(live, rejected.uid) or pod in self._placements.waiting:
+                del self._rejected[pod]
+            else:
+                yield pod, (rejected.uid, "SchedulerError", f"binding rejected: {rejected.text}")
+
+    def observe(self, outcome: Outcome, now: float) -> None:
+        """What became of a command to tell something, or of a binding."""
+        if outcome.kind == events.KIND:
+            self._open.pop(outcome.id, None)
+            if outcome.result == "failed":
+                pod = "/".join(outcome.target.split("/")[2:4])
+                if pod in self._said:
+                    self._said[pod].again = min(self._said[pod].again, now + LOST)
+            return
+        pod = outcome.target.removeprefix("pod/")
+        if outcome.result in FAILURES:
+            uid = self._placements.uid_of(pod)
+            if uid is not None:
+                self._rejected[pod] = _Rejected(uid, outcome.reason)
+        else:
+            self._rejected.pop(pod, None)
+
+
+def message(failed: Mapping[str, int], nodes: int) -> str:
+    """Why a pod waits, as kube-scheduler says it: nodes by reason, sorted as text."""
+    if NO_NODES in failed:
+        return NO_NODES.removeprefix(_ERROR)
+    error = _error(failed)
+    if error:
+        return error
+    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in failed.items()))
+    return f"0/{nodes} nodes are available: {reasons}. {PREEMPTION}"
+
+
+_ERROR = "error: "
+
+
+def _error(failed: Mapping[str, int]) -> str:
+    """What went wrong where the pod could not be judged, "" where it could."""
+    found = [reason for reason in failed if reason.startswith(_ERROR) and reason != NO_NODES]
+    return found[0].removeprefix(_ERROR) if found else ""
+
+
+def _pending(pod: Pod, uid: str) -> bool:
+    return not pod.spec.node_name and pod.metadata.uid == uid
+
+
+def _regarding(pod: str, uid: str) -> Regarding:
+    namespace, _, name = pod.partition("/")
+    return Regarding("Pod", name, namespace, uid)
+
+
+def _failed(pod: str, uid: str, reason: str, text: str) -> Told:
+    condition = Condition("PodScheduled", "False", reason)
+    return Told(_regarding(pod, uid), "Warning", "FailedScheduling", text, "Scheduling", condition)
+
+
+def _scheduled(pod: str, uid: str, node: str) -> Told:
+    return Told(_regarding(pod, uid), "Normal", "Scheduled", f"Successfully assigned {pod} to {node}", "Binding")

@@ -1,0 +1,86 @@
+"""What the evictor remembers over a restart: its own commands, as the table of `actions` holds them.
+
+In: the newest `evict` command of each pod, and outcomes. Out: the guard's cases, the evictions that are under way, and
+what was said already. Called once by the decider as a site becomes ready. A command says all that there is to remember
+of its case: no second record could disagree with it. Whether its pod went is seen in the picture.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from underhost.agents.sinks.evictions.loop_guard import Case, CaseKey, Guard
+from underhost.agents.sinks.evictions.pace import Pace, UnderWay
+from underhost.agents.sinks.evictions.sink import KIND, Desired, Past
+from underhost.agents.sinks.orders import APPLIED, NOOP
+from underhost.agents.site.owners import Application
+from underhost.schemas.records import Action, Outcome
+
+RECENT = 600.0
+"""Seconds for which an eviction may be under way."""
+
+Said = dict[str, tuple[str, float]]
+"""By finding, the reason why it is left alone, and when that was said."""
+
+
+def remembered(
+    actions: Iterable[Action], outcomes: Iterable[Outcome], pace: Pace, guard: Guard, now: float, clock: float
+) -> Said:
+    """Fill the pace and the guard. `now` is in monotonic seconds, `clock` the same moment in seconds since 1970."""
+    rows = sorted(_read(actions), key=lambda row: row[0].decided)
+    in_vain = {one.id for one in outcomes if one.result not in (APPLIED, NOOP)}
+    newest: dict[CaseKey, Desired | Past] = {}
+    said: Said = {}
+    for desired, _ in rows:
+        key = _case(desired)
+        newest.update({key._replace(**_without_counts(past)): past for past in desired.others})
+        newest[key] = desired
+    for desired, action in rows:
+        key, age = _case(desired), max(0.0, clock - desired.decided)
+        if desired.refuse:
+            said[desired.finding] = desired.refuse, now - age
+        elif action.id not in in_vain and (newest[key] is desired or age < RECENT):
+            pace.begin(_under_way(desired, action, now - age, counted=newest[key] is not desired))
+    for key, last in newest.items():
+        # What is not seen to have gone is not counted: then there was one eviction less.
+        ordered = isinstance(last, Desired) and not last.refuse
+        if key.owner:
+            guard.cases[key] = Case(last.low, last.number - 1 if ordered else last.number)
+    return said
+
+
+def _without_counts(past: Past) -> dict[str, str]:
+    return {"severity": past.severity, "rule": past.rule, "source": past.source, "key": past.key}
+
+
+def _under_way(desired: Desired, action: Action, at: float, *, counted: bool) -> UnderWay:
+    return UnderWay(
+        id=action.id,
+        pod=action.target.partition("/")[2],
+        uid=desired.uid,
+        application=Application(*desired.owner.split("/")),
+        node=desired.node,
+        host=desired.host,
+        case=_case(desired),
+        broken=desired.broken,
+        wanted=0,
+        at=at,
+        earlier=True,
+        counted=counted,
+    )
+
+
+def _read(actions: Iterable[Action]) -> list[tuple[Desired, Action]]:
+    found = []
+    for action in actions:
+        try:
+            desired = msgspec.convert(action.desired, Desired) if action.kind == KIND else None
+        except msgspec.ValidationError:
+            continue  # of another version
+        if desired is not None and (desired.owner.count("/") == 2 or (desired.refuse and not desired.owner)):
+            found.append((desired, action))
+    return found
+
+
+def _case(desired: Desired) -> CaseKey:
+    return CaseKey(desired.owner, desired.severity, desired.rule, desired.source, desired.key)

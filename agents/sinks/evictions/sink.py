@@ -1,0 +1,142 @@
+"""Evicting a pod: what a command says, and carrying it out (sink).
+
+In: `evict` actions of the decider (`eviction_decider.py`). Out: outcomes. The Eviction API alone is used, so that
+disruption budgets are kept by the API server, whatever the decider believed of them.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, outcome
+from underhost.agents.sinks.ports import KubernetesWriter
+from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
+from underhost.schemas.records import Action, Outcome
+
+KIND = "evict"
+FRESH = 60.0
+"""Seconds for which a decision to evict holds: what kept Kafka from delivering it may have changed the cluster, too."""
+KEPT = 2 * 86_400.0
+"""Seconds that a command is remembered; what is left to a person is said every day anew."""
+MIGRATES = "triggered evacuation"
+"""How KubeVirt's webhook refuses (429) an eviction that it answers with a live migration: it is under way."""
+
+
+class Past(msgspec.Struct, omit_defaults=True):
+    """Another case of the same workload, as the loop guard has it."""
+
+    severity: str
+    rule: str
+    source: str = ""
+    key: str = ""
+    low: int = 0
+    number: int = 0
+
+
+class Desired(msgspec.Struct, omit_defaults=True):
+    """`Action.desired` of an eviction: the pod, why, and what the decider has to remember when it begins anew.
+
+    Attributes:
+        uid: of the pod; another pod of the name is left alone.
+        at: when it was decided, RFC 3339.
+        refuse: not "": nothing is to be done, and this is why; the outcome is to say so.
+        node, host, to: where the pod runs, and the node that is expected to take the next one.
+        owner: the workload, `Kind/namespace/name`. finding, severity, rule, source, key: what the eviction is to end.
+        broken, low, number: pods of the workload that the finding holds, the fewest so far, and evictions since then.
+        others: what else of the workload there is to remember.
+    """
+
+    uid: str
+    at: str
+    refuse: str = ""
+    node: str = ""
+    host: str = ""
+    to: str = ""
+    owner: str = ""
+    finding: str = ""
+    severity: str = ""
+    rule: str = ""
+    source: str = ""
+    key: str = ""
+    broken: int = 0
+    low: int = 0
+    number: int = 0
+    others: list[Past] = []
+
+    @property
+    def decided(self) -> float:
+        """When it was decided, in seconds since 1970; 0 where it is no time."""
+        try:
+            return datetime.fromisoformat(self.at).timestamp()
+        except ValueError:
+            return 0.0
+
+
+def outdated(action: Action, clock: float) -> bool:
+    """Whether nobody needs to remember the `evict` command any more; `clock` is in seconds since 1970."""
+    if action.kind != KIND:
+        return False
+    try:
+        return clock - msgspec.convert(action.desired, Desired).decided > KEPT
+    except msgspec.ValidationError:
+        return True
+
+
+class EvictionSink:
+    """Evicts pods; implements `agents.ports.Sink`. `enabled` false is a dry run."""
+
+    kind = KIND
+
+    def __init__(self, writer: KubernetesWriter, *, enabled: bool, clock: Callable[[], float] = time.time) -> None:
+        self._writer, self._enabled, self._clock = writer, enabled, clock
+
+    async def apply(self, action: Action) -> Outcome:
+        """Read the live pod, ask for its eviction if it is still the one, and say what happened."""
+        _, _, pod = action.target.partition("/")
+        namespace, _, name = pod.partition("/")
+        try:
+            desired = msgspec.convert(action.desired, Desired)
+        except msgspec.ValidationError as error:
+            return outcome(action, REFUSED, f"not an evict command: {error}")
+        if desired.refuse:
+            return outcome(action, REFUSED, desired.refuse)
+        if (age := self._clock() - desired.decided) > FRESH:
+            return outcome(action, FAILED, f"it was decided {age:.0f} s ago, and much may have changed since")
+        try:
+            return outcome(action, *await self._apply(namespace, name, desired))
+        except Gone:
+            return outcome(action, NOOP, "the pod is gone")
+        except (Conflict, Refused) as error:
+            return outcome(action, REFUSED, str(error))
+        except Retry as error:
+            if MIGRATES in str(error):
+                return outcome(action, APPLIED, f"it migrates: {error}")
+            return outcome(action, FAILED, str(error))
+        except Unreachable as error:
+            return outcome(action, FAILED, str(error))
+
+    async def _apply(self, namespace: str, name: str, desired: Desired) -> tuple[str, str]:
+        """(result, reason)."""
+        done = await self._done(namespace, name, desired)
+        if done is not None:
+            return NOOP, done
+        if not self._enabled:
+            return DRY_RUN, f"would evict it from {desired.node}; the next one fits on {desired.to}"
+        try:
+            await self._writer.request_eviction(namespace, name, desired.uid)
+        except Conflict:
+            # Another pod has the name by now, or somebody else changed this one at the same moment.
+            done = await self._done(namespace, name, desired)
+            if done is None:
+                raise
+            return NOOP, done
+        return APPLIED, f"evicted from {desired.node}; the next one fits on {desired.to}"
+
+    async def _done(self, namespace: str, name: str, desired: Desired) -> str | None:
+        """Why there is nothing to do for the live pod; None while there is."""
+        uid, ending = await self._writer.pod_end(namespace, name)
+        if uid != desired.uid:
+            return f"the pod is another one now (uid {uid})"
+        return "it is being deleted already" if ending else None

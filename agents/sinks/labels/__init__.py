@@ -1,0 +1,1 @@
+"""Host labels on nodes, and the taint that keeps pods off a node until it has them."""

@@ -1,0 +1,278 @@
+"""Host labels of nodes: what should be written (decider), and writing it (sink).
+
+In: a snapshot, whose `node_hosts` say where each node runs. Out: `label` actions, and outcomes of them. The decider
+knows only the trimmed node, so whose a label is the sink finds out on the live one. What the labels say is in
+`label_values.py`, the start-up taint in `startup_taint.py`.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from underhost.agents.sinks.labels.last_write import LabelMemory
+from underhost.agents.sinks.labels.startup_taint import Lifting, carries, lift
+from underhost.agents.sinks.labels.values import LabelValues
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
+from underhost.agents.sinks.ports import KubernetesWriter
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
+from underhost.schemas.kubernetes import Node
+from underhost.schemas.records import Action, NodeHost, Outcome
+from underhost.streams.settings.model import HostLabelSettings
+
+log = logging.getLogger(__name__)
+
+KIND = "label"
+FIELD_MANAGER = "underhost"
+QUIET = 10.0
+"""Seconds in which further changes of one node wait, so that a flapping VM costs one write; the last state wins."""
+AFTER_FAILURE = 30.0
+"""Seconds after which a command that failed, was lost, or did not show on the node is ordered again."""
+AFTER_REFUSAL = 600.0
+"""Seconds after which a command that was refused, or found nothing to do, is tried again: that rarely changes."""
+TELLING = (APPLIED, FAILED, DRY_RUN, REFUSED, NOOP)
+"""Of a command that did several things: the result that says most about it."""
+PEOPLE = ("kubectl", "k9s", "lens", "mozilla", "curl", "python", "openapi-generator", "before-first-apply", "unknown")
+"""Beginnings of field managers that are a person's tool: a label set by hand is repaired, a controller's is not."""
+
+
+@dataclass
+class _Ordered:
+    """The last command for a node: what it said and against which labels.
+
+    `quiet` is until when other changes of the node wait, `again` from when an equal command may follow.
+    """
+
+    desired: Mapping[str, object]
+    held: Mapping[str, str | None]
+    quiet: float
+    again: float
+    action: str
+    dry: bool = False
+
+
+class _Look(NamedTuple):
+    """What was found of one node: good for as long as the node, its row and all hosts are the very same."""
+
+    node: Node
+    joined: NodeHost
+    desired: dict[str, object]
+    wanted: Mapping[str, str | None]
+    held: Mapping[str, str | None]
+    settled: bool
+
+
+class LabelDecider:
+    """Orders a label for each node that lacks it; implements `agents.ports.Decider`.
+
+    Modes: `own` and `auto` order the host label (the sink of `auto` yields to another controller), `observe` only the
+    labels derived from it. The start-up taint of a node is part of the same order: it goes with the last label.
+    """
+
+    kind = KIND
+
+    def __init__(self, settings: HostLabelSettings) -> None:
+        self._settings = settings
+        self._needs = [settings.key, *(derived.key for derived in settings.derived)]
+        self._ordered: dict[str, _Ordered] = {}
+        self._inputs: tuple[object, object, object] = (None, None, None)
+        self._hosts: object = None
+        self._values = LabelValues(settings, {})
+        self._looks: dict[str, _Look] = {}
+        self.due: float | None = None
+        """When, in the seconds of `now`, an order that waits should be decided, even if nothing changes until then."""
+
+    def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
+        """One action for each node whose labels differ from its live host; see the module's constants for the pace."""
+        inputs = (snapshot.nodes, snapshot.hosts, snapshot.node_hosts)
+        if all(a is b for a, b in zip(inputs, self._inputs, strict=True)) and (self.due is None or now < self.due):
+            return []  # the very same objects, and nothing was ordered or waits for its time
+        actions: list[Action] = []
+        self.due = None
+        if snapshot.hosts is not self._hosts:
+            self._hosts, self._values, self._looks = snapshot.hosts, LabelValues(self._settings, snapshot.hosts), {}
+        before, self._looks = self._looks, {}
+        for gone in self._ordered.keys() - snapshot.nodes.keys():
+            del self._ordered[gone]
+        for name, joined in sorted(snapshot.node_hosts.items()):
+            node = snapshot.nodes.get(name)
+            # A host that vSphere has not shown us (yet) is unknown, whatever the VM calls it: never a label.
+            if node is None or joined.host not in snapshot.hosts:
+                continue
+            look = before.get(name)
+            if look is None or look.node is not node or look.joined is not joined:
+                look = self._look(node, joined)
+            self._looks[name] = look
+            desired, wanted, held = look.desired, look.wanted, look.held
+            if look.settled:
+                self._settle(name, now)
+            elif self._may_order(name, desired, held, now):
+                reason = f"node {name} runs on host {joined.host_name or joined.host}"
+                action = order(KIND, f"node/{name}", desired, reason, snapshot.offsets)
+                # A node's first label is no move: the first move after it is followed at once.
+                quiet = now + QUIET if any(held[key] for key in wanted) else now
+                self._ordered[name] = _Ordered(desired, held, quiet, now + AFTER_FAILURE, action.id)
+                actions.append(action)
+        self._inputs = inputs if not actions else (None, None, None)
+        return actions
+
+    def _look(self, node: Node, joined: NodeHost) -> "_Look":
+        """What the node should carry, and what it does."""
+        wanted, labels = self._values.of(joined.host), _labels(node)
+        desired: dict[str, object] = {"uid": node.metadata.uid, "labels": wanted}
+        taint, watched = self._settings.startup_taint, list(wanted)
+        if tainted := taint is not None and carries(bytes(node.spec.taints), taint):
+            desired["taint"] = {"key": taint, "needs": self._needs}
+            watched += self._needs
+        held = {key: labels.get(key) for key in watched}
+        return _Look(node, joined, desired, wanted, held, settled=held == wanted and not tainted)
+
+    def observe(self, outcome: Outcome, now: float) -> None:
+        """Remember what became of the last command for a node; older commands' outcomes say nothing."""
+        last = self._ordered.get(outcome.target.partition("/")[2])
+        if last is None or last.action != outcome.id:
+            return
+        self._inputs = (None, None, None)
+        last.again = now + (AFTER_REFUSAL if outcome.result in (REFUSED, NOOP) else AFTER_FAILURE)
+        last.dry = outcome.result == DRY_RUN
+
+    def _settle(self, name: str, now: float) -> None:
+        """The node is as it should be: what differs next is a new change, but not at once if this one was just now."""
+        last = self._ordered.get(name)
+        if last is not None:
+            last.desired = {}
+            if now >= last.quiet:
+                del self._ordered[name]
+
+    def _may_order(self, name: str, desired: Mapping[str, object], held: Mapping[str, str | None], now: float) -> bool:
+        last = self._ordered.get(name)
+        if last is None:
+            return True
+        if last.desired != desired or last.held != held:
+            when = last.quiet  # the node moved on, or somebody changed its labels
+        elif last.dry:
+            return False  # a dry run changes nothing, so nothing is gained by repeating it
+        else:
+            when = last.again
+        if now >= when:
+            return True
+        self.due = when if self.due is None else min(self.due, when)
+        return False
+
+
+def _labels(node: Node) -> dict[str, str]:
+    labels = msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None)
+    return labels or {}
+
+
+class _Desired(msgspec.Struct):
+    uid: str
+    labels: dict[str, str | None]
+    taint: Lifting | None = None
+
+
+class LabelSink:
+    """Writes labels; implements `agents.ports.Sink`. `enabled` false is a dry run; `seen` see `LabelMemory`.
+
+    Reads the node to know whose its labels are. Where they are as our own last write left them, that is known: then it
+    writes without force, so that a label which somebody has taken over in that moment is a conflict, and is read.
+    """
+
+    kind = KIND
+
+    def __init__(
+        self,
+        writer: KubernetesWriter,
+        settings: HostLabelSettings,
+        *,
+        enabled: bool,
+        seen: Callable[[str], Mapping[str, str] | None] = lambda node: None,
+    ) -> None:
+        self._writer, self._settings, self._enabled = writer, settings, enabled
+        self._memory = LabelMemory(seen)
+
+    async def apply(self, action: Action) -> Outcome:
+        """Write what differs in one request, and say what happened."""
+        node = action.target.partition("/")[2]
+        try:
+            desired = msgspec.convert(action.desired, _Desired)
+        except msgspec.ValidationError as error:
+            return outcome(action, REFUSED, f"not a label command: {error}")
+        try:
+            return await self._apply(action, node, desired)
+        except (Gone, Conflict, Refused) as error:
+            return outcome(action, REFUSED, str(error))
+        except (Retry, Unreachable) as error:
+            return outcome(action, FAILED, str(error))
+
+    async def _apply(self, action: Action, node: str, desired: _Desired) -> Outcome:
+        left = self._memory.take(node, desired.uid) if desired.taint is None else None
+        if left is not None and (changes := left.differing(desired.labels)):
+            try:
+                await self._put(node, left.uid, left.labels, {**left.owned(), **changes}, force=False)
+            except Conflict:
+                log.info("node %s: somebody has taken over a label of ours: it is read", node)
+            else:
+                return outcome(action, APPLIED, f"set {_told(changes)}")
+        uid, labels, managers = await self._writer.node_labels(node)
+        if uid != desired.uid:
+            return outcome(action, REFUSED, f"node {node} is another one now (uid {uid})")
+        differing = {key: value for key, value in desired.labels.items() if labels.get(key) != value}
+        foreign = self._foreign(differing, managers)
+        ours = {key: value for key, value in differing.items() if key not in foreign}
+        done = [await self._write(node, uid, labels, managers, ours)] if ours else []
+        done += [(REFUSED, reason) for reason in foreign.values()]
+        if desired.taint is not None:
+            after = {key: value for key, value in {**labels, **ours}.items() if value is not None}
+            done.append(await lift(self._writer, node, uid, desired.taint, after, enabled=self._enabled))
+        if not done:
+            return outcome(action, NOOP, "the node carries these labels already")
+        result = min((result for result, _ in done), key=TELLING.index)
+        return outcome(action, result, "; ".join(reason for _, reason in done))
+
+    async def _write(
+        self,
+        node: str,
+        uid: str,
+        labels: Mapping[str, str],
+        managers: Mapping[str, str],
+        ours: Mapping[str, str | None],
+    ) -> tuple[str, str]:
+        if not self._enabled:
+            return DRY_RUN, f"would set {_told(ours)}"
+        # Server-side apply states the whole of what we own: a label that is left out would be removed.
+        owned = {key: labels[key] for key, manager in managers.items() if manager == FIELD_MANAGER and key in labels}
+        await self._put(node, uid, labels, {**owned, **ours}, force=True)
+        return APPLIED, f"set {_told(ours)}"
+
+    async def _put(
+        self, node: str, uid: str, before: Mapping[str, str], ours: Mapping[str, str | None], *, force: bool
+    ) -> None:
+        await self._writer.apply_node_labels(node, uid, ours, force=force)
+        self._memory.keep(node, uid, before, ours)
+
+    def _foreign(self, keys: Mapping[str, str | None], managers: Mapping[str, str]) -> dict[str, str]:
+        """The keys that are not ours to write, or to remove, with the reason."""
+        reasons: dict[str, str] = {}
+        for key, value in sorted(keys.items()):
+            manager = managers.get(key, FIELD_MANAGER)
+            if value is None and managers.get(key) != FIELD_MANAGER:
+                reasons[key] = f"label {key} was not set by {FIELD_MANAGER}: it stays"
+            elif self._settings.mode == "own" or value is None:
+                continue
+            elif self._settings.mode == "observe" and key == self._settings.key:
+                reasons[key] = f"label {key} is only observed"
+            elif manager != FIELD_MANAGER and not _is_person(manager):
+                reasons[key] = f"label {key} belongs to {manager}"
+        return reasons
+
+
+def _is_person(manager: str) -> bool:
+    return manager.lower().startswith(PEOPLE)
+
+
+def _told(changes: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(changes.items()))

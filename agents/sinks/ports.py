@@ -1,0 +1,112 @@
+"""What the sinks need of a cluster, and what deciders and sinks are: real clients, the simulated site and fakes fit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.records import Action, Outcome
+from underhost.schemas.vsphere import DrsRule
+from underhost.streams.ports import PodState
+
+
+class KubernetesWriter(Protocol):
+    """Writes to one Kubernetes cluster. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
+
+    async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
+        """The live node: (uid, labels, field manager by label key)."""
+
+    async def apply_node_labels(
+        self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
+    ) -> None:
+        """Make the node carry these labels (None removes one), as field manager `underhost`.
+
+        Conflict: another uid; and, unless forced, a label that somebody else has set to another value.
+        """
+
+    async def node_taints(self, node: str) -> tuple[str, Sequence[Mapping[str, object]]]:
+        """The live node: (uid, taints)."""
+
+    async def replace_taints(
+        self, node: str, uid: str, before: Sequence[Mapping[str, object]], after: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Make this the whole list of taints. Conflict: it is not `before` any more, or the node is another one."""
+
+    async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
+        """The live pod: (uid, node name, "" while it is not bound)."""
+
+    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind the pod, with its uid as a precondition. Conflict: bound already, or another uid."""
+
+    async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
+        """The live pod: (uid, whether it is being deleted)."""
+
+    async def request_eviction(self, namespace: str, name: str, uid: str) -> None:
+        """Ask the Eviction API to end the pod, with its uid as a precondition.
+
+        Conflict: another uid. Retry: a disruption budget allows none now. Refused: several budgets cover the pod.
+        """
+
+
+class EventWriter(Protocol):
+    """Tells people in one Kubernetes cluster. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
+
+    async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
+        """Create an events.k8s.io/v1 Event. Conflict: one of this name is there."""
+
+    async def event(self, namespace: str, name: str, annotation: str) -> tuple[int, str]:
+        """The live Event: (how often it was told, what it carries under the annotation)."""
+
+    async def change_event(self, namespace: str, name: str, changes: Mapping[str, object]) -> None:
+        """Merge the changes, in core/v1, into the Event. Gone: it is not there any more."""
+
+    async def uid(self, kind: str, namespace: str, name: str) -> str:
+        """The uid of a live Pod or Node."""
+
+    async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
+        """The live pod and its condition of this type."""
+
+    async def set_pod_condition(self, namespace: str, name: str, pod: PodState, condition: Mapping[str, str]) -> None:
+        """Set one condition in the pod's status, if the pod is still as it was read; else Conflict."""
+
+
+class DrsWriter(Protocol):
+    """Edits the VM-VM rules of vSphere clusters. Methods raise Refused, Conflict, Gone or Unreachable."""
+
+    async def rules(self, cluster: str) -> Sequence[DrsRule]:
+        """Every rule of the cluster as the server holds it now (rules of other kinds have type `other`)."""
+
+    async def add_rule(self, cluster: str, rule: DrsRule) -> None:
+        """Add a rule, enabled. Conflict: the name is taken."""
+
+    async def edit_rule(self, cluster: str, rule: DrsRule) -> None:
+        """Change members or flags in place; `rule.key` names it. Gone: no such rule."""
+
+    async def remove_rule(self, cluster: str, rule: DrsRule) -> None:
+        """Remove the rule with this key."""
+
+
+class Decider(Protocol):
+    """Turns a snapshot into commands; level-triggered, so a lost command is ordered again.
+
+    One that has an attribute `hears` is told what became of commands of these kinds, not only of its own.
+    """
+
+    kind: str
+
+    def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
+        """The commands that are missing. `now` is monotonic seconds; pure but for the memory of what was ordered."""
+
+    def observe(self, outcome: Outcome, now: float) -> None:
+        """What became of a command of this kind."""
+
+
+class Sink(Protocol):
+    """Carries out commands of one kind, each idempotent: it writes once, and says what happened.
+
+    One that has a method `again`, of the same shape as `apply`, is given by it what may have been carried out already.
+    """
+
+    kind: str
+
+    async def apply(self, action: Action) -> Outcome:
+        """Never raises for what a cluster can answer: a refusal is an outcome with its reason."""

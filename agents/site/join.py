@@ -1,0 +1,127 @@
+"""Which VM is a Kubernetes node, and which ESXi host does it run on?
+
+In: nodes of Kubernetes, VMs and hosts of vSphere. Out: a `NodeHost` for every node that is joined to a VM. Pure;
+whether an unknown host is worth a finding is left to `check.py`.
+
+A join is a claim about hardware, so identities are tried from the strongest to the weakest, and an ambiguous one is no
+join at all: a wrong host is worse than an unknown one.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from underhost.schemas.kubernetes import Node
+from underhost.schemas.records import NodeHost
+from underhost.schemas.vsphere import Host, Vm
+
+PROVIDER_ID, SYSTEM_UUID, NAME, HOSTNAME = "providerID", "systemUUID", "name", "hostname"
+_SCHEME = "vsphere://"
+_NOT_HEX = re.compile(r"[^0-9a-f]")
+
+
+def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dict[str, NodeHost]:
+    """The joined nodes by name, sorted; equal for every order of the input.
+
+    A node joins by `spec.providerID`, then `systemUUID` in both byte orders, then VM name, then guest hostname. An
+    identity that several VMs share joins nothing. A VM that a node claims by UUID is not given to another by a name.
+    `host` is the host's id (its name where it has none), or "" while it is unknown.
+    """
+    index = _Index(vms)
+    host_of = HostIndex(hosts)
+    claims: dict[str, tuple[Vm, str]] = {}
+    for node in nodes:
+        claim = index.claim(node)
+        if claim is not None:
+            claims[node.metadata.name] = claim
+    by_uuid = {vm.ref for vm, how in claims.values() if how in (PROVIDER_ID, SYSTEM_UUID)}
+    by_name = {vm.ref for vm, how in claims.values() if how == NAME}
+    joined = {}
+    for name, (vm, how) in sorted(claims.items()):
+        if (how in (NAME, HOSTNAME) and vm.ref in by_uuid) or (how == HOSTNAME and vm.ref in by_name):
+            continue
+        host, host_name = host_of.resolve(vm.host)
+        joined[name] = NodeHost(node=name, vm=vm.ref, host=host, host_name=host_name, joined_by=how)
+    return joined
+
+
+def uuid_digits(text: str) -> str:
+    """The 32 hexadecimal digits of a UUID in any spelling, or "" where `text` is none."""
+    digits = _NOT_HEX.sub("", text.lower())
+    return digits if len(digits) == 32 and set(digits) != {"0"} else ""
+
+
+def swapped(digits: str) -> str:
+    """The other byte order of a UUID: SMBIOS stores its first three groups little-endian."""
+    groups = (digits[0:8], digits[8:12], digits[12:16])
+    return "".join(_reverse_bytes(group) for group in groups) + digits[16:]
+
+
+def _reverse_bytes(group: str) -> str:
+    return "".join(group[i : i + 2] for i in range(len(group) - 2, -1, -2))
+
+
+class _Index:
+    """VMs by each identity. A name that several VMs share keeps them all: that is how ambiguity is seen."""
+
+    def __init__(self, vms: Iterable[Vm]) -> None:
+        self.by_uuid: dict[str, list[Vm]] = defaultdict(list)
+        self.by_name: dict[str, list[Vm]] = defaultdict(list)
+        self.by_hostname: dict[str, list[Vm]] = defaultdict(list)
+        for vm in vms:
+            if digits := uuid_digits(vm.uuid):
+                self.by_uuid[digits].append(vm)
+            self.by_name[vm.name].append(vm)
+            if hostname := _hostname(vm.hostname):
+                self.by_hostname[hostname].append(vm)
+
+    def claim(self, node: Node) -> tuple[Vm, str] | None:
+        """The VM of the first identity that matches any; None where none does, or where it matches several."""
+        for how, candidates in self._candidates(node):
+            refs = {vm.ref for vm in candidates}
+            if refs:
+                return (candidates[0], how) if len(refs) == 1 and len(candidates) == 1 else None
+        return None
+
+    def _candidates(self, node: Node) -> Iterator[tuple[str, list[Vm]]]:
+        provider_id = node.spec.provider_id.strip()
+        if provider_id.lower().startswith(_SCHEME):
+            yield PROVIDER_ID, self.by_uuid.get(uuid_digits(provider_id[len(_SCHEME) :]), [])
+        info = node.status.node_info
+        if info is not None and (digits := uuid_digits(info.system_uuid)):
+            orders = dict.fromkeys((digits, swapped(digits)))
+            yield SYSTEM_UUID, [vm for order in orders for vm in self.by_uuid.get(order, [])]
+        yield NAME, self.by_name.get(node.metadata.name, [])
+        names = {_hostname(node.metadata.name)}
+        names |= {_hostname(item.address) for item in node.status.addresses or () if item.type == "Hostname"}
+        yield HOSTNAME, [vm for name in sorted(names) if name for vm in self.by_hostname.get(name, [])]
+
+
+class HostIndex:
+    """Hosts by id and by name; a VM of a hand-written inventory may use either."""
+
+    def __init__(self, hosts: Iterable[Host]) -> None:
+        self.by_ref: dict[str, Host] = {}
+        self.by_name: dict[str, set[str]] = defaultdict(set)
+        for host in hosts:
+            self.by_ref[host.ref] = host
+            self.by_name[host.name].add(host.ref)
+
+    def resolve(self, named: str) -> tuple[str, str]:
+        """(ref, name) of what a VM calls its host. A host that is not listed stays what it is called.
+
+        A name that two hosts share is unknown: "" is never a domain.
+        """
+        if not named:
+            return "", ""
+        host = self.by_ref.get(named)
+        if host is None:
+            refs = self.by_name.get(named, set())
+            if len(refs) > 1:
+                return "", ""
+            host = self.by_ref[next(iter(refs))] if refs else None
+        return (host.ref, host.name) if host is not None else (named, named)
+
+
+def _hostname(text: str) -> str:
+    return text.strip().rstrip(".").lower()

@@ -1,0 +1,269 @@
+"""The decoded objects of one site, kept in step with the tables: what a snapshot is taken from.
+
+In: rows, one after another, from `tables.py` (live events, and all rows again after a recovery). Out: `snapshot()`,
+cheap because nothing is copied but a mapping of references, and only where something changed. Which sites are ours, and
+whether the picture is complete, is `sites.py`'s; what to decide from it is `cycle.py`'s.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from underhost.agents.site.snapshot import Snapshot, View
+from underhost.schemas import topics
+from underhost.schemas.errors import BadEvent
+from underhost.schemas.keys import LISTED, Key, parse_key
+from underhost.schemas.kubernetes import decode
+from underhost.schemas.records import Listed
+from underhost.schemas.topics import Topic
+from underhost.schemas.vsphere import Cluster, DrsRule
+
+WORKLOAD_KINDS = {
+    kind.lower(): kind
+    for kind in (
+        "ReplicaSet",
+        "StatefulSet",
+        "Deployment",
+        "Job",
+        "ReplicationController",
+        "VirtualMachineInstanceReplicaSet",
+    )
+}
+
+
+def read_key(key: bytes | None) -> Key:
+    """The parsed key of a state record. Raises BadEvent where it is none of ours."""
+    if key is None:
+        raise BadEvent("the record has no key")
+    try:
+        return parse_key(key.decode("utf-8"))
+    except ValueError as error:
+        raise BadEvent(f"bad key: {error}") from error
+
+
+def read_record(topic: Topic, key: Key, value: bytes | None) -> Struct | None:
+    """The object or marker of a state record, None for a tombstone.
+
+    Raises BadEvent where the kind does not belong to the topic, or the value is not one of its records.
+    """
+    record = Listed if key.kind == LISTED else topic.kinds.get(key.kind)
+    if record is None:
+        raise BadEvent(f"kind {key.kind!r} does not belong to {topic.name}")
+    return _decode(value, record)
+
+
+def decode_record(topic: Topic, value: bytes | None) -> Struct | None:
+    """The record of a derived topic, None for a tombstone. Raises BadEvent."""
+    if topic.record is None:
+        raise BadEvent(f"{topic.name} holds no records")
+    return _decode(value, topic.record)
+
+
+def _decode(value: bytes | None, record: type[Struct]) -> Struct | None:
+    if value is None:
+        return None
+    try:
+        decoded: Struct = decode(value, record)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadEvent(f"not a {record.__name__}: {error}") from error
+    return decoded
+
+
+class Changes:
+    """What has changed in a site since somebody looked: names by topic, until they take them.
+
+    `topics` are those that are followed; `wake` is called at each change. `whole` is set where more than single rows
+    changed: then only a new look at everything helps. `listed` are the topics whose source has listed anew.
+    """
+
+    def __init__(self, topics: Iterable[Topic], wake: Callable[[], None] = lambda: None) -> None:
+        self._names: dict[str, dict[Any, None]] = {topic.short: {} for topic in topics}
+        self._wake = wake
+        self.whole = False
+        self.listed: set[str] = set()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._names.values()))
+
+    def note(self, short: str, name: Any) -> None:
+        """One row came, changed or went."""
+        if short in self._names:
+            self._names[short][name] = None
+            self._wake()
+
+    def note_all(self, short: str) -> None:
+        """A topic was replaced by what its table holds."""
+        self.whole = self.whole or short in self._names
+        self._wake()
+
+    def note_listed(self, short: str) -> None:
+        """A source has listed the topic."""
+        if short in self._names:
+            self.listed.add(short)
+            self._wake()
+
+    def take(self, topic: Topic, most: int | None = None) -> list[Any]:
+        """The names that changed, in that order, no more than `most` of them; they count as seen."""
+        names = self._names[topic.short]
+        taken = list(names)[:most]
+        for name in taken:
+            del names[name]
+        return taken
+
+
+class SiteState:
+    """One site's objects by topic, and the markers of the sources that have listed it.
+
+    Attributes:
+        site: the name.
+        as_of: newest record time in the picture, seconds since 1970; 0.0 while unknown.
+    """
+
+    def __init__(self, site: str, read: Iterable[Topic]) -> None:
+        self.site = site
+        self.as_of = 0.0
+        self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
+        self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
+        self._doubts: dict[str, str] | None = None
+        self._views: dict[str, View[Any, Any]] = {}
+        self._changed: dict[str, dict[Any, None]] = {}
+        self._followers: list[Changes] = []
+
+    def follow(self, changes: Changes) -> None:
+        """Note every change from now on there."""
+        self._followers.append(changes)
+
+    def unfollow(self, changes: Changes) -> None:
+        """Note nothing more there."""
+        self._followers.remove(changes)
+
+    def rows(self, topic: Topic) -> Mapping[Any, Any]:
+        """The rows of a topic as they are now and will be: not a copy."""
+        return self._rows[topic.short]
+
+    def put(self, topic: Topic, key: Key, value: Struct | None) -> bool:
+        """Set or remove (None) one row; whether that changed anything."""
+        if key.kind == LISTED:
+            return self._mark(topic.short, key.name, value)
+        rows, name = self._rows[topic.short], _NAMES.get(topic.short, _qualified)(key)
+        if value is None:
+            changed = rows.pop(name, None) is not None
+        else:
+            changed = rows.get(name) != value
+            rows[name] = value
+        if changed:
+            self._changed.setdefault(topic.short, {})[name] = None
+            for follower in self._followers:
+                follower.note(topic.short, name)
+        return changed
+
+    def _mark(self, short: str, source: str, value: Struct | None) -> bool:
+        before, self._doubts = self._markers[short].pop(source, None), None
+        if not isinstance(value, Listed):
+            return before is not None
+        self._markers[short][source] = value
+        # A mere sign of life is no change: nothing follows from it.
+        if before is not None and msgspec.structs.replace(before, seen=value.seen) == value:
+            return False
+        for follower in self._followers:
+            follower.note_listed(short)
+        return True
+
+    def replace(self, topic: Topic, rows: Iterable[tuple[Key, Struct]]) -> None:
+        """Start the topic anew from these rows: after a recovery the tables are the truth, whatever was here."""
+        self._rows[topic.short], self._markers[topic.short], self._doubts = {}, {}, None
+        self._views.pop(topic.short, None)
+        for key, value in rows:
+            self.put(topic, key, value)
+        for follower in self._followers:
+            follower.note_all(topic.short)
+
+    def epoch(self, topic: Topic, source: str) -> int | None:
+        """The epoch of the source's marker in the topic, None where it has not listed."""
+        marker = self._markers[topic.short].get(source)
+        return marker.epoch if marker is not None else None
+
+    def has_marker(self, source: str) -> bool:
+        """Whether the source has ever listed any topic of this site."""
+        return any(source in markers for markers in self._markers.values())
+
+    def doubts(self) -> dict[str, str]:
+        """What each source says it does not believe, of any of its topics."""
+        if self._doubts is None:  # asked before and after each command waits, and hardly ever another
+            self._doubts = {
+                source: marker.doubt
+                for _, markers in sorted(self._markers.items())
+                for source, marker in markers.items()
+                if marker.doubt
+            }
+        return dict(self._doubts)
+
+    def seen(self, source: str) -> int:
+        """When the source last heard from its server, milliseconds since 1970; 0 where it does not say."""
+        return max((markers[source].seen for markers in self._markers.values() if source in markers), default=0)
+
+    def has(self, topic: Topic, name: str) -> bool:
+        """Whether the object is in the picture; `name` is how a snapshot names it."""
+        return name in self._rows.get(topic.short, ())
+
+    def counts(self) -> dict[str, int]:
+        """Objects by topic."""
+        return {short: len(rows) for short, rows in self._rows.items()}
+
+    def snapshot(self, *, vsphere: bool, offsets: Mapping[str, int]) -> Snapshot:
+        """The picture as of now; `node_hosts` is left empty.
+
+        `vsphere` says whether the site has a vSphere side; `offsets` is the last offset of each topic, by short name.
+        """
+        rules = self._view(topics.DRS_RULES).values()
+        return Snapshot(
+            site=self.site,
+            nodes=self._view(topics.NODES),
+            pods=self._view(topics.PODS),
+            namespaces=self._view(topics.NAMESPACES),
+            services=self._view(topics.SERVICES),
+            workloads=self._view(topics.WORKLOADS),
+            budgets=self._view(topics.BUDGETS),
+            vms=self._view(topics.VMS),
+            hosts=self._view(topics.HOSTS),
+            clusters={row.name: row for row in rules if isinstance(row, Cluster)},
+            rules={(row.cluster, row.name): row for row in rules if isinstance(row, DrsRule)},
+            vsphere=vsphere,
+            offsets=offsets,
+        )
+
+    def _view(self, topic: Topic) -> View[Any, Any]:
+        # A view handed out is never touched again: a change makes the next snapshot copy the references once.
+        view, changed = self._views.get(topic.short), self._changed.pop(topic.short, {})
+        if view is None or changed:
+            view = self._views[topic.short] = View(self._rows.get(topic.short, {}), view, changed)
+        return view
+
+
+def _plain(key: Key) -> str:
+    return key.name
+
+
+def _qualified(key: Key) -> str:
+    return f"{key.namespace}/{key.name}"
+
+
+def _workload(key: Key) -> str:
+    return f"{WORKLOAD_KINDS[key.kind]}/{key.namespace}/{key.name}"
+
+
+def _whole(key: Key) -> Key:
+    return key
+
+
+# How a snapshot names the rows of a topic; `namespace/name` unless said otherwise.
+_NAMES: dict[str, Callable[[Key], Any]] = {
+    topics.NODES.short: _plain,
+    topics.NAMESPACES.short: _plain,
+    topics.WORKLOADS.short: _workload,
+    topics.VMS.short: _plain,
+    topics.HOSTS.short: _plain,
+    topics.DRS_RULES.short: _whole,
+}

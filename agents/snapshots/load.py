@@ -1,0 +1,70 @@
+"""Objects of files in, a Snapshot out: what the offline commands judge.
+
+It joins nodes to hosts and, where asked, lets manifests become their pods; reading the files is the streams' business
+(`streams/files/reader.py`).
+"""
+
+from underhost.agents.manifests.expand import Expansion, expand
+from underhost.agents.site.join import join
+from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.whatif.steps import Added
+from underhost.schemas.vsphere import Inventory
+from underhost.streams.files.reader import Objects
+
+
+def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = True) -> tuple[Snapshot, list[str]]:
+    """The picture that the files give, and notes (one line each) about what was done to the input.
+
+    `manifests`: pods are completed as the API server would, and the pods that Deployments and the like still lack are
+    added, pending; a check of what runs leaves both out. Raises BadObjectError for a manifest that the API refuses;
+    `objects.within(error)` names its file.
+    """
+    made = Expansion(dict(objects.pods), dict(objects.workloads))
+    if manifests:
+        made = expand(objects.pods, objects.nodes, objects.workloads, objects.others)
+    inventory = objects.inventory or Inventory()
+    snapshot = Snapshot(
+        site=site,
+        nodes=objects.nodes,
+        pods=made.pods,
+        namespaces=objects.namespaces,
+        services=objects.services,
+        workloads=made.workloads,
+        budgets=objects.budgets,
+        vms={vm.ref: vm for vm in inventory.vms},
+        hosts={host.ref: host for host in inventory.hosts},
+        clusters={cluster.name: cluster for cluster in inventory.clusters},
+        rules={(cluster.name, rule.name): rule for cluster in inventory.clusters for rule in cluster.rules},
+        claims=objects.claims,
+        volumes=objects.volumes,
+        storage_classes=objects.storage_classes,
+        csi_nodes=objects.csi_nodes,
+        attachments=objects.attachments,
+        node_hosts=join(objects.nodes.values(), inventory.vms, inventory.hosts),
+        vsphere=objects.inventory is not None,
+    )
+    return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]
+
+
+def added_of(objects: Objects) -> Added:
+    """What a file adds to a site in a plan."""
+    return Added(
+        nodes=objects.nodes,
+        pods=objects.pods,
+        namespaces=objects.namespaces,
+        services=objects.services,
+        workloads=objects.workloads,
+        budgets=objects.budgets,
+        others=objects.others,
+        inventory=objects.inventory,
+    )
+
+
+def _claims(snapshot: Snapshot) -> list[str]:
+    """A note where pods are to be placed whose volumes nobody judges, because the input holds no claim at all."""
+    if snapshot.claims:
+        return []
+    waiting = (pod for pod in snapshot.pods.values() if not pod.spec.node_name)
+    count = sum(b"persistentVolumeClaim" in bytes(pod.spec.volumes) for pod in waiting)
+    what = "VolumeBinding, VolumeZone and NodeVolumeLimits are not judged"
+    return [f"{what}: {count} pending pods have volumes of claims"] if count else []

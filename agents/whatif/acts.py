@@ -1,0 +1,238 @@
+"""The steps of a plan, taken: what kubectl, the controllers, a node's loss or vSphere would do to the site.
+
+In: a world and a step. Out: the world changed, everything that waits placed as far as it goes. An eviction asks the
+budgets; a deletion, a taint or a lost node does not.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from typing import Any
+
+from msgspec.structs import replace
+
+from underhost.agents.site.owners import pinned
+from underhost.agents.whatif import hosts as vsphere
+from underhost.agents.whatif import nodes as marks
+from underhost.agents.whatif import steps as s
+from underhost.agents.whatif.additions import add, rejoin
+from underhost.agents.whatif.budgets import Allowances
+from underhost.agents.whatif.pods import (
+    BOUND,
+    DAEMON_SET,
+    HELD,
+    NO_DAEMON,
+    STATEFUL_SET,
+    is_replaced_already,
+    leaves_after,
+    owner_kind,
+    patience_of,
+)
+from underhost.agents.whatif.world import World
+from underhost.schemas.documents import Move, VmMove
+from underhost.schemas.kubernetes import Node
+
+
+def take(world: World, step: s.Step) -> None:
+    """Take one step of a plan. Raises InputError for what is not there, BadObjectError."""
+    _ACTS[type(step)](world, step)
+    for node in list(world.draining):
+        _evict(world, node)
+
+
+# ---------------------------------------------------------------------------------------------------------------- pods
+def _delete(world: World, step: s.Delete) -> None:
+    world.step += 1
+    key = world.pod(step.pod)
+    if key in world.stuck:
+        world.release([key])  # by force: its owner may replace it now
+    elif owner_kind(pod := world.snapshot.pods[key]) != DAEMON_SET and pinned(pod):
+        node = pod.spec.node_name
+        world.moves.append(Move(world.step, key, node, node, "delete"))  # a mirror pod: its kubelet makes it again
+    else:
+        world.displace([key])
+    world.settle("delete")
+
+
+def _add(world: World, step: s.Add) -> None:
+    world.step += 1
+    before = world.snapshot.nodes
+    add(world, step.objects)
+    _leave_tainted(world, [name for name in step.objects.nodes if name in before], before, "add")
+
+
+# --------------------------------------------------------------------------------------------------------------- nodes
+def _drain(world: World, step: s.Drain) -> None:
+    names = [world.node(name) for name in step.nodes]
+    for name in names:
+        _mark(world, name, lambda node: marks.cordoned(node, True))
+    for name in names:
+        world.step += 1
+        _evict(world, name)
+
+
+def _evict(world: World, node: str) -> None:
+    """Evict as far as the budgets allow, place what comes back, and go on while that gets anywhere."""
+    left = [key for key in world.pods_on([node]) if not pinned(world.snapshot.pods[key])]
+    allowances = Allowances(world.snapshot, left)
+    for key in left:
+        world.used.update(dict.fromkeys(allowances.covering(key, world.snapshot.pods[key]), 0))
+    blocked: dict[str, list[str]] = {}
+    while left:
+        going, blocked = [], {}
+        for key in left:
+            pod = world.snapshot.pods[key]
+            if budgets := allowances.refusals(key, pod):
+                blocked[key] = budgets
+            else:
+                allowances.evicted(key, pod)
+                going.append(key)
+        if not going:
+            break
+        world.displace(going)
+        for key in {*going, *world.settle("drain")}:
+            allowances.change(key, world.snapshot.pods.get(key))
+        left = list(blocked)
+    world.used.update(allowances.used)
+    if blocked:
+        world.draining[node] = blocked
+    else:
+        world.draining.pop(node, None)
+
+
+def _cordon(world: World, step: s.Cordon) -> None:
+    world.step += 1
+    _mark(world, world.node(step.node), lambda node: marks.cordoned(node, step.closed))
+    if not step.closed:
+        world.draining.pop(step.node, None)
+    world.settle("cordon" if step.closed else "uncordon")
+
+
+def _taint(world: World, step: s.Taint) -> None:
+    world.step += 1
+    name, before = world.node(step.node), world.snapshot.nodes
+    if step.remove:
+        _mark(world, name, lambda node: marks.untainted(node, step.key, step.effect))
+    else:
+        _mark(world, name, lambda node: marks.tainted(node, step.key, step.value, step.effect))
+    _leave_tainted(world, [name], before, "taint")
+
+
+def _label(world: World, step: s.Label) -> None:
+    world.step += 1
+    _mark(world, world.node(step.node), lambda node: marks.labelled(node, step.key, step.value))
+    world.settle("label")
+
+
+def _mark(world: World, name: str, change: Callable[[Node], Node]) -> None:
+    world.change(nodes={**world.snapshot.nodes, name: change(world.snapshot.nodes[name])})
+
+
+def _leave_tainted(world: World, names: Collection[str], before: Any, reason: str) -> None:
+    """The pods that the NoExecute taints of these nodes evict, where the taints are other ones than before."""
+    changed = [name for name in names if marks.taints_of(before[name]) != marks.taints_of(world.snapshot.nodes[name])]
+    after: defaultdict[int, list[str]] = defaultdict(list)
+    for key in world.pods_on(changed):
+        pod = world.snapshot.pods[key]
+        if pinned(pod) and owner_kind(pod) != DAEMON_SET:
+            continue  # a static pod tolerates every NoExecute taint
+        seconds = leaves_after(pod, key, marks.taints_of(world.snapshot.nodes[pod.spec.node_name]))
+        if seconds is not None:
+            after[seconds].append(key)
+    daemons = [key for keys in after.values() for key in keys if owner_kind(world.snapshot.pods[key]) == DAEMON_SET]
+    for key in daemons:
+        world.lose(key, NO_DAEMON)
+    world.drop(daemons)
+    _leave(world, after, set(daemons), reason)
+
+
+def _leave(world: World, after: dict[int, list[str]], without: Collection[str], reason: str) -> None:
+    """Pods leave after some seconds each; who leaves first is placed first, and what waited is tried again."""
+    for _, keys in sorted(after.items()) or [(0, [])]:
+        world.displace([key for key in keys if key not in without])
+        world.settle(reason)
+
+
+# -------------------------------------------------------------------------------------------------- failures and hosts
+def _fail(world: World, step: s.Fail) -> None:
+    world.step += 1
+    named = [one.partition("/") for one in step.targets]
+    lost = {world.node(name) for kind, _, name in named if kind == s.NODE}
+    dead = [world.host(name) for kind, _, name in named if kind == s.HOST]
+    world.change(
+        hosts={
+            ref: replace(host, state=vsphere.DISCONNECTED) if ref in dead else host
+            for ref, host in world.snapshot.hosts.items()
+        }
+    )
+    hosts = vsphere.Hosts(world.snapshot)
+    moves = hosts.restart(dead) if step.ha else [(vm, None) for ref in dead for vm in hosts.on[ref]]
+    stopped = [vm.ref for vm, target in moves if target is None]
+    nodes = vsphere.nodes_of(world.snapshot)
+    lost |= {name for ref in stopped for name in nodes.get(ref, ())}
+    _move(world, [move for move in moves if move[1] is not None])
+    off = {ref: replace(world.snapshot.vms[ref], power="off") for ref in stopped}
+    if off:
+        world.change(vms={**world.snapshot.vms, **off})
+    lose_nodes(world, lost - world.lost)
+
+
+def lose_nodes(world: World, names: Collection[str]) -> None:
+    """Nodes that nobody hears of any more: what their pods tolerate decides when they are placed anew."""
+    for name in sorted(names):
+        _mark(world, name, marks.lost)
+        world.draining.pop(name, None)
+    world.lost.update(names)
+    gone: list[str] = []
+    after: defaultdict[int, list[str]] = defaultdict(list)
+    for key in world.pods_on(names):
+        pod = world.snapshot.pods[key]
+        seconds = patience_of(pod, key)
+        if pinned(pod) or is_replaced_already(pod):
+            gone.append(key)
+        elif owner_kind(pod) == STATEFUL_SET or seconds is None:
+            gone.append(key)
+            world.lose(key, HELD if owner_kind(pod) == STATEFUL_SET else BOUND, pod)
+        else:
+            after[seconds].append(key)
+    world.drop(gone)
+    _leave(world, after, (), "fail")
+
+
+def _maintain(world: World, step: s.Maintain) -> None:
+    world.step += 1
+    ref = world.host(step.host)
+    moves = vsphere.Hosts(world.snapshot).evacuate(ref)
+    _move(world, moves)
+    if all(target is not None for _, target in moves):
+        host = replace(world.snapshot.hosts[ref], state=vsphere.MAINTENANCE)
+        world.change(hosts={**world.snapshot.hosts, ref: host})
+    world.settle("maintain")
+
+
+def _move(world: World, moves: vsphere.Moves) -> None:
+    """VMs are on other hosts from now on; those that nobody takes stay, and are told of."""
+    if not moves:
+        return
+    snapshot, hosts = world.snapshot, vsphere.Hosts(world.snapshot)
+    vms = dict(snapshot.vms)
+    told = []
+    for vm, target in moves:
+        source = snapshot.hosts[hosts.ref(vm.host) or vm.host].name
+        told.append(VmMove(world.step, vm.name, source, None if target is None else snapshot.hosts[target].name))
+        if target is not None:
+            vms[vm.ref] = replace(vm, host=target)
+    world.vm_moves += sorted(told, key=lambda move: (move.vm, move.from_))
+    world.change(vms=vms)
+    rejoin(world, [vm.ref for vm, target in moves if target is not None])
+
+
+_ACTS: dict[Any, Callable[[World, Any], None]] = {
+    s.Delete: _delete,
+    s.Drain: _drain,
+    s.Fail: _fail,
+    s.Maintain: _maintain,
+    s.Cordon: _cordon,
+    s.Taint: _taint,
+    s.Label: _label,
+    s.Add: _add,
+}

@@ -1,0 +1,209 @@
+"""The steps of a what-if plan, and how each is written: as on the command line, and so in JSON, too.
+
+In: an option's name and its text. Out: a step, frozen. Whether a node, pod or host of that name is there is found when
+the step is taken: an earlier step may have added it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from underhost.agents.site.terms import EFFECTS
+from underhost.schemas.errors import InputError
+from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
+from underhost.schemas.manifests import Manifest
+from underhost.schemas.vsphere import Inventory
+
+NODE, HOST = "node", "host"
+_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+
+
+class Delete(NamedTuple):
+    """A pod is deleted (`namespace/name`); its owner makes another."""
+
+    pod: str
+
+
+class Drain(NamedTuple):
+    """Nodes are cordoned, all of them first, and then drained one after another."""
+
+    nodes: tuple[str, ...]
+
+
+class Fail(NamedTuple):
+    """Nodes and hosts (`node/NAME`, `host/NAME`) fail at once; without `ha` no VM of a host is restarted."""
+
+    targets: tuple[str, ...]
+    ha: bool = True
+
+
+class Maintain(NamedTuple):
+    """A host enters maintenance mode."""
+
+    host: str
+
+
+class Cordon(NamedTuple):
+    """A node is cordoned, or opened again."""
+
+    node: str
+    closed: bool = True
+
+
+class Taint(NamedTuple):
+    """A node gets a taint; with `remove` it loses those of the key (and of the effect, where one is named)."""
+
+    node: str
+    key: str
+    value: str = ""
+    effect: str = ""
+    remove: bool = False
+
+
+class Label(NamedTuple):
+    """A node gets a label; None removes it."""
+
+    node: str
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True)
+class Added:
+    """Objects that come to the site, with the keys of a Snapshot; `others` are manifests to expand."""
+
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    services: Mapping[str, Service] = field(default_factory=dict)
+    workloads: Mapping[str, Workload] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    others: Mapping[str, Manifest] = field(default_factory=dict)
+    inventory: Inventory | None = None
+
+
+class Add(NamedTuple):
+    """Objects are added."""
+
+    objects: Added
+
+
+Step = Delete | Drain | Fail | Maintain | Cordon | Taint | Label | Add
+
+
+def parse(name: str, text: str, *, ha: bool = True) -> Step:
+    """The step that an option (`delete drain fail maintain cordon uncordon taint label`) means. Raises InputError."""
+    if not text:
+        raise InputError(f"{name}: names nothing")
+    if name == "delete":
+        return Delete(_pod(text))
+    if name == "drain":
+        return Drain((node_name(text),))
+    if name == "fail":
+        return Fail((target(text),), ha)
+    if name == "maintain":
+        return Maintain(host_name(text))
+    if name in ("cordon", "uncordon"):
+        return Cordon(node_name(text), name == "cordon")
+    if name == "taint":
+        return parse_taint(text)
+    if name == "label":
+        return parse_label(text)
+    raise InputError(f"{name}: no such step; one of {', '.join(STEPS)} is expected")
+
+
+STEPS = ("delete", "drain", "fail", "maintain", "cordon", "uncordon", "taint", "label", "add")
+"""The names of the steps, as options and in JSON."""
+
+
+def node_name(text: str) -> str:
+    """The node that `n1` or `node/n1` names. Raises InputError."""
+    kind, slash, name = text.rpartition("/")
+    if slash and kind not in (NODE, "nodes", "no"):
+        raise InputError(f"{text}: a node is expected, as NODE or node/NODE")
+    return name
+
+
+def host_name(text: str) -> str:
+    """The host that `h1` or `host/h1` names. Raises InputError."""
+    kind, slash, name = text.rpartition("/")
+    if slash and kind != HOST:
+        raise InputError(f"{text}: a host is expected, as HOST or host/HOST")
+    return name
+
+
+def target(text: str) -> str:
+    """`node/NAME` or `host/NAME`. Raises InputError."""
+    kind, slash, name = text.partition("/")
+    if not slash or not name or kind not in (NODE, HOST):
+        raise InputError(f"{text}: what fails is named node/NODE or host/HOST")
+    return text
+
+
+def parse_taint(text: str) -> Taint:
+    """`NODE=KEY[=VALUE]:EFFECT`, or as kubectl removes one: `NODE=KEY[:EFFECT]-`. Raises InputError."""
+    node, _, rest = text.partition("=")
+    remove = (rest.endswith("-") and ":" not in rest) or rest.endswith(tuple(f":{effect}-" for effect in EFFECTS))
+    body, colon, effect = rest.removesuffix("-" if remove else "").partition(":")
+    key, _, value = body.partition("=")
+    if not node or not key or (not colon and not remove):
+        raise InputError(f"taint {text}: NODE=KEY=VALUE:EFFECT is expected, or NODE=KEY:EFFECT- to remove one")
+    if colon and effect not in EFFECTS:
+        raise InputError(f"taint {text}: effect {effect!r} is none of {', '.join(EFFECTS)}")
+    _check(f"taint {text}", key, value)
+    return Taint(node_name(node), key, value, effect, remove)
+
+
+def parse_label(text: str) -> Label:
+    """`NODE=KEY=VALUE`, or as kubectl removes one: `NODE=KEY-`. Raises InputError."""
+    node, _, rest = text.partition("=")
+    key, equals, value = rest.partition("=")
+    if not equals and key.endswith("-"):
+        key, given = key[:-1], None
+    elif equals:
+        given = value
+    else:
+        raise InputError(f"label {text}: NODE=KEY=VALUE is expected, or NODE=KEY- to remove one")
+    _check(f"label {text}", key, given or "")
+    return Label(node_name(node), key, given)
+
+
+def _check(where: str, key: str, value: str) -> None:
+    if _KEY.fullmatch(key) is None:
+        raise InputError(f"{where}: {key!r} is no key that a label or taint may have")
+    if _VALUE.fullmatch(value) is None:
+        raise InputError(f"{where}: {value!r} is no value that a label or taint may have")
+
+
+def _pod(text: str) -> str:
+    name = text.removeprefix("pod/")
+    if name.count("/") != 1 or not all(name.split("/")):
+        raise InputError(f"pod {text}: NAMESPACE/NAME is expected")
+    return name
+
+
+def described(steps: Sequence[Step]) -> list[str]:
+    """Each numbered step in a few words: a drain of several nodes is several steps."""
+    found: list[str] = []
+    for step in steps:
+        match step:
+            case Delete(pod):
+                found.append(f"delete pod {pod}")
+            case Drain(nodes):
+                found += [f"drain {node}" for node in nodes]
+            case Fail(targets, ha):
+                found.append(f"{', '.join(targets)} fail{'s' if len(targets) == 1 else ''}{'' if ha else ', no HA'}")
+            case Maintain(host):
+                found.append(f"maintain host/{host}")
+            case Cordon(node, closed):
+                found.append(f"{'cordon' if closed else 'uncordon'} {node}")
+            case Taint(node, key, value, effect, remove):
+                what = f"{key}={value}" if value else key
+                found.append(f"taint {node} {what}{':' if effect else ''}{effect}{'-' if remove else ''}")
+            case Label(node, key, given):
+                found.append(f"label {node} {f'{key}-' if given is None else f'{key}={given}'}")
+            case Add():
+                found.append("add objects")
+    return found

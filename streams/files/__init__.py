@@ -1,0 +1,1 @@
+"""Files as the source of a site: dumps, manifests and inventories in, typed objects out."""

@@ -1,0 +1,114 @@
+"""The inventory file: which VM runs on which ESXi host, where no vCenter is at hand.
+
+Hand-written files count: YAML, no `kind`, hosts by name. Joining VMs to nodes is left to the engine.
+"""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from underhost.schemas.errors import BadObjectError
+from underhost.schemas.vsphere import Inventory
+from underhost.streams.files.faults import fault_of
+
+STATES = ("connected", "maintenance", "disconnected")
+POWERS = ("on", "off")
+RULE_TYPES = ("anti-affinity", "affinity", "other")
+
+
+def read_inventory(data: bytes, file: str) -> Inventory:
+    """The inventory in a JSON document: the whole form, or only {hosts, vms}.
+
+    Raises BadObjectError (with the first fault: file and field named), msgspec.DecodeError, RecursionError.
+    """
+    value = msgspec.json.decode(data)
+    if not isinstance(value, dict):
+        raise BadObjectError("expected an object with hosts and vms", file=file)
+    kind = value.get("kind", "Inventory")
+    if kind != "Inventory":
+        raise BadObjectError(f"is a {str(kind)[:60]!r}, not an Inventory", file=file)
+    if not ("hosts" in value or "vms" in value):
+        raise BadObjectError("holds neither hosts nor vms: not an inventory", file=file)
+    _repair(value)
+    try:
+        inventory = msgspec.convert(value, Inventory)
+    except msgspec.ValidationError as error:
+        raise fault_of(error, file=file) from error
+    _check(value, inventory, file)
+    return _canonical(inventory, file)
+
+
+def _repair(value: dict[str, Any]) -> None:
+    """YAML reads a bare `on` as a boolean, and a null as a value: both mean what they look like."""
+    for name in ("hosts", "vms", "clusters"):
+        parts = value.get(name)
+        if parts is None:
+            value.pop(name, None)
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, dict):
+                if isinstance(part.get("power"), bool):
+                    part["power"] = "on" if part["power"] else "off"
+                for key in [key for key, inner in part.items() if inner is None and key != "host"]:
+                    del part[key]
+                if "host" in part and part["host"] is None:
+                    part["host"] = ""
+
+
+def _check(value: dict[str, Any], inventory: Inventory, file: str) -> None:
+    for index, host in enumerate(inventory.hosts):
+        _one_of(host.state, STATES, f"hosts[{index}].state", file)
+        if not host.name:
+            raise BadObjectError("must not be empty", field=f"hosts[{index}].name", file=file)
+    for index, vm in enumerate(inventory.vms):
+        _one_of(vm.power, POWERS, f"vms[{index}].power", file)
+        if not vm.name:
+            raise BadObjectError("must not be empty", field=f"vms[{index}].name", file=file)
+        if "host" not in value["vms"][index]:
+            what = 'missing: the id or name of the host it runs on, or "" where that is unknown'
+            raise BadObjectError(what, object_=f"vm {vm.name}", field=f"vms[{index}].host", file=file)
+    for index, cluster in enumerate(inventory.clusters):
+        for number, rule in enumerate(cluster.rules):
+            _one_of(rule.type, RULE_TYPES, f"clusters[{index}].rules[{number}].type", file)
+    _distinct([host.ref for host in inventory.hosts], "hosts", file)
+    _distinct([vm.ref for vm in inventory.vms], "vms", file)
+
+
+def _canonical(inventory: Inventory, file: str) -> Inventory:
+    """The same inventory with hosts and VMs named by their ids only (names where they have none), as vCenter would."""
+    hosts = [host.name for host in inventory.hosts]
+    ref_of_host = {host.name: host.ref for host in inventory.hosts} | {host.ref: host.ref for host in inventory.hosts}
+    ref_of_vm = {vm.name: vm.ref for vm in inventory.vms} | {vm.ref: vm.ref for vm in inventory.vms}
+    vms = []
+    for index, vm in enumerate(inventory.vms):
+        if vm.host and vm.host not in ref_of_host:
+            what = f"{vm.host[:60]!r} is the id or name of no host of the inventory"
+        elif hosts.count(vm.host) > 1:
+            what = f"{vm.host[:60]!r} is the name of several hosts: give the id"
+        else:
+            vms.append(replace(vm, host=ref_of_host.get(vm.host, "")))
+            continue
+        raise BadObjectError(what, object_=f"vm {vm.name}", field=f"vms[{index}].host", file=file)
+    clusters = [
+        replace(
+            cluster,
+            rules=[
+                replace(rule, cluster=cluster.name, vms=sorted(ref_of_vm.get(name, name) for name in rule.vms))
+                for rule in cluster.rules
+            ],
+        )
+        for cluster in inventory.clusters
+    ]
+    return replace(inventory, vms=vms, clusters=clusters)
+
+
+def _one_of(given: str, allowed: tuple[str, ...], field: str, file: str) -> None:
+    if given not in allowed:
+        raise BadObjectError(f"{given[:60]!r} is none of {', '.join(allowed)}", field=field, file=file)
+
+
+def _distinct(refs: list[str], field: str, file: str) -> None:
+    for ref, count in Counter(refs).items():
+        if count > 1:
+            raise BadObjectError(f"{ref[:60]!r} is given {count} times", field=field, file=file)

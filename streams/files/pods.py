@@ -1,0 +1,86 @@
+"""Pods of a dump, read the quick way: one pass over a pod's text, straight into the object that the engine reads.
+
+In: an item of a list, as raw JSON. Out: whether it was a pod like nearly all. Whatever is not (another kind, a fault, a
+hand-written pod without a uid, one given twice) is left to `files_objects.py`, which reads every object and words every
+fault.
+"""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import force_setattr, replace
+
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.errors import BadObjectError
+from underhost.streams.files.faults import Shapes, begins, pod_shapes
+from underhost.streams.files.objects import NAME_MAX, Collected
+
+_POD, _CORE = "Pod", ("", "v1")
+
+
+class _Pod(Struct, rename="camel", gc=False):
+    """A pod that a cluster made. What does not fit is no fault yet."""
+
+    metadata: k8s.Metadata
+    spec: k8s.PodSpec
+    status: k8s.PodStatus = k8s.PodStatus()
+    kind: Literal["Pod"] | None = None
+    api_version: Literal["v1"] | None = None
+
+
+_decode = msgspec.json.Decoder(_Pod).decode
+
+
+def read_pod(raw: Raw, file: str, implied: tuple[str, str], into: Collected) -> bool:
+    """Read the item, unless it is anything but a pod like nearly all. `implied` is what its list says of its kind."""
+    try:
+        item = _decode(raw)
+    except msgspec.ValidationError:
+        return False
+    meta, spec = item.metadata, item.spec
+    if not (
+        meta.uid
+        and spec.containers
+        and 0 < len(meta.name) <= NAME_MAX
+        and 0 < len(meta.namespace) <= NAME_MAX
+        and (item.kind or implied[0]) == _POD
+        and (item.api_version or implied[1]) in _CORE
+    ):
+        return False
+    key = f"{meta.namespace}/{meta.name}"
+    if key in into.pods or key.count("/") != 1:
+        return False
+    owner = meta.owner_references[0].uid if meta.owner_references else ""
+    like = into.likes.get(owner)
+    try:
+        pod = None if like is None else _shared(item, like, into.shapes)
+        if pod is None:
+            pod = k8s.Pod(meta, spec, item.status)
+            pod_shapes(pod, into.shapes)
+            if owner:
+                into.likes[owner] = pod
+    except BadObjectError:
+        return False
+    into.pods[key] = pod
+    if file != into.first_file:
+        into.origins[f"{_POD}/{key}"] = file
+    return True
+
+
+def _shared(item: _Pod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
+    """The pod with the parts of another of its owner, most of its memory and of what is to be checked.
+
+    None where their specs differ. Raises BadObjectError.
+    """
+    meta, spec, status = item.metadata, item.spec, item.status
+    shared = replace(like.spec, node_name=spec.node_name, volumes=spec.volumes)
+    if shared != spec:
+        return None
+    if meta.labels != like.metadata.labels:
+        shapes.strings(meta.labels, "metadata.labels")
+    if spec.volumes is not k8s.EMPTY_LIST:
+        begins(spec.volumes, "[", "spec.volumes")
+    if meta.owner_references == like.metadata.owner_references:
+        force_setattr(meta, "owner_references", like.metadata.owner_references)  # nobody else has seen it yet
+    return k8s.Pod(meta, shared, like.status if status == like.status else status)

@@ -1,0 +1,219 @@
+"""Files as the sources of a site: a dump in the place of a cluster, an inventory in the place of a vCenter.
+
+In: the paths of the settings, and what the topics hold. Out: the same records, keys, tombstones and markers as the live
+watchers'. A file that changes is read again; one that cannot be read then is an error in the log, and what was
+published stays. What a list means is decided in `reconcile.py`.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from underhost.schemas.errors import BackendError, InputError
+from underhost.schemas.keys import object_key
+from underhost.schemas.topics import (
+    BUDGETS,
+    DRS_RULES,
+    HOSTS,
+    KUBERNETES_TOPICS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICES,
+    VMS,
+    VSPHERE_TOPICS,
+    WORKLOADS,
+    Topic,
+)
+from underhost.schemas.vsphere import Inventory
+from underhost.streams.doubts import Doubts
+from underhost.streams.files.reader import Objects, load_files
+from underhost.streams.ports import Publisher, TopicReader
+from underhost.streams.reconcile import doubt_of, plan_listing
+from underhost.streams.watch import deliverable
+
+Records = dict[str, dict[str, Struct]]
+PUBLISH_AT_ONCE = 1000
+LOOK_AGAIN = 2.0
+
+log = structlog.get_logger("underhost.files")
+
+
+class FileSource:
+    """Implements `ports.Source` over files; `dump_source` and `inventory_source` make the two that there are.
+
+    Attributes:
+        epoch: the start of this run, in milliseconds since 1970.
+        ready: set once everything is listed and published.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        site: str,
+        topics: Sequence[Topic],
+        paths: Sequence[Path],
+        read: Callable[[], Records],
+        publisher: Publisher,
+        reader: TopicReader,
+        look_again: float,
+    ) -> None:
+        self.name = name
+        self.epoch = time.time_ns() // 1_000_000
+        self.ready = asyncio.Event()
+        self._doubts = Doubts(site=site, source=name)
+        self._accepted = asyncio.Event()
+        self._site, self._topics, self._paths, self._read = site, topics, paths, read
+        self._publisher, self._reader, self._look_again = publisher, reader, look_again
+
+    @property
+    def shrunk(self) -> list[str]:
+        """Why what the files hold is not believed; empty when it is."""
+        return self._doubts.lines
+
+    def accept(self) -> list[str]:
+        """A person says that the shrunken lists are right: what vanished is deleted. The lines that this settles."""
+        settled = self._doubts.accept()
+        self._accepted.set()
+        return settled
+
+    async def run(self) -> None:
+        """Publish what the files hold, then every change of them, until cancelled.
+
+        Raises InputError where the files cannot be used at the start, and BackendError where the topics cannot.
+        """
+        seen = await asyncio.to_thread(_signature, self._paths)
+        await self._publish(await asyncio.to_thread(self._read), first=True)
+        self.ready.set()
+        while True:
+            accepted = await self._pause()
+            now = await asyncio.to_thread(_signature, self._paths)
+            if now == seen and not accepted:
+                continue
+            try:
+                await self._publish(await asyncio.to_thread(self._read))
+            except InputError as error:
+                log.error("files cannot be read", site=self._site, source=self.name, faults=list(error.faults))
+            except BackendError as error:
+                log.warning("not published", site=self._site, source=self.name, reason=str(error))
+                seen = ()  # and again after the next look
+                continue
+            seen = now
+
+    async def _pause(self) -> bool:
+        """Until it is time to look at the files again, or (True) a person has accepted what they hold."""
+        try:
+            async with asyncio.timeout(self._look_again):
+                await self._accepted.wait()
+        except TimeoutError:
+            return False
+        self._accepted.clear()
+        return True
+
+    async def _publish(self, listed: Mapping[str, Mapping[str, Struct]], *, first: bool = False) -> None:
+        held = {topic.name: await self._reader.state(topic, self._site) for topic in self._topics}
+        doubts = self._doubts
+        if first:
+            doubts.recall(doubt_of(self._site, self.name, held))
+        accepted = doubts.accepted
+        plan = await asyncio.to_thread(
+            plan_listing,
+            self._site,
+            self.name,
+            self._topics,
+            held,
+            listed,
+            self.epoch,
+            accepted=accepted,
+            doubt=str(doubts),
+        )
+        doubts.see(plan.shrunk, plan.missing)
+        records = [deliverable(record) for record in plan.records]
+        for begin in range(0, len(records), PUBLISH_AT_ONCE):
+            await self._publisher.publish(*records[begin : begin + PUBLISH_AT_ONCE])
+        doubts.settle(accepted)
+        log.info("listed", site=self._site, source=self.name, objects=sum(map(len, listed.values())))
+
+
+def dump_source(
+    site: str, paths: Sequence[Path], publisher: Publisher, reader: TopicReader, look_again: float = LOOK_AGAIN
+) -> FileSource:
+    """The source `kubernetes` of a site that is a dump. `look_again`: seconds between looks at the files."""
+
+    def read() -> Records:
+        objects = load_files(paths, compact=True)
+        for note in objects.notes:
+            log.warning("note", site=site, note=note)
+        return kubernetes_records(site, objects)
+
+    return FileSource("kubernetes", site, KUBERNETES_TOPICS, paths, read, publisher, reader, look_again)
+
+
+def inventory_source(
+    site: str, path: Path, publisher: Publisher, reader: TopicReader, look_again: float = LOOK_AGAIN
+) -> FileSource:
+    """The source `vsphere` of a site whose vSphere side is an inventory file."""
+
+    def read() -> Records:
+        inventory = load_files([], inventory=path).inventory
+        return vsphere_records(site, inventory or Inventory())
+
+    return FileSource("vsphere", site, VSPHERE_TOPICS, [path], read, publisher, reader, look_again)
+
+
+def kubernetes_records(site: str, objects: Objects) -> Records:
+    """The records of a dump by topic and key."""
+    tables: tuple[tuple[Topic, str, Mapping[str, Struct]], ...] = (
+        (NODES, "node", objects.nodes),
+        (PODS, "pod", objects.pods),
+        (NAMESPACES, "namespace", objects.namespaces),
+        (SERVICES, "service", objects.services),
+        (BUDGETS, "poddisruptionbudget", objects.budgets),
+    )
+    records: Records = {topic.name: {} for topic in KUBERNETES_TOPICS}
+    for topic, kind, table in tables:
+        for key, value in table.items():
+            namespace, _, name = key.rpartition("/")
+            records[topic.name][object_key(site, kind, name, namespace)] = value
+    for workload in objects.workloads.values():
+        key = object_key(site, workload.kind.lower(), workload.metadata.name, workload.metadata.namespace)
+        records[WORKLOADS.name][key] = workload
+    return records
+
+
+def vsphere_records(site: str, inventory: Inventory) -> Records:
+    """The records of an inventory by topic and key; rules are records of their own, as the watcher writes them."""
+    replace = msgspec.structs.replace
+    records: Records = {topic.name: {} for topic in VSPHERE_TOPICS}
+    for host in inventory.hosts:
+        records[HOSTS.name][object_key(site, "host", host.ref)] = replace(host, uid=host.uid or host.ref)
+    for vm in inventory.vms:
+        records[VMS.name][object_key(site, "vm", vm.ref)] = replace(vm, uid=vm.uid or vm.ref)
+    for cluster in inventory.clusters:
+        uid = cluster.uid or cluster.id or cluster.name
+        records[DRS_RULES.name][object_key(site, "cluster", cluster.name)] = replace(cluster, rules=[], uid=uid)
+        for rule in cluster.rules:
+            key = object_key(site, "drs-rule", f"{cluster.name}:{rule.name}")
+            records[DRS_RULES.name][key] = replace(rule, uid=rule.uid or f"{uid}-rule-{rule.key or rule.name}")
+    return records
+
+
+def _signature(paths: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
+    """What tells that a file has changed: its path, time and size; a directory is looked through."""
+    found = []
+    for path in paths:
+        inside = [Path(folder) / name for folder, _, names in os.walk(path) for name in names] if path.is_dir() else []
+        for file in sorted(inside) or [path]:
+            try:
+                status = file.stat()
+            except OSError:
+                found.append((str(file), 0, -1))
+            else:
+                found.append((str(file), status.st_mtime_ns, status.st_size))
+    return tuple(found)

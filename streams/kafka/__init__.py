@@ -1,0 +1,1 @@
+"""Apache Kafka: connecting, TLS and users, and Faust's consumer and producer as we need them."""

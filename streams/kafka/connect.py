@@ -1,0 +1,97 @@
+"""Connecting to Apache Kafka without Faust: one deadline, one line when nobody answers.
+
+In: `KafkaSettings`. Out: started aiokafka clients, closed by their context. How they are secured is in
+`kafka_security.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaConnectionError, KafkaError
+from faust.exceptions import FaustError
+
+from underhost.schemas.errors import Unreachable
+from underhost.streams.kafka.security import client_arguments, refusal
+from underhost.streams.settings.model import KafkaSettings
+
+CONNECT_SECONDS = 10.0
+REQUEST_MS = 10_000
+
+
+def reason(error: BaseException) -> str:
+    """An error's text in one line, or its name."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def translated(error: BaseException) -> BaseException:
+    """Kafka's and Faust's own errors as ours, any other as it is."""
+    if not isinstance(error, KafkaError | FaustError | OSError):
+        return error
+    unreachable = Unreachable(f"Kafka: {reason(error)}")
+    unreachable.__cause__ = error
+    return unreachable
+
+
+@contextmanager
+def answering(servers: str) -> Iterator[None]:
+    """Turn every error of a Kafka client into Unreachable."""
+    try:
+        yield
+    except (TimeoutError, KafkaConnectionError) as error:
+        raise Unreachable(f"Kafka at {servers} does not answer") from error
+    except (KafkaError, OSError) as error:
+        raise Unreachable(f"Kafka at {servers}: {reason(error)}") from error
+
+
+@asynccontextmanager
+async def started(settings: KafkaSettings, client: Any) -> AsyncIterator[Any]:
+    """Start a client of aiokafka, and stop it at the end.
+
+    Raises Unreachable within `CONNECT_SECONDS`, or Refused where the brokers have something against us.
+    """
+    servers = settings.bootstrap_servers or ""
+    try:
+        with answering(servers):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await client.start()
+        await asyncio.sleep(0)  # aiokafka cannot be stopped before the tasks of its start have begun to run
+        yield client
+    except Unreachable as error:
+        secured = settings.tls is not None or settings.sasl is not None
+        if (secured or isinstance(error.__cause__, KafkaConnectionError)) and (told := await refusal(settings)):
+            raise told from error
+        raise
+    finally:
+        await client.stop() if hasattr(client, "stop") else await client.close()
+
+
+@asynccontextmanager
+async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """An admin client."""
+    client = AIOKafkaAdminClient(**client_arguments(settings), request_timeout_ms=REQUEST_MS)
+    async with started(settings, client) as running:
+        yield running
+
+
+@asynccontextmanager
+async def consumer(settings: KafkaSettings) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer without a group, with nothing assigned yet."""
+    client = AIOKafkaConsumer(
+        **client_arguments(settings),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        request_timeout_ms=REQUEST_MS,
+        max_partition_fetch_bytes=4 << 20,
+    )
+    async with started(settings, client) as running:
+        yield running
+
+
+async def partition_counts(client: AIOKafkaAdminClient) -> dict[str, int]:
+    """The count of partitions of every topic that the broker knows."""
+    return {topic["topic"]: len(topic["partitions"]) for topic in await client.describe_topics()}

@@ -1,0 +1,173 @@
+"""Who Kafka is and who we are: the one place where `kafka.tls` and `kafka.sasl` become arguments of clients.
+
+In: `KafkaSettings`; the files that they name are read for every new client, so that a rotated one is taken up. Out:
+arguments of aiokafka's clients, credentials for Faust's, and what a broker has against us, in one line that names the
+setting. A password is in no text that is made here.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import faust
+from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.errors import IllegalSaslStateError, KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanismError
+from aiokafka.protocol.metadata import MetadataRequest
+
+from underhost.schemas.errors import BackendError, InputError, Refused, Unreachable
+from underhost.streams.settings.kafka import KafkaSettings, KafkaTlsSettings
+
+ASK_SECONDS = 5.0
+"""For the question why Kafka does not take us, of all its brokers together."""
+_OTHER_NAME = {62, 64}
+"""OpenSSL's codes of a certificate that is for another host name, or for another address."""
+
+
+class _Ending(ssl.SSLObject):
+    """TLS that ends when we end: asyncio waits half a minute for a broker that does not say that it ends, too."""
+
+    def unwrap(self) -> None:
+        """Say so, as TLS asks, and do not wait for the answer: nothing is read any more."""
+        with suppress(ssl.SSLWantReadError):
+            super().unwrap()
+
+
+def client_arguments(settings: KafkaSettings) -> dict[str, Any]:
+    """What every client of aiokafka is made with: where, how, and as whom. Raises InputError."""
+    return {"bootstrap_servers": settings.bootstrap_servers, **_security(settings)}
+
+
+def credentials(settings: KafkaSettings) -> faust.SSLCredentials | faust.SASLCredentials | None:
+    """The same for the clients that Faust makes. Raises InputError."""
+    context = tls_context(settings.tls)
+    if (sasl := settings.sasl) is not None:
+        return faust.SASLCredentials(
+            username=sasl.username,
+            password=_password(sasl.password_file),
+            mechanism=sasl.mechanism,
+            ssl_context=context,
+        )
+    return None if context is None else faust.SSLCredentials(context)
+
+
+def _security(settings: KafkaSettings) -> dict[str, Any]:
+    context = tls_context(settings.tls)
+    arguments: dict[str, Any] = {}
+    if context is not None:
+        arguments["ssl_context"] = context
+    if (sasl := settings.sasl) is not None:
+        arguments |= {
+            "sasl_mechanism": sasl.mechanism,
+            "sasl_plain_username": sasl.username,
+            "sasl_plain_password": _password(sasl.password_file),
+        }
+    protocol = {(False, False): "PLAINTEXT", (True, False): "SSL", (False, True): "SASL_PLAINTEXT"}
+    return {"security_protocol": protocol.get((context is not None, sasl is not None), "SASL_SSL"), **arguments}
+
+
+def tls_context(settings: KafkaTlsSettings | None) -> ssl.SSLContext | None:
+    """How the brokers' certificates are checked, and ours is shown; None is no TLS. Raises InputError."""
+    if settings is None:
+        return None
+    ca, cert, key = settings.ca_file, settings.cert_file, settings.key_file
+    try:
+        context = ssl.create_default_context(cafile=None if ca is None else str(ca))
+    except ssl.SSLError:
+        raise InputError(f"kafka.tls.caFile: {ca}: no PEM certificate in it") from None
+    except OSError as error:
+        raise InputError(f"kafka.tls.caFile: {ca}: {error.strerror}") from error
+    context.sslobject_class = _Ending
+    if cert is None:
+        return context
+    for setting, path in (("certFile", cert), ("keyFile", key)):
+        if path is not None:  # OpenSSL does not say which of the two it cannot read
+            _read(f"kafka.tls.{setting}", path)
+    try:
+        context.load_cert_chain(str(cert), None if key is None else str(key), password="")  # never asks a terminal
+    except (ssl.SSLError, ValueError) as error:
+        why = "not the key of this certificate" if getattr(error, "reason", "") == "KEY_VALUES_MISMATCH" else ""
+        where = f"kafka.tls.certFile: {cert}" if key is None else f"kafka.tls.keyFile: {key}"
+        raise InputError(f"{where}: {why or 'no PEM certificate with its key, without a passphrase'}") from None
+    return context
+
+
+def _read(setting: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{setting}: {path}: not UTF-8 text") from None
+    except OSError as error:
+        raise InputError(f"{setting}: {path}: {error.strerror}") from error
+
+
+def _password(path: Path) -> str:
+    password = _read("kafka.sasl.passwordFile", path).rstrip("\r\n")
+    if not password:
+        raise InputError(f"kafka.sasl.passwordFile: {path}: empty")
+    return password
+
+
+async def refusal(settings: KafkaSettings) -> BackendError | None:
+    """What a bootstrap server, or a broker that it names, has against us or we against it; None where nothing is told.
+
+    aiokafka says only that it cannot connect, and why to its log: so one connection to each broker is made to ask.
+    """
+    try:
+        async with asyncio.timeout(ASK_SECONDS):
+            return await _asked(settings)
+    except TimeoutError:
+        return None
+
+
+async def _asked(settings: KafkaSettings) -> BackendError | None:
+    arguments = _security(settings)
+    places = [(host, port) for host, port, _ in collect_hosts(settings.bootstrap_servers, randomize=False)]
+    for host, port in places:  # grows by the brokers that are named
+        try:
+            connection = await create_conn(host, port, **arguments)
+            try:
+                metadata = await connection.send(MetadataRequest([]))
+            finally:
+                connection.close()
+        except (KafkaError, OSError) as error:
+            if (said := against(error, f"{host}:{port}", settings)) is not None:
+                return said
+        else:
+            places += [broker[1:3] for broker in metadata.brokers if broker[1:3] not in places]
+    return None
+
+
+def against(error: BaseException, where: str, settings: KafkaSettings) -> BackendError | None:
+    """The error of a connection by what is wrong, with the setting to look at; None where nobody answers at all."""
+    who = f"Kafka at {where}"
+    for cause in _causes(error):
+        match cause:
+            case ssl.SSLCertVerificationError():
+                setting = "kafka.bootstrapServers" if cause.verify_code in _OTHER_NAME else "kafka.tls.caFile"
+                return Refused(f"{who}: certificate not trusted: {cause.verify_message.rstrip('.')} ({setting})")
+            case ssl.SSLEOFError():
+                return Unreachable(f"{who}: closes the connection as TLS begins: is TLS spoken there (kafka.tls)?")
+            case ssl.SSLError() if "ALERT" in (cause.reason or "") and "CERT" in (cause.reason or ""):
+                return Refused(f"{who}: asks for a certificate of ours that it trusts (kafka.tls.certFile)")
+            case ssl.SSLError():
+                return Refused(f"{who}: no TLS that we can talk ({cause.reason or 'handshake failed'}; kafka.tls)")
+            case SaslAuthenticationFailed():
+                return Refused(f"{who}: wrong user name or password (kafka.sasl)")
+            case UnsupportedSaslMechanismError():
+                mechanism = settings.sasl.mechanism if settings.sasl is not None else ""
+                return Refused(f"{who}: does not take {mechanism} (kafka.sasl.mechanism)")
+            case IllegalSaslStateError():
+                return Refused(f"{who}: takes no user and password there (kafka.sasl)")
+            case asyncio.IncompleteReadError() if settings.sasl is None:
+                wants = "kafka.sasl" if settings.tls is not None else "kafka.tls or kafka.sasl"
+                return Unreachable(f"{who}: closes the connection: it may want {wants}")
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

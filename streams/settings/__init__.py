@@ -1,0 +1,1 @@
+"""Configuration: a YAML file, then the environment, then flags."""

@@ -1,0 +1,67 @@
+"""Settings of where the topics live, with TLS and the user of an Apache Kafka that asks for them.
+
+In: `kafka` of the configuration. Out: frozen models, part of `settings.py`; what `tls` and `sasl` mean to a client is
+in `kafka_security.py`. No files are read here.
+"""
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from underhost.streams.settings.group import Group
+
+
+class KafkaTlsSettings(Group):
+    """TLS to the brokers, on where it is given, if empty. Certificate and host name are always checked."""
+
+    ca_file: Path | None = None
+    """PEM of the CAs that vouch for the brokers; absent: the system's. `tls: {}` is TLS with those."""
+    cert_file: Path | None = None
+    """PEM of a certificate of ours and its chain, for brokers that ask for one (mutual TLS)."""
+    key_file: Path | None = None
+    """Its key, in PEM without a passphrase; absent: it is in `certFile`, too."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.key_file is not None and self.cert_file is None:
+            raise ValueError("keyFile without certFile: both make our certificate")
+        return self
+
+
+class KafkaSaslSettings(Group):
+    """The user that every client is at the brokers."""
+
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    """`PLAIN` sends the password itself, and is refused without `kafka.tls`."""
+    username: str = Field(min_length=1)
+    password_file: Path
+    """Read again for every new client; a line break at its end is not part of the password."""
+
+
+class KafkaSettings(Group):
+    """Where the topics live: Apache Kafka, or the embedded default (one process, durable)."""
+
+    bootstrap_servers: str | None = None
+    embedded: Path = Path("underhost.db")
+    """File of the embedded log, used when no bootstrap servers are given."""
+    partitions: int = Field(default=8, ge=1, le=1024)
+    """Partitions of every topic; a start against topics with another count is refused."""
+    replication_factor: int = Field(default=1, ge=1, le=16)
+    session_timeout: float = Field(default=10.0, ge=1)
+    """Seconds after which a dead worker's partitions move; Faust's default of 60 would be the length of an outage."""
+    tls: KafkaTlsSettings | None = None
+    sasl: KafkaSaslSettings | None = None
+
+    @field_validator("tls", mode="before")
+    @classmethod
+    def _not_off_by_accident(cls, given: Any) -> Any:
+        if given is None:
+            raise ValueError("nothing in it: {} is TLS with the system's CAs, and no key at all is no TLS")
+        return given
+
+    @model_validator(mode="after")
+    def _hidden(self) -> Self:
+        if self.sasl is not None and self.sasl.mechanism == "PLAIN" and self.tls is None:
+            raise ValueError("sasl.mechanism PLAIN sends the password itself: it needs kafka.tls, SCRAM does not")
+        return self

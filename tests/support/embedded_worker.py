@@ -1,0 +1,68 @@
+"""Faust apps over the embedded log, and a publisher without agents, for the tests."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import faust
+
+from underhost.streams.app import UnderhostApp
+from underhost.streams.embedded.transport import embedded_url
+from underhost.streams.publish import FaustPublisher
+
+
+def an_app(path: Path, name: str = "t", partitions: int = 4, sync: str | None = None, **options: object) -> faust.App:
+    """An app over the embedded log, without web, folders, signals or waiting at its end."""
+    app = UnderhostApp(
+        name,
+        broker=embedded_url(path, sync),
+        topic_partitions=partitions,
+        store="memory://",
+        web_enabled=False,
+        autodiscover=False,
+        stream_wait_empty=False,
+        **options,
+    )
+
+    async def complete(sender: object, **options: object) -> None:
+        # As agents/pipeline/tables/recovery.py: what Faust fetches between a rebalance and its own seek would be lost.
+        app.consumer.stop_flow()
+
+    app.on_rebalance_complete.connect(complete, weak=False)
+    return app
+
+
+def a_topic(app: faust.App, name: str) -> faust.TopicT:
+    """A topic of raw bytes."""
+    return app.topic(
+        name,
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        partitions=app.conf.topic_partitions,
+        internal=True,
+    )
+
+
+@asynccontextmanager
+async def running(app: faust.App) -> AsyncIterator[faust.App]:
+    """The app as a worker: started, its tables recovered, and stopped at the end."""
+    try:
+        await app.start()
+        await asyncio.wait_for(app.tables.recovery.completed.wait(), 20)
+        yield app
+    finally:
+        await app.stop()
+
+
+@asynccontextmanager
+async def a_publisher(path: Path, partitions: int = 4) -> AsyncIterator[FaustPublisher]:
+    """A publisher through the producer of an app that has no agents and no consumer."""
+    app = an_app(path, partitions=partitions)
+    try:
+        yield FaustPublisher(app)
+    finally:
+        if app._producer is not None:
+            await app._producer.stop()

@@ -1,0 +1,287 @@
+"""What a cluster is given: the committed manifests, which are the chart's own output, and the chart's schema."""
+
+import copy
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from underhost.agents.pipeline import roles
+from underhost.streams.kubernetes.kinds import KINDS
+from underhost.streams.settings.model import CAPV_HOST_KEY, SinkSettings, load
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "compose" / "kubernetes" / "chart"
+DATA = ROOT / "tests" / "data" / "kubernetes"
+PLAIN, SINKS, SPLIT = ROOT / "compose" / "kubernetes" / "underhost.yaml", DATA / "sinks.yaml", DATA / "split.yaml"
+EVERY_SINK = DATA / "sinks-values.yaml"
+RENDERED = {
+    PLAIN: (),
+    SINKS: ("--values", EVERY_SINK),
+    SPLIT: ("--values", CHART / "values-split.yaml", "--values", EVERY_SINK, "--values", DATA / "split-values.yaml"),
+}
+RELEASE = ("--namespace", "underhost", "--kube-version", "1.36.0")
+FILES = pytest.mark.parametrize("path", RENDERED, ids=lambda path: path.stem)
+HEADER = "# Written by `make manifests` from the chart: do not edit.\n"
+
+
+def objects(path: Path, *kinds: str) -> list[dict[str, Any]]:
+    """The objects of a file, of these kinds if any are named."""
+    read = [one for one in yaml.safe_load_all(path.read_text()) if one]
+    return [one for one in read if not kinds or one["kind"] in kinds]
+
+
+def workers(path: Path) -> dict[str, dict[str, Any]]:
+    """Deployments and StatefulSets by name."""
+    return {one["metadata"]["name"]: one for one in objects(path, "Deployment", "StatefulSet")}
+
+
+def pods(path: Path) -> Iterator[dict[str, Any]]:
+    """The pod spec of each worker."""
+    for worker in workers(path).values():
+        yield worker["spec"]["template"]["spec"]
+
+
+def helm(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    """What the real helm says; without it the test is skipped."""
+    program = shutil.which("helm")
+    if program is None:
+        pytest.skip("needs helm 3, which Debian does not have: go install helm.sh/helm/v3/cmd/helm@v3.18.6")
+    return subprocess.run([program, *arguments], capture_output=True, text=True)
+
+
+@FILES
+def test_the_committed_manifests_are_what_the_chart_says_today(path: Path) -> None:
+    said = helm("template", "underhost", CHART, *RELEASE, *RENDERED[path])
+    assert said.returncode == 0, said.stderr
+    assert path.read_text() == HEADER + said.stdout, "run: make manifests"
+
+
+@pytest.mark.parametrize("values", [(), ("--values", str(CHART / "values-split.yaml"))], ids=["default", "split"])
+def test_helm_has_nothing_to_say_against_the_chart(values: tuple[str, ...]) -> None:
+    said = helm("lint", "--strict", "--quiet", CHART, *values)
+    assert (said.returncode, said.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        pytest.param(
+            "workers[0].replicas=2", "workers: the embedded log is one process's", id="two on an embedded log"
+        ),
+        pytest.param(
+            "config.vsphere.url=https://vc/sdk", "vcenter.secretName: a Secret with the key", id="no password"
+        ),
+        pytest.param("workers[0].agents={labeller}", "workers: one must run the agent `evaluator`", id="no evaluator"),
+        pytest.param("config.sinks.evict=true", "evict", id="a sink that there is not"),
+    ],
+)
+def test_the_chart_refuses(values: str, why: str) -> None:
+    first = "workers[0].name=worker,workers[0].replicas=1,"
+    said = helm("template", "underhost", CHART, *RELEASE, "--set", first + values)
+    assert said.returncode == 1
+    assert why in said.stderr
+
+
+@FILES
+def test_a_pod_has_nothing_that_it_does_not_need(path: Path) -> None:
+    for pod in pods(path):
+        assert pod["securityContext"] == {
+            "runAsNonRoot": True,
+            "runAsUser": 10001,
+            "runAsGroup": 10001,
+            "fsGroup": 10001,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        (container,) = pod["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+        assert all(set(volume) & {"configMap", "secret", "emptyDir"} for volume in pod["volumes"])
+
+
+@FILES
+def test_a_pod_says_how_it_is_and_what_it_takes(path: Path) -> None:
+    for pod in pods(path):
+        (container,) = pod["containers"]
+        asked = {name: container[name]["httpGet"]["path"] for name in container if name.endswith("Probe")}
+        assert asked == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+        assert container["resources"] == {
+            "requests": {"cpu": "200m", "memory": "256Mi"},
+            "limits": {"memory": "1Gi"},
+        }
+
+
+@FILES
+def test_each_worker_has_an_account_and_a_budget_of_its_own_and_spreads_over_hosts(path: Path) -> None:
+    accounts = {one["metadata"]["name"]: one for one in objects(path, "ServiceAccount")}
+    budgets = {one["metadata"]["name"]: one["spec"] for one in objects(path, "PodDisruptionBudget")}
+    assert set(accounts) == set(budgets) == set(workers(path))
+    assert all(account["automountServiceAccountToken"] is False for account in accounts.values())
+    for name, worker in workers(path).items():
+        selector, pod = worker["spec"]["selector"], worker["spec"]["template"]
+        assert pod["spec"]["serviceAccountName"] == name
+        assert selector["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        assert (budgets[name]["selector"], budgets[name]["maxUnavailable"]) == (selector, 1)
+        spread = pod["spec"]["topologySpreadConstraints"]
+        assert [one["topologyKey"] for one in spread] == [CAPV_HOST_KEY, "kubernetes.io/hostname"]
+        assert all(one["labelSelector"] == selector for one in spread)
+
+
+@FILES
+def test_only_a_worker_that_asks_the_api_has_a_token(path: Path) -> None:
+    bound = {one["subjects"][0]["name"] for one in objects(path, "ClusterRoleBinding")}
+    tokens = {
+        name for name, one in workers(path).items() if one["spec"]["template"]["spec"]["automountServiceAccountToken"]
+    }
+    assert tokens == bound
+
+
+def test_only_workers_that_need_a_secret_have_it() -> None:
+    holding = {
+        name: [
+            volume["secret"]["secretName"]
+            for volume in worker["spec"]["template"]["spec"]["volumes"]
+            if "secret" in volume
+        ]
+        for name, worker in workers(SPLIT).items()
+    }
+    assert {name: secrets for name, secrets in holding.items() if secrets} == {
+        "underhost-watcher": ["underhost-vcenter"],
+        "underhost-drs": ["underhost-vcenter"],
+        "underhost-alerts": ["underhost-alerting"],
+    }
+
+
+@FILES
+def test_no_secret_is_written_down(path: Path) -> None:
+    assert {one["kind"] for one in objects(path)} == {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ConfigMap",
+        "Deployment" if path is SPLIT else "StatefulSet",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+        "ServiceAccount",
+    }
+    assert "password:" not in path.read_text()
+
+
+@FILES
+def test_the_configuration_is_one_that_we_accept(path: Path, tmp_path: Path) -> None:
+    (config,) = objects(path, "ConfigMap")
+    (tmp_path / "underhost.yaml").write_text(config["data"]["underhost.yaml"])
+    settings = load(tmp_path / "underhost.yaml", environ={})
+    assert settings.web.listen == "0.0.0.0:8080"
+    assert set(settings.sinks.model_dump().values()) == {path is not PLAIN}
+    assert (settings.kafka.bootstrap_servers is None) == (path is not SPLIT)
+
+
+@FILES
+def test_the_service_leads_to_who_has_the_page(path: Path) -> None:
+    (service,) = objects(path, "Service")
+    selected = [
+        name
+        for name, worker in workers(path).items()
+        if service["spec"]["selector"].items() <= worker["spec"]["template"]["metadata"]["labels"].items()
+    ]
+    assert selected == ["underhost-evaluator" if path is SPLIT else "underhost-worker"]
+
+
+@FILES
+def test_every_agent_runs_in_one_worker(path: Path) -> None:
+    named = [
+        argument.removeprefix("--agents=").split(",")
+        for pod in pods(path)
+        for argument in pod["containers"][0]["args"]
+        if argument.startswith("--agents=")
+    ]
+    if path is not SPLIT:
+        assert named == []  # all of them
+    else:
+        # `web` answers the probes of each.
+        assert sorted(name for names in named for name in names if name != "web") == sorted({*roles.ALL} - {roles.WEB})
+        assert all("web" in names for names in named)
+
+
+@FILES
+def test_what_is_watched_may_be_listed_and_watched(path: Path) -> None:
+    granted = {
+        (group, resource)
+        for role in objects(path, "ClusterRole")
+        for rule in role["rules"]
+        if rule["verbs"] == ["list", "watch"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert granted == {
+        ("" if kind.api_version == "v1" else kind.api_version.partition("/")[0], kind.plural) for kind in KINDS
+    }
+
+
+def test_image_and_chart_have_the_version_of_the_project() -> None:
+    version = (ROOT / "pyproject.toml").read_text().partition('\nversion = "')[2].partition('"')[0]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    assert {pod["containers"][0]["image"] for path in RENDERED for pod in pods(path)} == {f"underhost:{version}"}
+
+
+# ------------------------------------------------------------------------------------------------- the chart's schema
+def _values() -> dict[str, Any]:
+    return dict(yaml.safe_load((CHART / "values.yaml").read_text()))
+
+
+def _schema() -> dict[str, Any]:
+    return dict(yaml.safe_load((CHART / "values.schema.json").read_text()))
+
+
+def _set(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(values)
+    *folders, last = path.split(".")
+    place = changed
+    for name in folders:
+        place = place.setdefault(name, {})
+    place[last] = value
+    return changed
+
+
+def test_the_schema_takes_the_values_that_we_ship() -> None:
+    split = yaml.safe_load((CHART / "values-split.yaml").read_text())
+    for values in (_values(), {**_values(), **split}):
+        jsonschema.Draft7Validator(_schema()).validate(values)
+    agents = [name for worker in split["workers"] for name in worker["agents"]]
+    assert sorted(agents) == sorted({*roles.ALL} - {roles.WEB})
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        pytest.param("imagee", {}, id="an unknown value"),
+        pytest.param("config.site", "Prod_A", id="a site that is no name"),
+        pytest.param("config.sinks.evict", True, id="a sink that there is not"),
+        pytest.param("config.vsphere.password", "secret", id="a password in the ConfigMap"),
+        pytest.param("config.vsphere.passwordFile", "/elsewhere", id="a password's file that is no Secret"),
+        pytest.param("workers", [], id="no worker"),
+        pytest.param("workers", [{"name": "a", "replicas": 1, "agents": ["labels"]}], id="an agent that there is not"),
+        pytest.param("service.port", 80, id="a port that only root may have"),
+    ],
+)
+def test_the_schema_refuses(path: str, value: Any) -> None:
+    assert not jsonschema.Draft7Validator(_schema()).is_valid(_set(_values(), path, value))
+
+
+def test_the_schema_knows_the_agents_and_sinks_that_there_are() -> None:
+    schema = _schema()["properties"]
+    assert schema["workers"]["items"]["properties"]["agents"]["items"]["enum"] == list(roles.ALL)
+    sinks = [field.alias or name for name, field in SinkSettings.model_fields.items()]
+    assert list(schema["config"]["properties"]["sinks"]["properties"]) == sinks

@@ -1,0 +1,344 @@
+"""The DRS rules that a site needs."""
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.check_builders import a_node, a_pod, a_site, apart, spread, together
+
+from underhost.agents.drs.cover import desired_rules, owns, rule_name
+from underhost.agents.evaluate.check import check
+from underhost.agents.evaluate.unsatisfiable import REASON_CONTRADICTION, REASON_TOO_MANY
+from underhost.agents.site.snapshot import Options
+from underhost.schemas.vsphere import Host
+
+HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ZONE = "topology.kubernetes.io/zone"
+DB, WEB = {"app": "db"}, {"app": "web"}
+FOUR_HOSTS = [Host(id=f"h{n}", name=f"esx-{n}", cluster="C0") for n in range(1, 5)]
+
+
+def nodes(count):
+    """Two to a rack, none in a zone."""
+    return [a_node(f"n{at}", labels={"rack": f"r{(at + 1) // 2}"}) for at in range(1, count + 1)]
+
+
+def one_a_host(count):
+    return {f"n{at}": f"h{at}" for at in range(1, count + 1)}
+
+
+def rules_of(site):
+    rules, _ = desired_rules(site, Options())
+    return [(rule.type, rule.vms) for rule in rules]
+
+
+def db(at, node, **more):
+    return a_pod(f"db-{at}", node, labels=DB, owner="StatefulSet/db", spec=apart(DB, **more))
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param(
+            [db(0, "n1"), db(1, "n2"), db(2, "n3")],
+            [("anti-affinity", ["vm-n1", "vm-n2", "vm-n3"])],
+            id="three replicas that keep apart by hostname are one rule",
+        ),
+        pytest.param(
+            [db(0, "n1", key=HOST_KEY), db(1, "n2", key=HOST_KEY)],
+            [("anti-affinity", ["vm-n1", "vm-n2"])],
+            id="a term on the host key asks for the same",
+        ),
+        pytest.param(
+            [db(0, "n1", key="rack"), db(1, "n2", key="rack"), db(2, "n3", key="rack")],
+            [("anti-affinity", ["vm-n1", "vm-n3"]), ("anti-affinity", ["vm-n2", "vm-n3"])],
+            id="a term on a rack keeps the racks apart, not the machines of one rack",
+        ),
+        pytest.param([db(0, "n1", key=ZONE), db(1, "n2", key=ZONE)], [], id="a key that no node carries asks nothing"),
+        pytest.param([db(0, "n1")], [], id="one replica needs no rule"),
+        pytest.param(
+            [a_pod(f"d-{at}", f"n{at}", labels=DB, owner="DaemonSet/d", spec=apart(DB)) for at in (1, 2)],
+            [],
+            id="a DaemonSet is on every node: no machine is moved for it",
+        ),
+        pytest.param([db(0, "n1"), db(1, "n1")], [], id="two replicas on one node are no matter of virtual machines"),
+        pytest.param([db(0, "n1"), db(1, "")], [], id="a pending replica has no virtual machine"),
+        pytest.param([db(0, "n1"), db(1, "gone")], [], id="a replica on an absent node has no virtual machine"),
+        pytest.param([a_pod("db-0", "n1", labels=DB), a_pod("db-1", "n2", labels=DB)], [], id="no term, no rule"),
+        pytest.param(
+            [
+                a_pod("web-0", "n1", labels=WEB, spec=apart(DB)),
+                a_pod("db-0", "n2", labels=DB),
+                a_pod("db-1", "n3", labels=DB),
+            ],
+            [("anti-affinity", ["vm-n1", "vm-n2"]), ("anti-affinity", ["vm-n1", "vm-n3"])],
+            id="web apart from every db never keeps the dbs apart from one another",
+        ),
+        pytest.param(
+            [
+                db(0, "n1"),
+                db(1, "n2"),
+                a_pod("cache-0", "n1", labels={"app": "cache"}, spec=apart({"app": "cache"})),
+                a_pod("cache-1", "n2", labels={"app": "cache"}, spec=apart({"app": "cache"})),
+            ],
+            [("anti-affinity", ["vm-n1", "vm-n2"])],
+            id="two applications on the same machines share one rule",
+        ),
+        pytest.param(
+            [
+                a_pod("db-0", "n1", labels=DB, spec=spread(DB)),
+                a_pod("db-1", "n2", labels=DB, spec=spread(DB)),
+            ],
+            [("anti-affinity", ["vm-n1", "vm-n2"])],
+            id="a DoNotSchedule spread keeps its pods apart",
+        ),
+        pytest.param(
+            [
+                a_pod("db-0", "n1", labels=DB, spec=spread(DB, whenUnsatisfiable="ScheduleAnyway")),
+                a_pod("db-1", "n2", labels=DB, spec=spread(DB, whenUnsatisfiable="ScheduleAnyway")),
+            ],
+            [],
+            id="a ScheduleAnyway spread is a preference",
+        ),
+        pytest.param(
+            [db(0, "n1"), a_pod("db-1", "n2", labels=DB, spec=apart(DB), deleted=True)],
+            [("anti-affinity", ["vm-n1", "vm-n2"])],
+            id="a terminating pod counts for anti-affinity",
+        ),
+        pytest.param(
+            [db(0, "n1"), a_pod("db-1", "n2", labels=DB, spec=apart(DB), phase="Succeeded")],
+            [],
+            id="a finished pod counts for nothing",
+        ),
+        pytest.param(
+            [db(0, "n1"), a_pod("db-0", "n2", labels=DB, namespace="other")],
+            [],
+            id="a term without namespaces stays in its own",
+        ),
+        pytest.param(
+            [
+                a_pod("web-0", "n1", labels=WEB, spec=together(DB, key=HOST_KEY)),
+                a_pod("db-0", "n2", labels=DB),
+            ],
+            [("affinity", ["vm-n1", "vm-n2"])],
+            id="required affinity by host keeps two machines together",
+        ),
+        pytest.param(
+            [
+                a_pod("web-0", "n1", labels=WEB, spec=together(DB, key=HOST_KEY)),
+                a_pod("db-0", "n1", labels=DB),
+                a_pod("db-1", "n2", labels=DB),
+            ],
+            [],
+            id="affinity that the own node meets needs no rule",
+        ),
+        pytest.param(
+            [
+                a_pod("web-0", "n1", labels=WEB, spec=together(DB)),
+                a_pod("db-0", "n2", labels=DB),
+            ],
+            [],
+            id="affinity by node is no matter of hosts",
+        ),
+    ],
+)
+def test_rules_follow_what_kubernetes_requires(objects, expected):
+    site = a_site(*nodes(4), *objects, on=one_a_host(4))
+    rules, findings = desired_rules(site, Options())
+    assert [(rule.type, rule.vms) for rule in rules] == expected
+    assert findings == []
+    assert all(rule.enabled and not rule.mandatory and rule.cluster == "C0" for rule in rules)
+
+
+def test_affinity_stays_with_the_machine_that_shares_the_host_already():
+    site = a_site(
+        *nodes(3),
+        a_pod("web-0", "n1", labels=WEB, spec=together(DB, key=HOST_KEY)),
+        a_pod("db-0", "n2", labels=DB),
+        a_pod("db-1", "n3", labels=DB),
+        on={"n1": "h1", "n2": "h2", "n3": "h1"},
+    )
+    assert rules_of(site) == [("affinity", ["vm-n1", "vm-n3"])]
+
+
+def test_pods_that_must_share_a_host_and_be_apart_are_found_and_get_no_affinity_rule():
+    spec = {"affinity": {**together(DB, key=HOST_KEY)["affinity"], **apart(DB)["affinity"]}}
+    site = a_site(
+        *nodes(2), a_pod("web-0", "n1", labels=WEB, spec=spec), a_pod("db-0", "n2", labels=DB), on=one_a_host(2)
+    )
+    rules, (finding,) = desired_rules(site, Options())
+    assert [rule.type for rule in rules] == ["anti-affinity"]
+    assert (finding.severity, finding.reason, finding.pod) == ("unsatisfiable", REASON_CONTRADICTION, "shop/db-0")
+    assert finding.peers == ["shop/web-0"]
+
+
+def test_machines_of_two_clusters_are_never_in_one_rule():
+    hosts = [
+        Host(id="h1", name="a", cluster="A"),
+        Host(id="h2", name="b", cluster="A"),
+        Host(id="h3", name="c", cluster="B"),
+    ]
+    site = a_site(*nodes(3), db(0, "n1"), db(1, "n2"), db(2, "n3"), on=one_a_host(3), hosts=hosts)
+    rules, findings = desired_rules(site, Options())
+    assert [(rule.cluster, rule.vms) for rule in rules] == [("A", ["vm-n1", "vm-n2"])]
+    assert findings == []
+
+
+def test_a_machine_whose_host_is_unknown_is_in_no_rule():
+    site = a_site(*nodes(3), db(0, "n1"), db(1, "n2"), db(2, "n3"), on={"n1": "h1", "n2": "h2", "n3": ""})
+    assert rules_of(site) == [("anti-affinity", ["vm-n1", "vm-n2"])]
+
+
+def test_more_replicas_than_usable_hosts_keep_as_many_apart_as_fit_and_are_found():
+    hosts = [*FOUR_HOSTS[:3], Host(id="h4", name="esx-4", cluster="C0", state="maintenance")]
+    site = a_site(
+        *nodes(5),
+        *(db(at, f"n{at + 1}") for at in range(5)),
+        on={"n1": "h1", "n2": "h2", "n3": "h3", "n4": "h1", "n5": "h2"},
+        hosts=hosts,
+    )
+    rules, (finding,) = desired_rules(site, Options())
+    assert [rule.vms for rule in rules] == [["vm-n1", "vm-n2", "vm-n3"], ["vm-n4", "vm-n5"]]
+    assert (finding.severity, finding.rule, finding.reason) == ("unsatisfiable", "PhysicalHost", REASON_TOO_MANY)
+    assert (finding.pod, finding.peers) == ("shop/db-0", ["shop/db-1", "shop/db-2", "shop/db-3", "shop/db-4"])
+    assert finding.message == (
+        "shop/db-0, shop/db-1 and 3 more run on 5 VMs that must all be apart, but vSphere cluster C0 has 3 usable "
+        "hosts: some must share one. The DRS rules keep apart as many as fit."
+    )
+
+
+def test_two_groups_too_large_for_the_hosts_that_share_their_first_pod_are_one_finding():
+    both, shared = {"app": "db", "tier": "gold"}, [apart(DB), apart({"tier": "gold"})]
+    terms = [term for one in shared for term in one["affinity"]["podAntiAffinity"][REQUIRED]]
+    gold = {"tier": "gold"}
+    site = a_site(
+        *nodes(6),
+        a_pod("a", "n1", labels=both, spec={"affinity": {"podAntiAffinity": {REQUIRED: terms}}}),
+        *(a_pod(f"b-{at}", f"n{at}", labels=DB, spec=apart(DB)) for at in (2, 3)),
+        *(a_pod(f"c-{at}", f"n{at}", labels=gold, spec=apart(gold)) for at in (4, 5, 6)),
+        on={"n1": "h1", "n2": "h2", "n3": "h1", "n4": "h2", "n5": "h1", "n6": "h2"},
+        hosts=FOUR_HOSTS[:2],
+    )
+    _, (finding,) = desired_rules(site, Options())
+    assert (finding.reason, finding.pod) == (REASON_TOO_MANY, "shop/a")
+    assert finding.peers == ["shop/b-2", "shop/b-3", "shop/c-4", "shop/c-5", "shop/c-6"]
+    assert finding.message == (
+        "shop/a, shop/c-4 and 2 more run on 4 VMs that must all be apart, but vSphere cluster C0 has 2 usable hosts: "
+        "some must share one. The DRS rules keep apart as many as fit. The same is true of another such group with "
+        "shop/a."
+    )
+
+
+def test_pods_of_one_application_that_keep_away_from_another_need_a_host_each_where_both_are_on_every_vm():
+    away = [a_pod(f"db-{at}", f"n{at}", labels=DB, spec=apart(WEB)) for at in (1, 2)]
+    web = [a_pod(f"web-{at}", f"n{at}", labels=WEB) for at in (1, 2)]
+    site = a_site(*nodes(2), *away, *web, on={"n1": "h1", "n2": "h1"}, hosts=FOUR_HOSTS[:1])
+    _, expected = desired_rules(site, Options())
+    assert [(one.reason, one.pod, one.peers) for one in expected] == [
+        (REASON_TOO_MANY, "shop/db-1", ["shop/db-2", "shop/web-1", "shop/web-2"])
+    ]
+    assert [one for one in check(site, Options()).findings if one.severity == "unsatisfiable"] == expected
+
+
+def test_one_replica_needs_no_usable_host():
+    hosts = [Host(id="h1", name="esx-1", cluster="C0", state="maintenance")]
+    assert desired_rules(a_site(*nodes(1), db(0, "n1"), on={"n1": "h1"}, hosts=hosts), Options()) == ([], [])
+
+
+def test_check_finds_what_the_rules_cannot_keep():
+    for pods, on in ((5, ["h1", "h2", "h3", "h1", "h2"]), (3, ["h1", "h2", "h3"]), (2, ["h1", "h1"])):
+        site = a_site(
+            *nodes(pods),
+            *(db(at, f"n{at + 1}") for at in range(pods)),
+            on={f"n{at + 1}": host for at, host in enumerate(on)},
+            hosts=FOUR_HOSTS[:3],
+        )
+        _, expected = desired_rules(site, Options())
+        report = check(site, Options())
+        assert [one for one in report.findings if one.severity == "unsatisfiable"] == expected
+        assert len(expected) == (pods == 5)
+
+
+def test_a_spread_over_more_machines_than_hosts_is_split_but_not_unsatisfiable():
+    pods = [a_pod(f"db-{at}", f"n{at + 1}", labels=DB, spec=spread(DB)) for at in range(3)]
+    site = a_site(*nodes(3), *pods, on={"n1": "h1", "n2": "h2", "n3": "h1"}, hosts=FOUR_HOSTS[:2])
+    rules, findings = desired_rules(site, Options())
+    assert [rule.vms for rule in rules] == [["vm-n1", "vm-n2"]]
+    assert findings == []
+
+
+def test_rules_are_named_after_the_application_and_the_name_stays_while_members_change():
+    small = a_site(*nodes(4), db(0, "n1"), db(1, "n2"), on=one_a_host(4), site="prod-a")
+    large = a_site(*nodes(4), db(0, "n4"), db(1, "n2"), db(2, "n3"), on=one_a_host(4), site="prod-a")
+    (before,), _ = desired_rules(small, Options())
+    (after,), _ = desired_rules(large, Options())
+    assert before.name == after.name
+    assert before.name.startswith("underhost-prod-a-shop.db-")
+
+
+def test_a_site_owns_only_rules_of_its_own_name():
+    name = rule_name("a-b", "shop.db")
+    assert owns("a-b", name)
+    assert not owns("a", name)
+    assert not owns("a-b", "underhost-a-b-shop.db")
+    assert not owns("a-b", "operators-rule")
+
+
+def test_a_long_name_is_cut_to_what_vcenter_takes():
+    name = rule_name("s" * 40, "n" * 63 + "." + "o" * 63)
+    assert len(name) == 80
+    assert owns("s" * 40, name)
+    assert name != rule_name("s" * 40, "n" * 63 + "." + "o" * 62 + "p")
+
+
+GRAPH = st.tuples(st.integers(2, 7), st.integers(0, 2**21 - 1))
+
+
+@given(GRAPH)
+@settings(max_examples=120, deadline=None)
+def test_the_rules_allow_exactly_the_placements_that_keep_every_required_pair_apart(graph):
+    size, chosen = graph
+    every = list(itertools.combinations(range(size), 2))
+    edges = [pair for at, pair in enumerate(every) if chosen >> at & 1]
+    # pod i asks to be apart from j by a label that only j has: one term for each edge, no clique is given away
+    pods = [
+        a_pod(f"p{i}", f"n{i + 1}", labels={"id": f"i{i}"}, spec=_terms([j for a, j in edges if a == i]))
+        for i in range(size)
+    ]
+    site = a_site(*nodes(size), *pods, on=one_a_host(size))
+    rules, findings = desired_rules(site, Options())
+    assert findings == []
+    members = [[int(vm.removeprefix("vm-n")) - 1 for vm in rule.vms] for rule in rules]
+    for hosts in itertools.product(range(3), repeat=size):
+        wanted = all(hosts[a] != hosts[b] for a, b in edges)
+        kept = all(len({hosts[vm] for vm in rule}) == len(rule) for rule in members)
+        assert kept == wanted
+    assert {pair for rule in members for pair in itertools.combinations(rule, 2)} == set(edges)
+
+
+def _terms(others):
+    terms = [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"id": f"i{other}"}}}
+        for other in others
+    ]
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}} if terms else {}
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_the_order_of_the_input_does_not_matter(rng: random.Random):
+    objects = [
+        *nodes(6),
+        *(db(at, f"n{at + 1}") for at in range(4)),
+        *(a_pod(f"web-{at}", f"n{at + 2}", labels=WEB, spec=apart(DB)) for at in range(4)),
+        a_pod("near", "n6", labels={"app": "near"}, spec=together(WEB, key=HOST_KEY)),
+    ]
+    on = {"n1": "h1", "n2": "h2", "n3": "h3", "n4": "h4", "n5": "h1", "n6": "h2"}
+    expected = desired_rules(a_site(*objects, on=on), Options())
+    rng.shuffle(objects)
+    shuffled = list(on.items())
+    rng.shuffle(shuffled)
+    assert desired_rules(a_site(*objects, on=dict(shuffled)), Options()) == expected

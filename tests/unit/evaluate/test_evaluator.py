@@ -1,0 +1,163 @@
+"""A resident evaluator must say what a check that starts anew says, whatever has changed in between."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from support.resident_changes import ChangingSite
+from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes, spread, term
+
+from underhost.agents.compiled.differences import changed_keys
+from underhost.agents.evaluate.check import check
+from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.schedule.pending import decide
+from underhost.agents.site.snapshot import Options, Snapshot, View
+from underhost.schemas.errors import BadObjectError
+
+OPTIONS = [Options(), Options(physical_host="required")]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_after_each_of_2000_changes_the_report_is_that_of_a_full_check(seed: int) -> None:
+    site, options = ChangingSite(random.Random(seed), hosts=seed % 5 > 0), OPTIONS[seed % 2]
+    resident = Resident(options)
+    said: list[str] = []
+    for _ in range(200):
+        fresh = replace(site.snapshot)
+        report = resident.update(site.snapshot)
+        assert report == check(fresh, options), said[-3:]
+        assert list(report.budgets) == sorted(report.budgets)
+        if site.pick.random() < 0.2:
+            assumed = _some_assumed(site)
+            assert resident.decide(site.snapshot, assumed) == decide(replace(fresh), options, assumed), said[-3:]
+        said.append(site.change())
+
+
+def _some_assumed(site: ChangingSite) -> dict[str, str]:
+    waiting = [key for key, pod in site.snapshot.pods.items() if not pod.spec.node_name]
+    return {key: site.pick.choice(sorted(site.snapshot.nodes)) for key in waiting if site.pick.random() < 0.3}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_told_which_keys_may_have_changed_it_says_the_same_though_it_did_not_see_every_snapshot(seed: int) -> None:
+    site, resident = ChangingSite(random.Random(100 + seed)), Resident(Options())
+    site.snapshot = _viewed(site.snapshot, site.snapshot)
+    for _ in range(80):
+        if site.pick.random() < 0.8:
+            assert resident.update(site.snapshot) == check(replace(site.snapshot), Options())
+        before = site.snapshot
+        site.change()
+        site.snapshot = _viewed(before, site.snapshot)
+
+
+def test_of_views_only_the_keys_that_they_name_are_looked_at() -> None:
+    first = View({"a": 1, "b": 2})
+    second = View({"a": 1, "b": 3, "c": 4}, first, ["b"])
+    third = View({"a": 1, "b": 3}, second, ["c"])
+    assert changed_keys(first, second) == ["b"]  # nobody told of c
+    assert sorted(changed_keys(first, third)) == ["b"]
+    assert changed_keys(second, third) == ["c"]
+    assert changed_keys(third, third) == []
+
+
+def test_where_a_view_does_not_know_the_mapping_before_all_keys_are_compared() -> None:
+    first, other = View({"a": "x", "b": "y"}), {"a": "x", "b": "z"}
+    assert changed_keys(other, View({"a": "x", "b": "y"}, first, [])) == ["b"]
+    assert changed_keys(other, first) == ["b"]
+    late = first
+    for _ in range(20):
+        late = View({"a": "x", "c": "y"}, late, [])
+    assert changed_keys(first, late) == ["c", "b"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_begun_at_any_moment_it_follows_as_one_that_was_there_from_the_start(seed: int) -> None:
+    site, options = ChangingSite(random.Random(200 + seed), hosts=seed > 0), OPTIONS[seed % 2]
+    for step in range(100):
+        if step % 5 == 0:
+            resident = Resident(options)
+        assert resident.update(site.snapshot) == check(replace(site.snapshot), options)
+        site.change()
+
+
+def _viewed(one: Snapshot, other: Snapshot) -> Snapshot:
+    """The other snapshot as one that is taken after the first from what keeps the site's rows."""
+    views = {}
+    for name in ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "node_hosts"):
+        before, now = getattr(one, name), getattr(other, name)
+        differing = {key for key in {*before, *now} if before.get(key) is not now.get(key)}
+        if differing or not isinstance(before, View):
+            views[name] = View(now, before if isinstance(before, View) else None, differing)
+    return replace(other, **views)
+
+
+def a_site() -> Snapshot:
+    db = a_pod("db").labels(app="db").apart(term(HOST, app("db")))
+    even = a_pod("even").labels(app="even").spreads(spread(ZONE, app("even")))
+    return cluster(
+        [*nodes("n1", "n2"), a_node("n3").zone("a")],
+        [db.on("n1"), even.on("n3"), a_pod("other").on("n2"), a_pod("later")],
+        hosts={"n1": "h1", "n2": "h2", "n3": "h2"},
+    )
+
+
+def test_common_changes_are_followed_without_compiling_the_site_anew() -> None:
+    snapshot, resident = a_site(), Resident(Options())
+    resident.update(snapshot)
+    second = a_pod("db-2").labels(app="db").apart(term(HOST, app("db"))).on("n1")
+    own_class = a_pod("new").labels(app="even").ports({"containerPort": 80, "hostPort": 80}).on("n2")
+    for pod in (second, second.on("n2"), own_class, own_class.deleted()):
+        snapshot = replace(snapshot, pods={**snapshot.pods, pod.key: pod.build()})
+        assert resident.update(replace(snapshot)) == check(replace(snapshot), Options())
+    for node in (a_node("n3").zone("b"), a_node("n3").cordoned(), a_node("n4").zone("a")):
+        snapshot = replace(snapshot, nodes={**snapshot.nodes, node.name: node.build()})
+        assert resident.update(replace(snapshot)) == check(replace(snapshot), Options())
+    assert resident.rebuilt == 1
+
+
+def test_a_pod_that_comes_too_near_is_found_and_forgotten_when_it_leaves() -> None:
+    snapshot, resident = a_site(), Resident(Options())
+    assert resident.update(snapshot).findings == []
+    second = a_pod("db-2").labels(app="db").apart(term(HOST, app("db"))).on("n1")
+    near = replace(snapshot, pods={**snapshot.pods, second.key: second.build()})
+    [finding] = resident.update(near).findings
+    assert (finding.rule, finding.pod, finding.peers) == ("InterPodAffinity", "shop/db", ["shop/db-2"])
+    assert resident.update(replace(snapshot)).findings == []
+
+
+def test_a_wrong_object_is_named_every_time_and_the_next_good_picture_is_judged() -> None:
+    good, resident = a_site(), Resident(Options())
+    resident.update(good)
+    wrong = a_pod("wrong").needs(cpu="much").on("n1")
+    bad = replace(good, pods={**good.pods, wrong.key: wrong.build()})
+    for _ in range(2):
+        with pytest.raises(BadObjectError, match=r"^Pod shop/wrong: spec.containers\[0\]"):
+            resident.update(replace(bad))
+    assert resident.update(replace(good)) == check(replace(good), Options())
+
+
+def test_preferences_are_judged_by_the_full_check() -> None:
+    options, near = Options(drift=True), a_pod("near").prefers_near(10, term(HOST, app("db"))).on("n2")
+    snapshot = a_site()
+    snapshot = replace(snapshot, pods={**snapshot.pods, near.key: near.build()})
+    report = Resident(options).update(snapshot)
+    assert [(finding.severity, finding.pod) for finding in report.findings] == [("drift", "shop/near")]
+    assert report == check(replace(snapshot), options)
+
+
+def test_without_a_pod_to_place_nothing_is_decided_and_a_waiting_one_is_placed() -> None:
+    resident = Resident(Options(scheduler_names=("underhost",)))
+    assert resident.decide(a_site()) == []
+    assert [(one.pod, one.node) for one in Resident(Options()).decide(a_site())] == [("shop/later", "n1")]
+
+
+def test_classes_of_pods_long_gone_are_forgotten() -> None:
+    snapshot, resident = a_site(), Resident(Options())
+    resident.update(snapshot)
+    for number in range(3000):
+        pod = a_pod("job", f"ns-{number}").labels(app="db").apart(term(HOST, app("db"))).on("n1").build()
+        resident.update(replace(snapshot, pods={**snapshot.pods, f"ns-{number}/job": pod}))
+    last = replace(snapshot)
+    assert resident.update(last) == check(replace(snapshot), Options())
+    assert resident.rebuilt == 2
+    assert len(resident._live.classifier.classes) < 3000

@@ -1,0 +1,65 @@
+"""The wheel ships every folder, nothing imports a folder by its bare name, and importing does nothing."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ("streams", "agents", "schemas")
+
+
+def modules() -> list[str]:
+    paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    return sorted(".".join(("underhost", *path.relative_to(ROOT).with_suffix("").parts)) for path in paths)
+
+
+def test_every_package_folder_is_listed_for_the_wheel() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    on_disk = {
+        ".".join(("underhost", *init.parent.relative_to(ROOT).parts))
+        for folder in FOLDERS
+        for init in (ROOT / folder).rglob("__init__.py")
+    }
+    assert on_disk == set(listed)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_bare_folder_name_is_refused(folder: str) -> None:
+    done = subprocess.run([sys.executable, "-c", f"import {folder}"], cwd=ROOT, capture_output=True, text=True)
+    assert f"import underhost.{folder}" in done.stderr
+
+
+def test_importing_every_module_opens_no_socket_file_or_thread() -> None:
+    script = f"""
+import socket, sys, threading
+before = threading.active_count()
+def refuse(*args, **kwargs):
+    raise SystemExit("a socket was opened at import")
+socket.socket.connect = refuse
+socket.socket.bind = refuse
+import importlib
+for name in {modules()!r}:
+    if not name.endswith(("__init__", "__main__")):
+        importlib.import_module(name)
+ours = [name for name in sys.modules if name.startswith("underhost.")]
+assert len(ours) >= {len(FOLDERS)}, ours
+assert threading.active_count() == before, threading.enumerate()
+print("clean")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.returncode) == ("clean", 0), done.stderr[-2000:]
+
+
+def test_what_a_short_command_imports_stays_light() -> None:
+    script = """
+import sys
+import underhost.agents.cli as cli
+cli.build()
+heavy = {"polars", "numpy", "faust", "aiokafka", "kubernetes_asyncio", "pyVmomi", "pydantic", "aiohttp"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

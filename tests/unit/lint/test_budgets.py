@@ -1,0 +1,388 @@
+"""Lint of disruption budgets, ESXi hosts and DRS rules."""
+
+import pytest
+from support.lint_builders import (
+    ANTI,
+    HOSTNAME,
+    SPREAD,
+    Json,
+    Row,
+    apart,
+    budget,
+    hosts,
+    pod,
+    rows,
+    spread,
+    term,
+    workload,
+    zones,
+)
+
+
+@pytest.mark.parametrize(
+    ("objects", "inventory", "expected"),
+    [
+        pytest.param(
+            [*zones("a", "b", "c"), workload(affinity=apart(term()))],
+            hosts(n0="esx-1", n1="esx-1", n2="esx-2"),
+            [
+                Row(
+                    "replicas-exceed-hosts",
+                    "unsatisfiable",
+                    "PhysicalHost",
+                    "Deployment/shop/db",
+                    f"{ANTI}.topologyKey",
+                    (
+                        "Deployment shop/db wants 3 replicas apart, and the nodes that they may use run on 2 ESXi "
+                        "hosts: some must share one; use fewer replicas, or add hosts."
+                    ),
+                )
+            ],
+            id="nodes enough, and fewer ESXi hosts than replicas",
+        ),
+        pytest.param(
+            [workload(), budget(minAvailable=1, maxUnavailable=1)],
+            None,
+            [
+                Row(
+                    "budget-min-and-max",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.maxUnavailable",
+                    (
+                        "Budget shop/db sets minAvailable and maxUnavailable, which the API server refuses: keep one of"
+                        " them."
+                    ),
+                )
+            ],
+            id="a budget with both bounds",
+        ),
+        pytest.param(
+            [workload(), budget()],
+            None,
+            [
+                Row(
+                    "budget-without-bound",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec",
+                    ("Budget shop/db sets neither minAvailable nor maxUnavailable, so it allows no eviction: set one."),
+                )
+            ],
+            id="a budget with neither bound",
+        ),
+        pytest.param(
+            [workload(), budget(version="policy/v1beta1", maxUnavailable=1)],
+            None,
+            [
+                Row(
+                    "budget-api-removed",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "apiVersion",
+                    (
+                        "Budget shop/db is of policy/v1beta1, which Kubernetes 1.25 removed: use policy/v1, where an "
+                        "empty selector matches every pod of the namespace instead of none."
+                    ),
+                )
+            ],
+            id="a budget of policy/v1beta1",
+        ),
+        pytest.param(
+            [workload(), budget(app=None, maxUnavailable=1)],
+            None,
+            [
+                Row(
+                    "budget-selector-empty",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.selector",
+                    (
+                        "Budget shop/db has the empty selector, which covers every pod of its namespace, and some "
+                        "versions of the API server read it otherwise: select the pods that are meant."
+                    ),
+                )
+            ],
+            id="a budget with the empty selector",
+        ),
+        pytest.param(
+            [workload(), budget(app="dbs", maxUnavailable=1)],
+            None,
+            [
+                Row(
+                    "budget-covers-nothing",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.selector",
+                    "Budget shop/db covers no pod of the input: select the labels of the pods that are meant.",
+                )
+            ],
+            id="a budget that covers no pod",
+        ),
+        pytest.param(
+            [workload(), {**budget(), "spec": {"maxUnavailable": 1}}],
+            None,
+            [
+                Row(
+                    "budget-covers-nothing",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.selector",
+                    "Budget shop/db has no selector, so it covers no pod: select the pods that are meant.",
+                )
+            ],
+            id="a budget without a selector",
+        ),
+        pytest.param(
+            [workload(), budget(minAvailable=0)],
+            None,
+            [
+                Row(
+                    "budget-protects-nothing",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.minAvailable",
+                    "Budget shop/db has minAvailable 0, so it protects nothing: raise it.",
+                )
+            ],
+            id="minAvailable 0",
+        ),
+        pytest.param(
+            [workload(), budget(maxUnavailable="100%")],
+            None,
+            [
+                Row(
+                    "budget-protects-nothing",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.maxUnavailable",
+                    "Budget shop/db has maxUnavailable 100%, so it protects nothing: lower it.",
+                )
+            ],
+            id="maxUnavailable 100%",
+        ),
+        pytest.param(
+            [workload(), budget(minAvailable=3)],
+            None,
+            [
+                Row(
+                    "budget-never-allows",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.minAvailable",
+                    (
+                        "Budget shop/db can never allow an eviction of shop/db-0, shop/db-1 and shop/db-2: minAvailable"
+                        " is 3 and there are 3 of them, so a drain waits for ever; run one replica more, or lower it."
+                    ),
+                )
+            ],
+            id="minAvailable as many as there are",
+        ),
+        pytest.param(
+            [workload(), budget(maxUnavailable=0)],
+            None,
+            [
+                Row(
+                    "budget-never-allows",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.maxUnavailable",
+                    (
+                        "Budget shop/db can never allow an eviction of shop/db-0, shop/db-1 and shop/db-2: "
+                        "maxUnavailable is 0 of 3 replicas, so a drain waits for ever; raise it."
+                    ),
+                )
+            ],
+            id="maxUnavailable 0",
+        ),
+        pytest.param(
+            [workload(replicas=1), budget(minAvailable="50%")],
+            None,
+            [
+                Row(
+                    "budget-never-allows",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.minAvailable",
+                    (
+                        "Budget shop/db can never allow an eviction of shop/db-0: minAvailable is 50% of 1 replicas, so"
+                        " a drain waits for ever; run one replica more, or lower it."
+                    ),
+                )
+            ],
+            id="a budget over a single replica",
+        ),
+        pytest.param(
+            [workload(), budget(maxUnavailable=1), budget("db2", minAvailable=1)],
+            None,
+            [
+                Row(
+                    "budget-overlap",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.selector",
+                    (
+                        "Budgets shop/db and shop/db2 both cover shop/db-0, shop/db-1 and shop/db-2, so the API server "
+                        "refuses every eviction: leave one budget for each pod."
+                    ),
+                )
+            ],
+            id="two budgets on the same pods",
+        ),
+        pytest.param(
+            [workload(), {**budget(), "spec": {"maxUnavailable": 1, "selector": {"matchlabels": {"app": "db"}}}}],
+            None,
+            [
+                Row(
+                    "budget-selector-empty",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.selector",
+                    (
+                        "Budget shop/db has the empty selector, which covers every pod of its namespace, and some "
+                        "versions of the API server read it otherwise: select the pods that are meant."
+                    ),
+                ),
+                Row(
+                    "budget-miscapitalised",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.selector.matchlabels",
+                    (
+                        "Budget shop/db says matchlabels, which the API server refuses or ignores: the field is "
+                        "matchLabels."
+                    ),
+                ),
+            ],
+            id="matchlabels in a budget",
+        ),
+        pytest.param(
+            [
+                *zones("a", "b", "c", "d"),
+                *[pod(f"db-{i}", f"n{i}", "db", "StatefulSet/db") for i in range(4)],
+                workload("StatefulSet", "db", 4, affinity=apart(term())),
+                budget(minAvailable=3),
+            ],
+            hosts(n0="esx-1", n1="esx-1", n2="esx-2", n3="esx-3"),
+            [
+                Row(
+                    "separation-shares-host",
+                    "physical",
+                    "PhysicalHost",
+                    "StatefulSet/shop/db",
+                    f"{ANTI}.topologyKey",
+                    (
+                        "The required anti-affinity of StatefulSet shop/db is kept by kubernetes.io/hostname, yet pods "
+                        "of it share ESXi host esx-1: use the key node.cluster.x-k8s.io/esxi-host, or let `underhost "
+                        "run` write DRS rules."
+                    ),
+                ),
+                Row(
+                    "replicas-exceed-hosts",
+                    "unsatisfiable",
+                    "PhysicalHost",
+                    "StatefulSet/shop/db",
+                    f"{ANTI}.topologyKey",
+                    (
+                        "StatefulSet shop/db wants 4 replicas apart, and the nodes that they may use run on 3 ESXi "
+                        "hosts: some must share one; use fewer replicas, or add hosts."
+                    ),
+                ),
+                Row(
+                    "budget-blocks-drain",
+                    "budget",
+                    "PodDisruptionBudget",
+                    "PodDisruptionBudget/shop/db",
+                    "spec.minAvailable",
+                    (
+                        "Budget shop/db blocks a drain of ESXi host esx-1: 3 pods must stay healthy, each in a "
+                        "kubernetes.io/hostname of its own, and 2 domains would be left; let the budget spare more, add"
+                        " a domain, or make the rule a preference."
+                    ),
+                ),
+            ],
+            id="four pods apart, three of which must stay: the host with two nodes cannot be drained",
+        ),
+        pytest.param(
+            [*zones("a")],
+            {
+                **hosts(n0="esx-1"),
+                "clusters": [
+                    {
+                        "name": "C0",
+                        "rules": [
+                            {"name": "r1", "type": "anti-affinity", "vms": ["vm-n0", "vm-9"]},
+                            {"name": "r2", "type": "affinity", "vms": ["vm-9"]},
+                        ],
+                    }
+                ],
+            },
+            [
+                Row(
+                    "drs-rule-alone",
+                    "drift",
+                    "PhysicalHost",
+                    "DrsRule/C0/r1",
+                    "vms",
+                    (
+                        "DRS rule r1 of vSphere cluster C0 names only the VM n0, so it does nothing: name two VMs or "
+                        "more, or remove it."
+                    ),
+                ),
+                Row(
+                    "drs-rule-alone",
+                    "drift",
+                    "PhysicalHost",
+                    "DrsRule/C0/r2",
+                    "vms",
+                    (
+                        "DRS rule r2 of vSphere cluster C0 names no VM that is there, so it does nothing: name two VMs "
+                        "or more, or remove it."
+                    ),
+                ),
+            ],
+            id="DRS rules of one VM and of none",
+        ),
+        pytest.param(
+            [
+                *zones("a", "b", "c"),
+                *[pod(f"db-{i}", f"n{i}", "db", "StatefulSet/db") for i in range(3)],
+                workload("StatefulSet", "db", 3, topologySpreadConstraints=[spread(key=HOSTNAME)]),
+            ],
+            hosts(n0="esx-1", n1="esx-1", n2="esx-2"),
+            [
+                Row(
+                    "separation-shares-host",
+                    "physical",
+                    "PhysicalHost",
+                    "StatefulSet/shop/db",
+                    f"{SPREAD}.topologyKey",
+                    (
+                        "The DoNotSchedule spread constraint of StatefulSet shop/db is kept by kubernetes.io/hostname, "
+                        "yet pods of it share ESXi host esx-1: use the key node.cluster.x-k8s.io/esxi-host, or let "
+                        "`underhost run` write DRS rules."
+                    ),
+                )
+            ],
+            id="a spread over nodes that one ESXi host undoes",
+        ),
+    ],
+)
+def test_a_budget_or_host_that_undoes_a_rule_is_reported(
+    objects: list[Json], inventory: Json | None, expected: list[Row]
+) -> None:
+    assert rows(objects, inventory) == expected

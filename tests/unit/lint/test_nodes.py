@@ -1,0 +1,350 @@
+"""Lint of nodeSelector, node affinity, tolerations and spelling."""
+
+import pytest
+from support.lint_builders import (
+    HOSTNAME,
+    NODE_AFFINITY,
+    NODE_TERMS,
+    POD_SPEC,
+    PREFERRED,
+    REQUIRED,
+    SPREAD,
+    ZONE,
+    Json,
+    Row,
+    label,
+    node,
+    nodes_with,
+    pod,
+    rows,
+    selector,
+    taint,
+    workload,
+    zones,
+)
+
+THREE = zones("a", "b", "c")
+ON = [pod("p0", "n0")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "inventory", "expected"),
+    [
+        pytest.param(
+            [*THREE, workload(nodeSelector={ZONE: "z"})],
+            None,
+            [
+                Row(
+                    "node-affinity-unmet",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{POD_SPEC}.nodeSelector[{ZONE}]",
+                    (
+                        "No node has topology.kubernetes.io/zone=z, which the nodeSelector of Deployment shop/db asks "
+                        "for, so none of its pods can be placed: nodes have topology.kubernetes.io/zone a, b and c; "
+                        "label a node, or ask for a label that is there."
+                    ),
+                )
+            ],
+            id="a nodeSelector with a value that no node has",
+        ),
+        pytest.param(
+            [*THREE, workload(nodeSelector={"disk": "ssd"})],
+            None,
+            [
+                Row(
+                    "node-affinity-unmet",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{POD_SPEC}.nodeSelector[disk]",
+                    (
+                        "No node has disk=ssd, which the nodeSelector of Deployment shop/db asks for, so none of its "
+                        "pods can be placed: no node has the label disk; label a node, or ask for a label that is "
+                        "there."
+                    ),
+                )
+            ],
+            id="a nodeSelector with a label that no node has",
+        ),
+        pytest.param(
+            [*THREE, workload(nodeSelector={ZONE: "a", HOSTNAME: "n1"})],
+            None,
+            [
+                Row(
+                    "node-affinity-unmet",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{POD_SPEC}.nodeSelector",
+                    (
+                        "No node meets all of the nodeSelector of Deployment shop/db at once, so none of its pods can "
+                        "be placed: label a node so, or ask for less."
+                    ),
+                )
+            ],
+            id="a nodeSelector whose labels no node has together",
+        ),
+        pytest.param(
+            [*THREE, workload(affinity=nodes_with(label("disk", "In", "ssd"), label("gpu")))],
+            None,
+            [
+                Row(
+                    "node-affinity-unmet",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    NODE_TERMS,
+                    (
+                        "No node meets any term of the required node affinity of Deployment shop/db (disk and gpu), so "
+                        "none of its pods can be placed: label a node so, or ask for less."
+                    ),
+                )
+            ],
+            id="a node affinity with two terms that no node meets",
+        ),
+        pytest.param(
+            [*THREE, workload(nodeSelector={ZONE: "a"}, affinity=nodes_with(label(ZONE, "In", "b")))],
+            None,
+            [
+                Row(
+                    "node-affinity-unmet",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{NODE_AFFINITY}.{REQUIRED}",
+                    (
+                        "No node meets all of the nodeSelector and node affinity of Deployment shop/db at once, so none"
+                        " of its pods can be placed: label a node so, or ask for less."
+                    ),
+                )
+            ],
+            id="a nodeSelector and a node affinity that exclude one another",
+        ),
+        pytest.param(
+            [workload(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}})],
+            None,
+            [
+                Row(
+                    "node-affinity-without-terms",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    NODE_TERMS,
+                    (
+                        "The required node affinity of Deployment shop/db has no term, which the API server refuses: "
+                        "add one, or leave the affinity out."
+                    ),
+                )
+            ],
+            id="a node affinity without terms",
+        ),
+        pytest.param(
+            [workload(affinity=nodes_with({}))],
+            None,
+            [
+                Row(
+                    "node-affinity-without-terms",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    NODE_TERMS,
+                    (
+                        "The required node affinity of Deployment shop/db has only empty terms, which match no node: "
+                        "say which labels the nodes must have."
+                    ),
+                )
+            ],
+            id="a node affinity with an empty term only",
+        ),
+        pytest.param(
+            [workload(affinity=nodes_with({}, label("disk"), preferred=[(5, {})]))],
+            None,
+            [
+                Row(
+                    "node-affinity-empty-term",
+                    "drift",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{NODE_AFFINITY}.{PREFERRED}[0].preference",
+                    (
+                        "A node preference of Deployment shop/db is empty, so it prefers nothing: fill it in, or leave "
+                        "it out."
+                    ),
+                ),
+                Row(
+                    "node-affinity-empty-term",
+                    "drift",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{NODE_TERMS}[0]",
+                    (
+                        "A node affinity term of Deployment shop/db is empty, so it matches no node: fill it in, or "
+                        "leave it out."
+                    ),
+                ),
+            ],
+            id="an empty term beside another, and an empty preference",
+        ),
+        pytest.param(
+            [workload(affinity=nodes_with(label("cpus", "Gt", "many"), preferred=[(5, label("cpus", "Lt", "x"))]))],
+            None,
+            [
+                Row(
+                    "node-affinity-invalid-term",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{NODE_AFFINITY}.{PREFERRED}[0].preference",
+                    (
+                        'A node affinity term of Deployment shop/db cannot be used (cpus: Invalid value: "x": for '
+                        "'Gt', 'Lt' operators, the value must be an integer), so scoring fails and none of its pods "
+                        "can be placed: correct the value."
+                    ),
+                ),
+                Row(
+                    "node-affinity-invalid-term",
+                    "unsatisfiable",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{NODE_TERMS}[0]",
+                    (
+                        'A node affinity term of Deployment shop/db cannot be used (cpus: Invalid value: "many": for '
+                        "'Gt', 'Lt' operators, the value must be an integer), so the term matches no node: correct the "
+                        "value."
+                    ),
+                ),
+            ],
+            id="node affinity terms that the scheduler cannot parse",
+        ),
+        pytest.param(
+            [workload(affinity=nodes_with(label("cpus", "Gt", "many"), label("disk")))],
+            None,
+            [
+                Row(
+                    "node-affinity-ignored-term",
+                    "drift",
+                    "NodeAffinity",
+                    "Deployment/shop/db",
+                    f"{NODE_TERMS}[0]",
+                    (
+                        'A node affinity term of Deployment shop/db cannot be used (cpus: Invalid value: "many": for '
+                        "'Gt', 'Lt' operators, the value must be an integer), so the term matches no node: correct the "
+                        "value."
+                    ),
+                )
+            ],
+            id="a term that cannot be parsed beside one that can",
+        ),
+        pytest.param(
+            [
+                node("n0", taints=taint()),
+                workload(tolerations=[{"key": "dedicated", "value": "y", "effect": "NoSchedule"}]),
+            ],
+            None,
+            [
+                Row(
+                    "taints-untolerated",
+                    "unsatisfiable",
+                    "TaintToleration",
+                    "Deployment/shop/db",
+                    f"{POD_SPEC}.tolerations",
+                    (
+                        "Deployment shop/db may use 1 node by labels (n0), and tolerates the taints of none: add a "
+                        "toleration with the taint's key, value and effect."
+                    ),
+                )
+            ],
+            id="a toleration with another value than the taint (as in seed 002)",
+        ),
+        pytest.param(
+            [{**workload(), "spec": {**workload()["spec"], "Replicas": 3}}],
+            None,
+            [
+                Row(
+                    "field-miscapitalised",
+                    "unsatisfiable",
+                    "Manifest",
+                    "Deployment/shop/db",
+                    "spec.Replicas",
+                    (
+                        "Deployment shop/db says Replicas, which the API server refuses or ignores: the field is "
+                        "replicas."
+                    ),
+                )
+            ],
+            id="Replicas for replicas",
+        ),
+        pytest.param(
+            [workload(nodeselector={"a": "b"}, affinity={"podantiAffinity": {REQUIRED: [{"topologykey": HOSTNAME}]}})],
+            None,
+            [
+                Row(
+                    "field-miscapitalised",
+                    "unsatisfiable",
+                    "Manifest",
+                    "Deployment/shop/db",
+                    f"{POD_SPEC}.affinity.podantiAffinity",
+                    (
+                        "Deployment shop/db says podantiAffinity, which the API server refuses or ignores: the field is"
+                        " podAntiAffinity."
+                    ),
+                ),
+                Row(
+                    "field-miscapitalised",
+                    "unsatisfiable",
+                    "Manifest",
+                    "Deployment/shop/db",
+                    f"{POD_SPEC}.affinity.podantiAffinity.{REQUIRED}[0].topologykey",
+                    (
+                        "Deployment shop/db says topologykey, which the API server refuses or ignores: the field is "
+                        "topologyKey."
+                    ),
+                ),
+                Row(
+                    "field-miscapitalised",
+                    "unsatisfiable",
+                    "Manifest",
+                    "Deployment/shop/db",
+                    f"{POD_SPEC}.nodeselector",
+                    (
+                        "Deployment shop/db says nodeselector, which the API server refuses or ignores: the field is "
+                        "nodeSelector."
+                    ),
+                ),
+            ],
+            id="nodeselector, podantiAffinity, topologykey",
+        ),
+        pytest.param(
+            [
+                workload(
+                    topologySpreadConstraints=[
+                        {
+                            "maxskew": 1,
+                            "topologyKey": ZONE,
+                            "whenUnsatisfiable": "DoNotSchedule",
+                            "labelSelector": selector(),
+                        }
+                    ]
+                )
+            ],
+            None,
+            [
+                Row(
+                    "field-miscapitalised",
+                    "unsatisfiable",
+                    "Manifest",
+                    "Deployment/shop/db",
+                    f"{SPREAD}.maxskew",
+                    ("Deployment shop/db says maxskew, which the API server refuses or ignores: the field is maxSkew."),
+                )
+            ],
+            id="maxskew for maxSkew, which must be there",
+        ),
+    ],
+)
+def test_a_choice_of_nodes_that_cannot_be_met_is_reported(
+    objects: list[Json], inventory: Json | None, expected: list[Row]
+) -> None:
+    assert rows(objects, inventory) == expected

@@ -1,0 +1,232 @@
+"""When the decide cycle evaluates: after quiet, never starved, again for what changed meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+from support.fake_pipeline import FakeCluster, FakeEngine
+
+from underhost.agents.pipeline.decide.cycle import SiteCycle
+from underhost.agents.pipeline.decide.evaluation import Decisions, Evaluation, Memory
+from underhost.agents.pipeline.decide.label_stale import StaleLabels
+from underhost.agents.pipeline.decide.open_findings import Findings
+from underhost.agents.pipeline.decide.placements import Placements
+from underhost.agents.pipeline.decide.unfinished import Orders
+from underhost.agents.pipeline.tables.node_hosts import Topology
+from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.ports import Decider
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.errors import BadObjectError, Unreachable
+from underhost.schemas.keys import parse_key
+from underhost.schemas.records import Action, Outcome
+from underhost.schemas.topics import PODS, SOURCE_TOPICS
+from underhost.streams.ports import Outgoing
+
+SITE = "prod"
+
+
+class FlakyPublisher:
+    """Fails as often as it is told, then keeps what it was given."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.records: list[Outgoing] = []
+
+    async def publish(self, *records: Outgoing) -> None:
+        """See `ports.Publisher`."""
+        if self.failures:
+            self.failures -= 1
+            raise Unreachable("Kafka does not answer")
+        self.records += records
+
+
+class Shouts:
+    """A decider that orders one thing, or raises."""
+
+    def __init__(self, kind: str, error: Exception | None = None) -> None:
+        self.kind, self.due, self._error = kind, 7.0, error
+
+    def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
+        """See `ports.Decider`."""
+        if self._error is not None:
+            raise self._error
+        return [Action(f"{self.kind}-1", self.kind, f"{self.kind}/x", {}, "", {})]
+
+    def observe(self, outcome: Outcome, now: float) -> None:
+        """See `ports.Decider`."""
+
+
+class Site:
+    """A site without topics: changes go straight into its state, and its cycle runs."""
+
+    def __init__(self, engine: FakeEngine, publisher: FlakyPublisher) -> None:
+        self.engine, self.publisher = engine, publisher
+        self.deciders: list[Decider] = []
+        self.cluster = FakeCluster(site=SITE)
+        self.cluster.node("n1")
+        self.sites = Sites(SOURCE_TOPICS, (), partition_of=lambda site: 0, sources=lambda state: frozenset())
+        self.sites.resume({0}, {}, {})
+        self.decided: asyncio.Queue[Decisions] = asyncio.Queue()
+        self.pool = ThreadPoolExecutor(1)
+        self.cycle = SiteCycle(
+            SITE,
+            self.sites,
+            self._begin,
+            publisher,
+            self.pool,
+            has_vsphere=lambda site: False,
+            published=lambda site, decisions, seconds: self.decided.put_nowait(decisions),
+        )
+        self.sites.on_change = lambda site: self.cycle.poke()
+
+    def _begin(self) -> Evaluation:
+        memory = Memory(
+            Topology(SITE, []),
+            Orders(SITE, [], [], 0.0),
+            Findings(SITE, []),
+            Placements(SITE, [], lambda row: ""),
+            StaleLabels(Options()),
+            self.deciders,
+        )
+        return Evaluation(self.engine, Options(), memory, lambda: 0.0)
+
+    def pod(self, name: str) -> None:
+        """One more pod runs."""
+        self.cluster.pod(name, "n1")
+        key = f"{SITE}/pod/shop/{name}"
+        self.sites.apply(PODS, parse_key(key), self.cluster.objects["kubernetes"][key][1], 1.0)
+
+    async def next(self) -> Decisions:
+        """The next evaluation that is published."""
+        return await asyncio.wait_for(self.decided.get(), 30)
+
+
+@asynccontextmanager
+async def a_site(engine: FakeEngine | None = None, publisher: FlakyPublisher | None = None) -> AsyncIterator[Site]:
+    site = Site(engine or FakeEngine(), publisher or FlakyPublisher())
+    running = asyncio.create_task(site.cycle.run())
+    try:
+        yield site
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        site.pool.shutdown()
+
+
+async def test_a_storm_of_changes_is_one_evaluation() -> None:
+    async with a_site() as site:
+        for number in range(1000):
+            site.pod(f"p-{number}")
+        decided = await site.next()
+        assert len(decided.snapshot.pods) == 1000
+        assert site.engine.calls == 1
+        assert site.decided.empty()
+
+
+async def test_changes_that_never_pause_do_not_starve_the_evaluation() -> None:
+    async with a_site() as site:
+
+        async def without_a_pause() -> None:
+            while True:
+                site.pod("p")
+                await asyncio.sleep(0.001)
+
+        storm = asyncio.create_task(without_a_pause())
+        try:
+            assert "shop/p" in (await site.next()).snapshot.pods
+        finally:
+            storm.cancel()
+
+
+async def test_a_change_during_an_evaluation_leads_to_the_next_one() -> None:
+    loop = asyncio.get_running_loop()
+    meanwhile: list[Callable[[], None]] = []
+
+    def during() -> None:
+        while meanwhile:
+            done = asyncio.run_coroutine_threadsafe(call(meanwhile.pop()), loop)
+            done.result(30)
+
+    async def call(function: Callable[[], None]) -> None:
+        function()
+
+    async with a_site(FakeEngine(during)) as site:
+        meanwhile.append(lambda: site.pod("second"))
+        site.pod("first")
+        assert set((await site.next()).snapshot.pods) == {"shop/first"}
+        assert set((await site.next()).snapshot.pods) == {"shop/first", "shop/second"}
+
+
+async def test_nothing_is_evaluated_while_the_site_is_not_ready() -> None:
+    async with a_site() as site:
+        site.sites.resume({0}, {("pods", 0): 4}, {("pods", 0): 6})
+        site.pod("first")
+        site.sites.advance(PODS, 0, 4)
+        await asyncio.sleep(0)
+        assert site.engine.calls == 0
+        site.sites.advance(PODS, 0, 5)
+        decided = await site.next()
+        assert decided.snapshot.offsets == {"pods": 5}
+        assert site.engine.calls == 1
+
+
+async def test_decisions_that_cannot_be_published_are_published_later() -> None:
+    publisher = FlakyPublisher(failures=2)
+    async with a_site(publisher=publisher) as site:
+        site.cluster.pod("waits")
+        key = f"{SITE}/pod/shop/waits"
+        site.sites.apply(PODS, parse_key(key), site.cluster.objects["kubernetes"][key][1], 1.0)
+        await site.next()
+    assert [record.key for record in publisher.records] == [key]
+
+
+async def test_an_evaluation_that_fails_ends_nothing_and_the_next_change_is_a_new_attempt() -> None:
+    broken = [ZeroDivisionError("a bug"), BadObjectError("not a quantity", object_="Pod/shop/first")]
+
+    def during() -> None:
+        if broken:
+            raise broken.pop(0)
+
+    async with a_site(FakeEngine(during)) as site:
+        failures: list[str | None] = []
+        for name in ("first", "second", "third"):
+            site.pod(name)
+            decided = await site.next()
+            failures.append(site.cycle.failure)
+        assert failures == [
+            "not evaluated: ZeroDivisionError: a bug",
+            "not evaluated: BadObjectError: Pod/shop/first: not a quantity",
+            None,
+        ]
+        assert decided.report is not None
+
+
+async def test_a_command_that_was_answered_does_not_check_the_same_picture_again() -> None:
+    async with a_site() as site:
+        site.pod("first")
+        await site.next()
+        site.cycle.observe(Outcome("id", "label", "node/n1", "applied", ""))
+        await site.next()
+        assert site.engine.calls == 1
+        site.pod("second")
+        await site.next()
+        assert site.engine.calls == 2
+
+
+async def test_what_one_decider_cannot_do_is_no_reason_for_the_others() -> None:
+    async with a_site() as site:
+        site.deciders += [Shouts("drs-rule", BadObjectError("a selector that is none")), Shouts("label")]
+        site.pod("p")
+        decided = await site.next()
+        assert [action.kind for action in decided.actions] == ["label"]
+        assert site.cycle.failure == "not evaluated: BadObjectError: a selector that is none"
+
+
+def test_a_decider_that_may_not_order_is_not_waited_for() -> None:
+    site = Site(FakeEngine(), FlakyPublisher())
+    site.deciders += [Shouts("label"), Shouts("bind")]
+    evaluation = site._begin()
+    assert evaluation.times() == (None, 7.0)
+    assert evaluation.times(lambda kind: "stale" if kind == "label" else "") == (None, 7.0)
+    assert evaluation.times(lambda kind: "shrunk") == (None, None)

@@ -1,0 +1,91 @@
+"""Labels that lag behind the live host."""
+
+import dataclasses
+
+from support.check_builders import a_node, a_site
+
+from underhost.agents.pipeline.decide.label_stale import StaleLabels
+from underhost.agents.site.snapshot import Options
+from underhost.schemas.vsphere import Host
+
+KEY, ALIAS = "node.cluster.x-k8s.io/esxi-host", "alpha.cna.vmware.com/host"
+HOSTS = [Host(id="host-1", name="esx-1.lab"), Host(id="host-2", name="esx-2.lab")]
+
+
+def site(value, host="host-2", key=KEY):
+    labels = {} if value is None else {key: value}
+    return a_site(a_node("n1", labels=labels), on={"n1": host}, hosts=HOSTS)
+
+
+def stale(*pictures, options=None):
+    """What is found at each (picture, time)."""
+    labels = StaleLabels(options or Options())
+    return [[(one.node, one.domain.key, one.domain.value) for one in labels.findings(*one)] for one in pictures]
+
+
+def test_a_label_that_names_another_host_is_found_after_a_minute():
+    labels = StaleLabels(Options())
+    assert labels.findings(site("esx-1.lab"), 100.0) == []
+    assert labels.due == 160.0
+    assert labels.findings(site("esx-1.lab"), 159.9) == []
+    (finding,) = labels.findings(site("esx-1.lab"), 160.0)
+    assert (finding.severity, finding.rule, finding.node) == ("label-stale", "PhysicalHost", "n1")
+    assert finding.message == f"Label {KEY} of node n1 names esx-1.lab, but its VM runs on ESXi host esx-2.lab."
+    assert labels.due is None
+
+
+def test_a_label_that_follows_in_time_is_not_found():
+    assert stale((site("esx-1.lab"), 0.0), (site("esx-2.lab"), 30.0), (site("esx-2.lab"), 90.0)) == [[], [], []]
+
+
+def test_a_label_that_was_right_in_between_starts_anew():
+    pictures = [
+        (site("esx-1.lab"), 0.0),
+        (site("esx-2.lab"), 50.0),
+        (site("esx-1.lab"), 59.0),
+        (site("esx-1.lab"), 61.0),
+    ]
+    assert stale(*pictures) == [[], [], [], []]
+
+
+def test_another_vmotion_starts_the_minute_anew():
+    hosts = [*HOSTS, Host(id="host-3", name="esx-3.lab")]
+    moved = a_site(a_node("n1", labels={KEY: "esx-1.lab"}), on={"n1": "host-3"}, hosts=hosts)
+    assert stale((site("esx-1.lab"), 0.0), (moved, 59.0), (moved, 61.0)) == [[], [], []]
+
+
+def test_an_alias_that_the_node_carries_is_judged_too():
+    assert stale((site("esx-1.lab", key=ALIAS), 0.0), (site("esx-1.lab", key=ALIAS), 60.0))[1] == [
+        ("n1", ALIAS, "esx-1.lab")
+    ]
+
+
+def test_an_empty_label_is_stale_once_the_host_is_known():
+    assert stale((site(""), 0.0), (site(""), 60.0))[1] == [("n1", KEY, "")]
+
+
+def test_an_absent_label_or_an_unknown_host_is_not_stale():
+    unknown = dataclasses.replace(site("esx-1.lab"), node_hosts={})
+    for picture in (site(None), site("esx-1.lab", host=""), unknown):
+        assert stale((picture, 0.0), (picture, 120.0)) == [[], []]
+
+
+def test_the_host_may_be_named_as_the_label_writes_it_or_by_its_id():
+    for value in ("esx-2.lab", "host-2"):
+        assert stale((site(value), 0.0), (site(value), 120.0)) == [[], []]
+
+
+def test_a_finding_that_is_open_from_before_a_restart_stays_open_until_the_label_is_right():
+    [[], [open_before]] = [StaleLabels(Options(), bound=bound).findings(site("esx-1.lab"), 0.0) for bound in (60, 0)]
+    labels = StaleLabels(Options(), known=[open_before.id])
+    assert labels.findings(site("esx-1.lab"), 0.0) == [open_before]
+    assert labels.findings(site("esx-2.lab"), 1.0) == []
+    assert labels.findings(site("esx-1.lab"), 2.0) == []
+
+
+def test_where_only_pods_change_the_minute_goes_on_and_a_vmotion_is_seen_all_the_same():
+    before = site("esx-1.lab")
+    pods = dataclasses.replace(before, pods={})
+    back = dataclasses.replace(pods, node_hosts=site("esx-1.lab", "host-1").node_hosts)
+    named = [[("n1", KEY, "esx-1.lab")]]
+    assert stale((before, 0.0), (pods, 30.0), (pods, 60.0), (back, 61.0)) == [[], [], *named, []]

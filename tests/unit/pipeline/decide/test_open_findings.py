@@ -1,0 +1,87 @@
+"""Open findings as state: what is published when a report changes, and after a restart."""
+
+import msgspec
+
+from underhost.agents.pipeline.decide.open_findings import Findings
+from underhost.schemas.records import Finding, FindingEvent
+from underhost.streams.ports import Outgoing
+
+MONDAY, TUESDAY = "2026-01-05T08:00:00.000Z", "2026-01-06T08:00:00.000Z"
+
+
+def finding(id_: str, *, pod: str = "shop/db-0", peers: tuple[str, ...] = ("shop/db-1",)) -> Finding:
+    return Finding(id_, "physical", "PhysicalHost", "reason", "message", pod=pod, peers=list(peers))
+
+
+def told(records: list[Outgoing]) -> list[tuple[str, str, str, str] | tuple[str, None]]:
+    """(key, state, firstSeen, updatedAt) of each record, (key, None) of a tombstone."""
+    lines: list[tuple[str, str, str, str] | tuple[str, None]] = []
+    for record in records:
+        if record.value is None:
+            lines.append((record.key, None))
+        else:
+            event = msgspec.json.decode(record.value, type=FindingEvent)
+            lines.append((record.key, event.state, event.first_seen, event.updated_at))
+    return lines
+
+
+def published(findings: Findings, *now: Finding, at: str) -> list[Outgoing]:
+    change = findings.diff(now, {"pods": 7}, at)
+    findings.commit(change)
+    return change.records
+
+
+def test_a_new_finding_opens_once() -> None:
+    findings = Findings("prod", [])
+    assert told(published(findings, finding("f1"), at=MONDAY)) == [("prod/f1", "opened", MONDAY, MONDAY)]
+    assert published(findings, finding("f1"), at=TUESDAY) == []
+
+
+def test_a_finding_whose_members_change_is_updated_and_keeps_when_it_was_first_seen() -> None:
+    findings = Findings("prod", [])
+    published(findings, finding("f1"), at=MONDAY)
+    grown = finding("f1", peers=("shop/db-1", "shop/db-2"))
+    assert told(published(findings, grown, at=TUESDAY)) == [("prod/f1", "updated", MONDAY, TUESDAY)]
+
+
+def test_a_finding_that_ended_is_resolved_and_then_deleted() -> None:
+    findings = Findings("prod", [])
+    published(findings, finding("f1"), finding("f2"), at=MONDAY)
+    assert told(published(findings, finding("f2"), at=TUESDAY)) == [
+        ("prod/f1", "resolved", MONDAY, TUESDAY),
+        ("prod/f1", None),
+    ]
+
+
+def test_what_is_not_committed_is_said_again() -> None:
+    findings = Findings("prod", [])
+    first = findings.diff([finding("f1")], {"pods": 7}, MONDAY)
+    assert findings.diff([finding("f1")], {"pods": 7}, MONDAY).records == first.records
+
+
+def test_a_restart_opens_nothing_twice_and_resolves_what_ended_meanwhile() -> None:
+    before = Findings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7}, MONDAY)
+    restarted = Findings("prod", before.open.values())
+    assert told(published(restarted, finding("f2"), at=TUESDAY)) == [
+        ("prod/f1", "resolved", MONDAY, TUESDAY),
+        ("prod/f1", None),
+    ]
+
+
+def test_a_tombstone_that_a_kill_prevented_is_published_by_the_next_run() -> None:
+    opened = Findings("prod", []).diff([finding("f1")], {"pods": 7}, MONDAY)
+    resolved = Findings("prod", opened.open.values()).diff([], {"pods": 8}, TUESDAY)
+    restarted = Findings("prod", resolved.events)
+    assert told(published(restarted, at=TUESDAY)) == [("prod/f1", None)]
+    assert published(restarted, at=TUESDAY) == []
+
+
+def test_equal_reports_give_equal_bytes_whatever_their_order() -> None:
+    one = Findings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7, "nodes": 3}, MONDAY)
+    other = Findings("prod", []).diff([finding("f2"), finding("f1")], {"nodes": 3, "pods": 7}, MONDAY)
+    assert one.records == other.records
+    assert one.records[0].value == (
+        b'{"firstSeen":"2026-01-05T08:00:00.000Z","id":"f1","message":"message","peers":["shop/db-1"],"pod":"shop/db-0",'
+        b'"reason":"reason","rule":"PhysicalHost","severity":"physical","site":"prod","snapshot":{"nodes":3,"pods":7},'
+        b'"state":"opened","updatedAt":"2026-01-05T08:00:00.000Z"}'
+    )

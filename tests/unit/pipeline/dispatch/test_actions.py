@@ -1,0 +1,348 @@
+"""Carrying out commands: the newest of a backlog, one after another, whatever a sink raises."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from underhost.agents.pipeline.dispatch import actions as sink_agents
+from underhost.agents.pipeline.dispatch.actions import SinkRunner
+from underhost.schemas.records import Action, Outcome
+from underhost.streams.membership import Membership, now
+from underhost.streams.ports import Outgoing
+
+
+class SlowSink:
+    """Answers when it is told to."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.result = "applied"
+        self.begun: asyncio.Queue[Action] = asyncio.Queue()
+        self.gate = asyncio.Semaphore(0)
+
+    async def apply(self, action: Action) -> Outcome:
+        """See `ports.Sink`."""
+        self.begun.put_nowait(action)
+        await self.gate.acquire()
+        return Outcome(action.id, action.kind, action.target, self.result, "")
+
+
+class Event:
+    """A Faust event of which only the acknowledgement is of interest."""
+
+    def __init__(self, timestamp: float = 0.0) -> None:
+        self.acked = asyncio.Event()
+        self.message = SimpleNamespace(timestamp=timestamp)
+
+    def ack(self) -> None:
+        self.acked.set()
+
+
+class Bench:
+    """A runner with one sink, and what came out of it."""
+
+    def __init__(
+        self,
+        kind: str = "label",
+        answered: tuple[str, ...] = (),
+        decided_here: tuple[str, ...] = (),
+        limits: dict[str, int] | None = None,
+        membership: Membership | None = None,
+    ) -> None:
+        self.sink = SlowSink(kind)
+        self.outcomes: list[str] = []
+        self.results: list[str] = []
+        self.letters: list[tuple[str, BaseException]] = []
+        self.failures: list[BaseException] = []
+        self.reasons: list[str] = []
+        self._told = asyncio.Condition()
+        self.stopped = ""
+        self.runner = SinkRunner(
+            "prod",
+            [self.sink],
+            self,
+            self._dead_letter,
+            answered=lambda key, action: action.id in answered,
+            failed=self.failures.append,
+            decided_here=decided_here,
+            membership=membership,
+            forbids=lambda kind: self.stopped,
+            limits=limits,
+        )
+
+    async def publish(self, *records: Outgoing) -> None:
+        """See `ports.Publisher`."""
+        read = [msgspec.json.decode(record.value or b"", type=Outcome) for record in records]
+        self.outcomes += [outcome.id for outcome in read]
+        self.results += [outcome.result for outcome in read]
+        self.reasons += [outcome.reason for outcome in read]
+        async with self._told:
+            self._told.notify_all()
+
+    async def told(self, count: int) -> None:
+        """Until so many outcomes are published."""
+        async with asyncio.timeout(30), self._told:
+            await self._told.wait_for(lambda: len(self.results) >= count)
+
+    async def _dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
+        self.letters.append((stage, error))
+
+    def action(self, id_: str, target: str = "node/n1") -> Action:
+        """A command for the sink."""
+        return Action(id_, self.sink.kind, target, {}, "", {})
+
+    def order(self, id_: str, target: str = "node/n1", at: float = 0.0) -> Event:
+        """A command comes that was ordered at this time."""
+        event = Event(at)
+        self.runner.take(self.action(id_, target), event)
+        return event
+
+    async def begun(self) -> str:
+        """The next command that the sink begins with."""
+        return (await asyncio.wait_for(self.sink.begun.get(), 30)).id
+
+
+async def test_of_a_backlog_only_the_newest_command_of_a_target_is_carried_out() -> None:
+    bench = Bench()
+    events = [bench.order("first")]
+    assert await bench.begun() == "first"
+    events += [bench.order("second"), bench.order("third")]
+    bench.sink.gate.release()
+    assert await bench.begun() == "third"
+    assert not events[1].acked.is_set()
+    bench.sink.gate.release()
+    await asyncio.gather(*(event.acked.wait() for event in events))
+    assert bench.outcomes == ["first", "third"]
+
+
+async def test_a_command_is_acknowledged_only_after_its_outcome_is_published() -> None:
+    bench = Bench()
+    event = bench.order("first")
+    await bench.begun()
+    assert not event.acked.is_set()
+    bench.sink.gate.release()
+    await event.acked.wait()
+    assert bench.outcomes == ["first"]
+
+
+async def test_an_outcome_that_is_not_published_yet_holds_back_no_command_of_another_target(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench, published = Bench(kind="drs-rule"), asyncio.Event()
+    publish = bench.publish
+
+    async def later(*records: Outgoing) -> None:
+        await published.wait()
+        await publish(*records)
+
+    monkeypatch.setattr(bench, "publish", later)
+    events = [bench.order("a", "drs-rule/C0/a"), bench.order("b", "drs-rule/C0/b"), bench.order("c", "drs-rule/C0/a")]
+    assert await bench.begun() == "c"  # the newest of its target
+    bench.sink.gate.release()
+    assert await bench.begun() == "b"
+    assert not events[0].acked.is_set()
+    published.set()
+    bench.sink.gate.release()
+    await asyncio.gather(*(event.acked.wait() for event in events))
+    assert bench.outcomes == ["c", "b"]
+
+
+async def test_commands_for_drs_rules_are_carried_out_one_after_another() -> None:
+    bench = Bench(kind="drs-rule")
+    events = [bench.order("a", "drs-rule/C0/a"), bench.order("b", "drs-rule/C0/b")]
+    assert await bench.begun() == "a"
+    await asyncio.sleep(0)
+    assert bench.sink.begun.empty()
+    bench.sink.gate.release()
+    assert await bench.begun() == "b"
+    bench.sink.gate.release()
+    await asyncio.gather(*(event.acked.wait() for event in events))
+
+
+async def test_a_command_that_was_answered_before_a_restart_is_not_carried_out_again() -> None:
+    bench = Bench(answered=("done",))
+    await bench.order("done").acked.wait()
+    assert bench.outcomes == []
+    assert bench.sink.begun.empty()
+
+
+async def test_when_the_partition_may_move_what_is_not_done_is_left_to_the_next_owner() -> None:
+    bench = Bench()
+    events = [bench.order("first")]
+    await bench.begun()
+    events.append(bench.order("second"))
+    await bench.runner.suspend()
+    bench.sink.gate.release()
+    assert [event.acked.is_set() for event in events] == [False, False]
+    assert bench.outcomes == []
+    after = bench.order("third")
+    bench.sink.gate.release()
+    await after.acked.wait()
+    assert bench.outcomes == ["third"]
+
+
+async def test_a_command_from_before_a_restart_is_carried_out_only_if_it_still_stands() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    stale, standing = bench.order("stale", "pod/shop/db-0"), bench.order("standing", "pod/shop/db-1")
+    await asyncio.sleep(0)
+    assert bench.sink.begun.empty(), "nothing is carried out before the first decisions"
+    bench.runner.confirm(frozenset({"standing"}))
+    assert await bench.begun() == "standing"
+    bench.sink.gate.release()
+    await asyncio.gather(stale.acked.wait(), standing.acked.wait())
+    assert sorted(zip(bench.outcomes, bench.results, strict=True)) == [("stale", "refused"), ("standing", "applied")]
+
+
+async def test_a_command_of_this_run_waits_for_nothing() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.expect([bench.action("new")])
+    bench.order("new")
+    assert await bench.begun() == "new"
+
+
+async def test_a_command_of_a_worker_that_does_not_know_that_its_site_has_moved_is_refused() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.expect([bench.action("ours")])
+    bench.runner.confirm(frozenset())
+    late = bench.order("of the worker before us", at=4e9)
+    await late.acked.wait()
+    assert (bench.outcomes, bench.results) == (["of the worker before us"], ["refused"])
+    bench.order("ours")
+    assert await bench.begun() == "ours"
+
+
+async def test_after_the_partition_moved_and_came_back_an_order_of_before_is_nobodys() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.expect([bench.action("before")])
+    await bench.runner.suspend()
+    again = bench.order("before")
+    bench.runner.confirm(frozenset())
+    await again.acked.wait()
+    assert bench.results == ["refused"]
+
+
+async def test_while_membership_is_in_doubt_nothing_begins_and_afterwards_it_does() -> None:
+    membership = Membership(10)
+    bench = Bench(membership=membership)
+    bench.order("first")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert bench.sink.begun.empty()
+    membership.renewed(now())
+    assert await bench.begun() == "first"
+
+
+class RecallingSink(SlowSink):
+    """Knows what to do with a command that may have been carried out before."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.recalled: list[str] = []
+
+    async def again(self, action: Action) -> Outcome:
+        """See `ports.Sink`."""
+        self.recalled.append(action.id)
+        return await self.apply(action)
+
+
+async def test_a_sink_is_told_which_commands_may_have_been_carried_out_before_a_restart() -> None:
+    bench = Bench(kind="bind")
+    bench.runner.sinks["bind"] = sink = RecallingSink("bind")
+    bench.runner.resume()
+    sink.gate.release()
+    sink.gate.release()
+    await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b", 4e9).acked.wait())
+    assert (sink.recalled, sorted(bench.results)) == (["earlier"], ["applied", "applied"])
+
+
+async def test_where_it_is_decided_here_a_command_may_have_been_carried_out_if_it_is_not_of_this_run() -> None:
+    bench = Bench(kind="bind", decided_here=("bind",))
+    bench.runner.sinks["bind"] = sink = RecallingSink("bind")
+    bench.runner.expect([bench.action("new", "pod/b")])
+    bench.runner.confirm(frozenset({"earlier"}))
+    sink.gate.release()
+    sink.gate.release()
+    await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b").acked.wait())
+    assert (sink.recalled, sorted(bench.results)) == (["earlier"], ["applied", "applied"])
+
+
+async def test_a_sink_that_gives_no_answer_in_time_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_agents, "PATIENCE", 0.0)
+    bench = Bench()
+    await bench.order("hangs").acked.wait()
+    assert (bench.results, bench.reasons, bench.letters) == (["failed"], ["no answer within 0 s"], [])
+
+
+async def test_a_binder_of_its_own_carries_out_what_was_ordered_while_it_was_down() -> None:
+    bench = Bench(kind="bind")
+    bench.runner.resume()
+    bench.order("ordered")
+    assert await bench.begun() == "ordered"
+
+
+async def test_while_writes_stop_a_command_fails_with_the_reason_and_the_sink_is_not_asked() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.stopped = "hosts: 4 of 7 are missing"
+    event = bench.order("first")  # of an earlier run: it need not wait for the first decisions of this one
+    await event.acked.wait()
+    assert (bench.results, bench.reasons) == (["failed"], ["writes stop: hosts: 4 of 7 are missing"])
+    assert bench.sink.begun.empty()
+
+
+async def test_a_command_that_waited_for_the_first_decisions_is_not_carried_out_if_writes_stop_meanwhile() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.runner.resume()
+    event = bench.order("first")
+    await asyncio.sleep(0)
+    bench.stopped = "hosts: 4 of 7 are missing"
+    bench.runner.confirm(frozenset({"first"}))
+    await event.acked.wait()
+    assert bench.reasons == ["writes stop: hosts: 4 of 7 are missing"]
+    assert bench.sink.begun.empty()
+
+
+async def test_a_command_that_somebody_waits_for_is_answered_at_once_and_its_outcome_published() -> None:
+    bench = Bench(kind="bind")
+    answer = asyncio.create_task(bench.runner.perform(Action("now", "bind", "pod/shop/a", {}, "", {})))
+    assert await bench.begun() == "now"
+    bench.sink.gate.release()
+    assert await answer == Outcome("now", "bind", "pod/shop/a", "applied", "")
+    await bench.told(1)
+    assert (bench.outcomes, bench.results) == (["now"], ["applied"])
+
+
+async def test_what_is_refused_or_stopped_reaches_no_sink_but_is_an_outcome() -> None:
+    bench, action = Bench(kind="bind"), Action("now", "bind", "pod/shop/a", {}, "", {})
+    assert await bench.runner.perform(action, "a shared host") == Outcome(
+        "now", "bind", "pod/shop/a", "refused", "a shared host"
+    )
+    bench.stopped = "half the nodes are gone"
+    assert await bench.runner.perform(action) == Outcome(
+        "now", "bind", "pod/shop/a", "failed", "writes stop: half the nodes are gone"
+    )
+    await bench.told(2)
+    assert bench.results == ["refused", "failed"]
+    assert bench.sink.begun.empty()
+    assert await bench.runner.perform(Action("now", "label", "node/n1", {}, "", {})) is None
+
+
+async def test_more_commands_than_a_minute_may_see_are_failed_outcomes_with_the_reason() -> None:
+    bench = Bench(limits={"label": 2})
+    bench.sink.gate.release()
+    bench.sink.gate.release()
+    for number in range(3):
+        await bench.order(f"order-{number}", target=f"node/n{number}").acked.wait()
+    assert bench.results == ["applied", "applied", "failed"]
+    assert bench.reasons[2] == "held back: 2 label writes in the last minute (limits)"
+
+
+async def test_what_a_sink_did_not_write_does_not_count_against_the_limit() -> None:
+    bench = Bench(limits={"label": 1})
+    bench.sink.result = "noop"
+    for number in range(3):
+        bench.sink.gate.release()
+        await bench.order(f"order-{number}").acked.wait()
+    assert bench.results == ["noop"] * 3

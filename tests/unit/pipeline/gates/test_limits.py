@@ -1,0 +1,57 @@
+"""How many writes a minute may see, and what becomes of the rest."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from underhost.agents.pipeline.connections import limits_of
+from underhost.agents.pipeline.gates.limits import MINUTE, WriteLimits
+from underhost.streams.settings.model import Settings
+
+
+@given(st.lists(st.floats(0, 40), max_size=200), st.integers(1, 5))
+def test_no_window_of_a_minute_sees_more_writes_than_the_limit(pauses: list[float], limit: int) -> None:
+    now, made = 0.0, []
+    limits = WriteLimits({"label": limit}, lambda: now)
+    for pause in pauses:
+        now += pause
+        if not limits.take("label"):
+            made.append(now)
+    assert all(sum(begin <= at < begin + MINUTE for at in made) <= limit for begin in made)
+
+
+def test_what_is_held_back_says_why_and_goes_on_a_minute_later() -> None:
+    now = [0.0]
+    limits = WriteLimits({"label": 2}, lambda: now[0])
+    assert [limits.take("label") for _ in range(3)] == ["", "", "held back: 2 label writes in the last minute (limits)"]
+    now[0] = 59.9
+    assert limits.take("label")
+    now[0] = 60.0
+    assert limits.take("label") == ""
+
+
+def test_what_was_no_write_does_not_count_and_kinds_do_not_count_together() -> None:
+    limits = WriteLimits({"label": 1, "bind": 1}, lambda: 0.0)
+    for _ in range(5):
+        assert limits.take("label") == ""
+        limits.give_back("label")
+    assert (limits.take("label"), limits.take("bind")) == ("", "")
+    assert limits.take("label") != ""
+    assert [limits.take("event") for _ in range(5)] == [""] * 5
+    limits.give_back("event")
+
+
+@pytest.mark.parametrize(
+    ("sinks", "expected"),
+    [
+        pytest.param({}, {}, id="a dry run writes nothing that could be too much"),
+        pytest.param({"labels": True}, {"label": 7}, id="one sink"),
+        pytest.param(
+            {"labels": True, "bindings": True, "drsRules": True, "evictions": True},
+            {"label": 7, "bind": 30_000, "event": 3000, "drs-rule": 20, "evict": 20},
+            id="all of them",
+        ),
+    ],
+)
+def test_only_sinks_that_write_have_a_limit(sinks: dict[str, bool], expected: dict[str, int]) -> None:
+    assert limits_of(Settings.model_validate({"sinks": sinks, "limits": {"labels": 7}})) == expected

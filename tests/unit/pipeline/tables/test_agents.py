@@ -1,0 +1,123 @@
+"""What becomes of one record on its way into a table, and what is thrown out of the tables of a worker."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from underhost.agents.pipeline.tables.agents import Tables
+from underhost.agents.pipeline.tables.sites import Sites
+from underhost.schemas.errors import BadEvent
+from underhost.schemas.topics import ACTIONS, OUTCOMES, PODS, Topic
+from underhost.streams.app import build_app
+from underhost.streams.settings.model import KafkaSettings, Settings
+
+POD = b'{"metadata": {"name": "db-0", "namespace": "shop"}}'
+OUTCOME = b'{"id": "1", "kind": "label", "target": "node/n1", "result": "applied", "reason": ""}'
+
+
+async def nothing(stream: Any) -> None:
+    """An agent that is never started."""
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    """Tables of an app that is never started; sites `a` and `b` are in partitions 1 and 2, and only `a` is wanted."""
+    app = build_app(Settings(kafka=KafkaSettings(embedded=tmp_path / "log.db", partitions=4)), app_id="t")
+    sites = Sites(
+        (PODS,),
+        (OUTCOMES,),
+        partition_of={"a": 1, "b": 2}.__getitem__,
+        sources=lambda state: frozenset(),
+        only=frozenset({"a"}),
+    )
+    made = Tables(app, sites)
+    made.add(PODS, nothing)
+    made.add(OUTCOMES, nothing)
+    return made
+
+
+def message(key: bytes | None, value: bytes | None, partition: int = 1) -> Any:
+    return SimpleNamespace(key=key, value=value, partition=partition, timestamp=1.0)
+
+
+async def test_a_record_in_another_partition_than_its_sites_is_refused(tables: Tables) -> None:
+    with pytest.raises(BadEvent, match="a record of site 'a' in partition 3"):
+        await tables.keep(PODS, message(b"a/pod/shop/db-0", POD, partition=3))
+
+
+async def test_the_record_of_a_site_that_is_not_wanted_is_left_alone(tables: Tables) -> None:
+    assert await tables.keep(PODS, message(b"b/pod/shop/db-0", POD, partition=2)) is None
+    assert list(tables.rows(PODS)) == []
+    assert tables.sites.states == {}
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "value", "why"),
+    [
+        pytest.param(OUTCOMES, None, OUTCOME, "the record has no key", id="no key"),
+        pytest.param(OUTCOMES, b"a/\xff", OUTCOME, "bad key: 'utf-8' codec", id="a key that is no text"),
+        pytest.param(OUTCOMES, b"a", OUTCOME, "bad key: b'a'", id="a key without a site"),
+        pytest.param(OUTCOMES, b"a/node//n1", b"{}", "not a Outcome: ", id="a record without its fields"),
+        pytest.param(PODS, b"a/pod/shop/db-0", b"{}", "not a Pod: ", id="a pod without metadata"),
+    ],
+)
+async def test_what_cannot_be_read_is_refused(
+    tables: Tables, topic: Topic, key: bytes | None, value: bytes, why: str
+) -> None:
+    with pytest.raises(BadEvent) as error:
+        await tables.keep(topic, message(key, value))
+    assert str(error.value).startswith(why)
+
+
+def test_rows_of_sites_that_are_not_held_are_thrown_out_of_the_store(tables: Tables) -> None:
+    store = tables._tables[PODS.short].data.data
+    store |= {b"a/pod/shop/db-0": POD, b"b/pod/shop/db-0": POD}
+    tables.sites.resume({1, 2}, {}, {})
+    tables.purge()
+    assert [key for key, _ in tables.rows(PODS)] == [b"a/pod/shop/db-0"]
+    tables.sites.resume({2}, {}, {})
+    tables.purge()
+    assert list(tables.rows(PODS)) == []
+
+
+def test_rows_can_be_asked_for_by_site_and_one_by_one(tables: Tables) -> None:
+    tables._tables[PODS.short].data.data |= {b"a/pod/shop/db-0": POD, b"ab/pod/shop/db-0": POD}
+    assert list(tables.rows(PODS, "a")) == [(b"a/pod/shop/db-0", POD)]
+    assert tables.row(PODS, "a/pod/shop/db-0") == POD
+    assert tables.row(PODS, "a/pod/shop/db-1") is None
+
+
+class StoredTable(dict[bytes, bytes]):
+    """A table whose store is itself: the changes of a started app, without the app."""
+
+    @property
+    def data(self) -> Any:
+        """See `faust.Table`."""
+        return SimpleNamespace(data=self)
+
+
+def eviction(at: str) -> bytes:
+    desired = {"uid": "u", "at": at}
+    return msgspec.json.encode(
+        {"id": at, "kind": "evict", "target": "pod/shop/x", "desired": desired, "because": "", "snapshot": {}}
+    )
+
+
+async def test_evictions_of_pods_long_gone_are_forgotten(tables: Tables) -> None:
+    label = eviction("").replace(b'"evict"', b'"label"')
+    store = StoredTable(
+        {
+            b"a/node//n1": label,
+            b"a/pod/shop/old": eviction("2026-01-01T00:00:00.000Z"),
+            b"a/pod/shop/young": eviction("2026-01-07T00:00:00.000Z"),
+            b"b/pod/shop/old": eviction("2026-01-01T00:00:00.000Z"),
+        }
+    )
+    tables._tables[ACTIONS.short] = store
+    new = message(b"a/pod/shop/new", eviction("2026-01-08T12:00:00.000Z"))
+    new.timestamp = 1_767_873_600.0  # 2026-01-08T12:00:00Z
+    await tables.keep(ACTIONS, new)
+    assert sorted(store) == [b"a/node//n1", b"a/pod/shop/new", b"a/pod/shop/young", b"b/pod/shop/old"]

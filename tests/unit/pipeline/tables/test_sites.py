@@ -1,0 +1,144 @@
+"""What is held and what is ready: the conditions under which anything is decided."""
+
+import pytest
+
+from underhost.agents.pipeline.tables.sites import Sites
+from underhost.schemas.keys import listed_key, parse_key
+from underhost.schemas.kubernetes import Metadata, Pod
+from underhost.schemas.records import Listed
+from underhost.schemas.topics import NODES, OUTCOMES, PODS, VMS, Topic
+
+READ = (NODES, PODS, VMS)
+
+
+def sites(*sources: str, only: frozenset[str] | None = None) -> Sites:
+    return Sites(
+        READ,
+        (OUTCOMES,),
+        partition_of=lambda site: int(site[-1]),
+        sources=lambda state: frozenset(sources),
+        only=only,
+    )
+
+
+def mark(of: Sites, site: str, source: str, *topics: Topic, epoch: int = 5) -> None:
+    for topic in topics:
+        of.apply(topic, parse_key(listed_key(site, source)), Listed(epoch, 1), 0.0)
+
+
+def a_pod(of: Sites, site: str, name: str) -> None:
+    of.apply(PODS, parse_key(f"{site}/pod/shop/{name}"), Pod(Metadata(name=name)), 0.0)
+
+
+def test_a_site_whose_partition_is_not_held_is_not_ready() -> None:
+    held = sites("kubernetes")
+    held.resume({1}, {}, {})
+    mark(held, "s-2", "kubernetes", NODES, PODS)
+    assert held.unready("s-2") == "the site's partition is not held"
+
+
+def test_a_site_is_ready_once_every_topic_of_every_source_is_listed() -> None:
+    held = sites("kubernetes", "vsphere")
+    held.resume({1}, {}, {})
+    assert held.unready("s-1") == "nothing has been listed"
+    mark(held, "s-1", "kubernetes", NODES)
+    assert held.unready("s-1") == "kubernetes has not listed pods"
+    mark(held, "s-1", "kubernetes", PODS)
+    assert held.unready("s-1") == "vsphere has not listed vms"
+    mark(held, "s-1", "vsphere", VMS)
+    assert held.unready("s-1") is None
+
+
+def test_a_marker_of_another_source_does_not_count() -> None:
+    held = sites("kubernetes")
+    held.resume({1}, {}, {})
+    mark(held, "s-1", "vsphere", NODES, PODS)
+    assert held.unready("s-1") == "kubernetes has not listed nodes"
+
+
+def test_where_the_watcher_runs_here_only_the_marker_of_its_run_counts() -> None:
+    held = sites("kubernetes")
+    held.resume({1}, {}, {})
+    mark(held, "s-1", "kubernetes", NODES, PODS, epoch=5)
+    held.require_epoch("s-1", "kubernetes", 6)
+    assert held.unready("s-1") == "kubernetes has not listed nodes"
+    mark(held, "s-1", "kubernetes", NODES, PODS, epoch=6)
+    assert held.unready("s-1") is None
+
+
+@pytest.mark.parametrize("topic", [PODS, OUTCOMES], ids=lambda topic: topic.short)
+def test_a_site_is_ready_once_every_topic_is_read_up_to_where_it_ended_at_the_assignment(topic: Topic) -> None:
+    held = sites("kubernetes")
+    held.resume({1}, {(topic.short, 1): 7}, {(topic.short, 1): 9})
+    mark(held, "s-1", "kubernetes", NODES, PODS)
+    assert held.unready("s-1") == f"{topic.short} is read up to 7 of 9"
+    held.advance(topic, 1, 7)
+    held.advance(topic, 1, 8)
+    assert held.unready("s-1") is None
+
+
+def test_reaching_the_end_wakes_the_site_even_by_a_record_that_changes_nothing() -> None:
+    held = sites()
+    held.resume({1}, {("pods", 1): 7}, {("pods", 1): 9})
+    a_pod(held, "s-1", "a")
+    woken: list[str] = []
+    held.on_change = woken.append
+    held.advance(PODS, 1, 7)
+    assert woken == []
+    held.advance(PODS, 1, 8)
+    assert woken == ["s-1"]
+
+
+def test_a_rebalance_suspends_every_site() -> None:
+    held = sites()
+    held.resume({1}, {}, {})
+    a_pod(held, "s-1", "a")
+    held.suspend()
+    assert held.held() == []
+    assert held.unready("s-1") == "the site's partition is not held"
+
+
+def test_the_state_of_a_site_that_moved_away_is_dropped() -> None:
+    held = sites()
+    held.resume({1, 2}, {}, {})
+    a_pod(held, "s-1", "a")
+    a_pod(held, "s-2", "b")
+    held.resume({2}, {}, {})
+    assert sorted(held.states) == ["s-2"]
+    held.resume({1, 2}, {}, {})
+    assert dict(held.snapshot("s-1", vsphere=False).pods) == {}
+
+
+def test_a_worker_of_one_site_holds_no_other() -> None:
+    held = sites(only=frozenset({"s-1"}))
+    held.resume({1, 2}, {}, {})
+    assert held.held() == ["s-1"]
+    assert not held.wants("s-2")
+
+
+def test_a_snapshot_names_the_last_offset_of_each_topic_that_is_in_it() -> None:
+    held = sites()
+    held.resume({1}, {("pods", 1): 7}, {})
+    a_pod(held, "s-1", "a")
+    held.advance(NODES, 1, 3)
+    assert dict(held.snapshot("s-1", vsphere=False).offsets) == {"nodes": 3, "pods": 6}
+
+
+def test_a_snapshot_is_not_changed_by_what_comes_after_it() -> None:
+    held = sites()
+    held.resume({1}, {}, {})
+    a_pod(held, "s-1", "a")
+    before = held.snapshot("s-1", vsphere=False)
+    a_pod(held, "s-1", "b")
+    held.apply(PODS, parse_key("s-1/pod/shop/a"), None, 0.0)
+    assert sorted(before.pods) == ["shop/a"]
+    assert sorted(held.snapshot("s-1", vsphere=False).pods) == ["shop/b"]
+
+
+def test_what_did_not_change_is_not_copied_for_the_next_snapshot() -> None:
+    held = sites()
+    held.resume({1}, {}, {})
+    a_pod(held, "s-1", "a")
+    one = held.snapshot("s-1", vsphere=False)
+    held.apply(NODES, parse_key("s-1/node//n1"), None, 0.0)
+    assert held.snapshot("s-1", vsphere=False).pods is one.pods

@@ -1,0 +1,217 @@
+"""The page's picture where another worker decides: made from records alone, whole before it is shown."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager
+
+import msgspec
+import pytest
+
+from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.observer import Onlooker, Pictures
+from underhost.schemas.errors import Unreachable
+from underhost.schemas.keys import finding_key, listed_key, object_key
+from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec, encode
+from underhost.schemas.records import FindingEvent, Listed, NodeHost
+from underhost.schemas.topics import KUBERNETES_TOPICS, NODE_HOSTS, NODES, PODS, VIOLATIONS, VSPHERE_TOPICS, Topic
+from underhost.streams.derived import node_key
+from underhost.streams.partition import partition_of
+from underhost.streams.ports import Record
+from underhost.streams.settings.model import KafkaSettings, Settings, VSphereSettings
+
+SITE = "prod"
+HERE = partition_of(SITE, 4)
+SETTINGS = Settings(site=SITE, kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1", partitions=4))
+VSPHERE = SETTINGS.model_copy(update={"vsphere": VSphereSettings(simulated="of the test")})
+
+
+def record(topic: Topic, key: str, value: bytes | None, *, partition: int = HERE, offset: int = 0) -> Record:
+    return Record(topic.name, partition, offset, 1_767_600_000_000, key.encode(), value, ())
+
+
+def node(name: str) -> Record:
+    return record(NODES, object_key(SITE, "node", name), encode(Node(Metadata(name=name, uid=name))))
+
+
+def pod(name: str, on: str) -> Record:
+    value = Pod(Metadata(name=name, namespace="shop", uid=name), PodSpec(node_name=on))
+    return record(PODS, object_key(SITE, "pod", name, "shop"), encode(value))
+
+
+def on_host(name: str, host: str) -> Record:
+    row = NodeHost(name, f"vm-{name}", host, f"esx-{host}", "name")
+    return record(NODE_HOSTS, node_key(SITE, name), msgspec.json.encode(row))
+
+
+def finding(id_: str, state: str = "opened") -> Record:
+    when = "2026-01-05T08:00:00.000Z"
+    event = FindingEvent(id_, state, SITE, "physical", "PhysicalHost", "r", "m", when, when, {}, "shop/db-0")
+    return record(VIOLATIONS, finding_key(SITE, id_), msgspec.json.encode(event))
+
+
+def listed(source: str, topics: Iterable[Topic], **marker: str) -> list[Record]:
+    value = encode(Listed(1, 0, **marker))  # type: ignore[arg-type]
+    return [record(topic, listed_key(SITE, source), value) for topic in topics]
+
+
+KUBERNETES = listed("kubernetes", KUBERNETES_TOPICS)
+BEGUN = [node("n1"), pod("db-0", "n1"), on_host("n1", "h1"), finding("f1"), *KUBERNETES]
+
+
+def pictures(*records: Record, settings: Settings = SETTINGS) -> Pictures:
+    made = Pictures(settings)
+    for each in records:
+        made.apply(each)
+    return made
+
+
+def shown(decided: Decisions) -> tuple[list[str], dict[str, str], list[str]]:
+    """Pods, the host of each node, ids of open findings."""
+    hosts = {name: row.host for name, row in decided.snapshot.node_hosts.items()}
+    return sorted(decided.snapshot.pods), hosts, sorted(decided.findings.open if decided.findings else [])
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        pytest.param([], (["shop/db-0"], {"n1": "h1"}, ["f1"]), id="as it was read"),
+        pytest.param([on_host("n1", "h2")], (["shop/db-0"], {"n1": "h2"}, ["f1"]), id="a VM moves"),
+        pytest.param([finding("f1", "resolved")], (["shop/db-0"], {"n1": "h1"}, []), id="resolved"),
+        pytest.param(
+            [record(VIOLATIONS, finding_key(SITE, "f1"), None)], (["shop/db-0"], {"n1": "h1"}, []), id="a tombstone"
+        ),
+        pytest.param(
+            [record(PODS, object_key(SITE, "pod", "db-0", "shop"), None)], ([], {"n1": "h1"}, ["f1"]), id="a pod goes"
+        ),
+        pytest.param(
+            [record(NODES, object_key(SITE, "node", "n1"), None)],
+            (["shop/db-0"], {}, ["f1"]),
+            id="a node goes before its host is withdrawn",
+        ),
+        pytest.param(
+            [record(NODES, f"{SITE}/node//n2", b"{"), record(VIOLATIONS, "", b"{"), record(NODES, "x", b"{}")],
+            (["shop/db-0"], {"n1": "h1"}, ["f1"]),
+            id="what cannot be read is left out",
+        ),
+        pytest.param(
+            [record(VIOLATIONS, finding_key(SITE, "f1"), None, partition=(HERE + 1) % 4)],
+            (["shop/db-0"], {"n1": "h1"}, ["f1"]),
+            id="a record of the site in a partition that is not its own counts nowhere",
+        ),
+    ],
+)
+def test_the_picture_is_what_the_records_say(later: list[Record], expected: object) -> None:
+    made = pictures(*BEGUN, *later)
+    assert made.unready(SITE) is None
+    assert shown(made.decisions(SITE)) == expected
+
+
+def test_a_site_is_not_shown_before_every_source_that_it_has_is_listed() -> None:
+    made = pictures(*BEGUN, settings=VSPHERE)
+    assert made.unready(SITE) == "vsphere has not listed vms"
+    for each in listed("vsphere", VSPHERE_TOPICS):
+        made.apply(each)
+    assert made.unready(SITE) is None
+    assert made.decisions(SITE).snapshot.vsphere
+
+
+def test_a_site_that_this_worker_is_not_configured_for_has_a_vsphere_side_once_it_shows_one() -> None:
+    made = pictures(*BEGUN, *listed("vsphere", VSPHERE_TOPICS)[:1])
+    assert made.unready(SITE) == "vsphere has not listed hosts"
+
+
+class Topics:
+    """A TopicReader: what is put there comes, `caught_up` is said between; an exception is raised."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Record | str | Exception] = asyncio.Queue()
+
+    async def follow(
+        self, topics: Iterable[Topic], *, from_beginning: bool, caught_up: asyncio.Event
+    ) -> AsyncIterator[Record]:
+        """See `ports.TopicReader`."""
+        assert from_beginning
+        while True:
+            each = await self.queue.get()
+            if isinstance(each, Exception):
+                raise each
+            if isinstance(each, str):
+                caught_up.set()
+            else:
+                yield each
+
+    async def check(self) -> None:
+        """Always there."""
+
+
+@asynccontextmanager
+async def looking(board: Board, topics: Topics, *, at_once: bool = True) -> AsyncIterator[Onlooker]:
+    onlooker = Onlooker(SETTINGS, board, topics, at_once=at_once)  # type: ignore[arg-type]
+    async with aclosing(onlooker.running(None)) as life:  # type: ignore[type-var]
+        await anext(life)
+        yield onlooker
+        await anext(life, None)
+
+
+async def put(board: Board) -> str:
+    """The site that is put on the board next."""
+    news: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    deaf = board.listen(lambda site, _: news.done() or news.set_result(site))
+    async with asyncio.timeout(20):
+        site = await news
+    deaf()
+    return site
+
+
+async def test_nothing_is_shown_before_all_that_is_there_is_read_and_then_every_change() -> None:
+    board, topics = Board(), Topics()
+    async with looking(board, topics) as onlooker:
+        assert onlooker.unready() == {"worker": "it reads what the topics hold"}
+        for each in BEGUN:
+            topics.queue.put_nowait(each)
+        while not topics.queue.empty():  # noqa: ASYNC110 (taken in, all the same)
+            await asyncio.sleep(0)
+        assert board.sites() == []
+        topics.queue.put_nowait("caught up")
+        assert await put(board) == SITE
+        assert (onlooker.unready(), onlooker.reasons(), onlooker.stopped()) == ({}, {}, {})
+        topics.queue.put_nowait(pod("db-1", "n1"))
+        await put(board)
+        latest = board.latest(SITE)
+        assert latest is not None
+        assert shown(latest)[0] == ["shop/db-0", "shop/db-1"]
+
+
+async def test_beside_other_work_it_begins_with_the_first_look_and_holds_nothing_up() -> None:
+    board, topics = Board(), Topics()
+    for each in (*BEGUN, "caught up"):
+        topics.queue.put_nowait(each)
+    async with looking(board, topics, at_once=False) as onlooker:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert (topics.queue.qsize(), onlooker.unready()) == (len(BEGUN) + 1, {})
+        onlooker.look()
+        assert await put(board) == SITE
+
+
+async def test_a_fault_is_said_while_the_last_picture_stays() -> None:
+    board, topics = Board(), Topics()
+    async with looking(board, topics) as onlooker:
+        for each in (*BEGUN, "caught up"):
+            topics.queue.put_nowait(each)
+        await put(board)
+        topics.queue.put_nowait(Unreachable("Kafka at b:9092 does not answer"))
+        while not onlooker.unready():  # noqa: ASYNC110 (it tells nobody)
+            await asyncio.sleep(0)
+        assert onlooker.unready() == onlooker.reasons() == {"kafka": "Kafka at b:9092 does not answer"}
+        assert board.sites() == [SITE]
+
+
+async def test_what_a_watcher_does_not_believe_is_said_as_by_the_worker_that_decides() -> None:
+    board, topics = Board(), Topics()
+    async with looking(board, topics) as onlooker:
+        for each in (*BEGUN, *listed("kubernetes", KUBERNETES_TOPICS, doubt="pods: 9 of 10 are missing"), "caught up"):
+            topics.queue.put_nowait(each)
+        await put(board)
+        assert onlooker.stopped() == {f"site {SITE}": "writes stop: pods: 9 of 10 are missing"}

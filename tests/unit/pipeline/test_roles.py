@@ -1,0 +1,98 @@
+"""Roles of a worker: what each reads, and which workers share a group."""
+
+from pathlib import Path
+
+import pytest
+
+from underhost.agents.pipeline.roles import (
+    ALL,
+    app_id,
+    changelog_topics,
+    consumes,
+    derived_topics,
+    parse_roles,
+    state_topics,
+    tied_to_a_site,
+)
+from underhost.schemas.errors import InputError
+from underhost.schemas.topics import SOURCE_TOPICS
+from underhost.streams.app import build_app
+from underhost.streams.settings.model import KafkaSettings, Settings
+
+
+def names(topics: tuple[object, ...]) -> list[str]:
+    return [topic.short for topic in topics]  # type: ignore[attr-defined]
+
+
+def test_without_names_a_worker_has_every_role() -> None:
+    assert parse_roles(None) == set(ALL)
+
+
+def test_every_unknown_role_is_named() -> None:
+    with pytest.raises(InputError) as error:
+        parse_roles(["evaluator", "binders", "labels"])
+    known = "kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, events, alerts, web"
+    assert error.value.faults == (
+        f"--agents: no agent 'binders'; there is: {known}; did you mean binder?",
+        f"--agents: no agent 'labels'; there is: {known}; did you mean labeller?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("roles", "id_"),
+    [
+        pytest.param(ALL, "underhost-prod-a", id="all"),
+        pytest.param({*ALL} - {"web"}, "underhost-prod-a", id="all but the page: it reads nothing"),
+        pytest.param({"drs", "binder"}, "underhost-binder_drs_prod-a", id="sinks of one site"),
+        pytest.param({"evaluator"}, "underhost-evaluator", id="evaluators serve every site"),
+        pytest.param({"evaluator", "web"}, "underhost-evaluator", id="with a page as well"),
+        pytest.param({"kubernetes", "evaluator"}, "underhost-evaluator_kubernetes_prod-a", id="with a watcher"),
+    ],
+)
+def test_workers_of_one_group_can_do_the_same_work(roles: set[str], id_: str) -> None:
+    assert app_id(roles, "prod-a") == id_
+
+
+def test_the_evaluator_reads_everything_and_remembers_what_it_published() -> None:
+    assert state_topics({"evaluator"}) == SOURCE_TOPICS
+    assert names(derived_topics({"evaluator"})) == ["node-hosts", "placements", "violations", "outcomes"]
+
+
+def test_a_labeller_reads_what_the_join_needs_and_no_pods() -> None:
+    assert names(state_topics({"labeller"})) == ["nodes", "vms", "hosts"]
+    assert names(derived_topics({"labeller"})) == ["actions", "outcomes"]
+
+
+def test_a_binder_reads_what_tells_it_whether_anything_may_be_written_and_no_pods() -> None:
+    assert names(state_topics({"binder"})) == ["nodes", "hosts"]
+    assert names(derived_topics({"binder"})) == ["outcomes"]
+
+
+def test_who_tells_reads_whom_it_tells_of_and_what_it_tells() -> None:
+    assert names(state_topics({"events"})) == ["nodes", "pods", "hosts"]
+    assert names(derived_topics({"events"})) == ["node-hosts", "violations", "actions", "outcomes"]
+
+
+@pytest.mark.parametrize(
+    ("roles", "reads", "tied"),
+    [
+        pytest.param({"kubernetes", "vsphere"}, False, True, id="watchers"),
+        pytest.param({"web"}, False, False, id="the page"),
+        pytest.param({"evaluator"}, True, False, id="the evaluator"),
+        pytest.param({"binder"}, True, True, id="the binder"),
+    ],
+)
+def test_who_reads_topics_and_who_belongs_to_a_site(roles: set[str], reads: bool, tied: bool) -> None:
+    assert consumes(roles) is reads
+    assert tied_to_a_site(roles) is tied
+
+
+def test_the_changelogs_are_those_that_faust_would_make() -> None:
+    made = changelog_topics({"binder"}, "prod")
+    assert [(topic.name, topic.config) for topic in made] == [
+        (f"underhost-binder_prod-{name}-changelog", {"cleanup.policy": "compact"})
+        for name in ("nodes", "hosts", "outcomes")
+    ]
+    settings = Settings(kafka=KafkaSettings(embedded=Path("never-opened.db")))
+    app = build_app(settings, app_id=app_id({"binder"}, "prod"))
+    assert app.Table("outcomes").changelog_topic_name == made[2].name

@@ -1,0 +1,322 @@
+"""Which pods the evictor would end for which finding, where the next one would go, and why others stay."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from support.check_builders import a_node, a_pod, a_site, a_workload, apart, spread, together
+
+from underhost.agents.evaluate.check import check
+from underhost.agents.repair.evictable import EvictionTerms
+from underhost.agents.repair.evictions import Left, Repair, Repairs
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas import kubernetes as k8s
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+OPTIONS = Options()
+TERMS = EvictionTerms()
+DB = {"app": "db"}
+APART = apart(DB, ZONE)
+
+
+def zoned(*zones: str) -> list[k8s.Node]:
+    """Nodes n1, n2, ... in these zones."""
+    return [a_node(f"n{at}", labels={ZONE: zone}) for at, zone in enumerate(zones, 1)]
+
+
+def replica(name: str, node: str, **more: Any) -> k8s.Pod:
+    """A replica of ReplicaSet `db`; by default no two of them may share a zone."""
+    return a_pod(name, node, labels=DB, owner="ReplicaSet/db", **{"spec": APART, **more})
+
+
+def cpu(amount: str) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i:1", "resources": {"requests": {"cpu": amount}}}]}
+
+
+def port(number: int) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i:1", "ports": [{"containerPort": number, "hostPort": number}]}]}
+
+
+def plan(site: Snapshot, terms: EvictionTerms = TERMS) -> tuple[list[str], dict[str, Mapping[str, str]]]:
+    """The evictions as `POD -> NODE`, in order; and the reasons of what is left, by the finding's pod."""
+    report = check(site, OPTIONS)
+    moves: list[str] = []
+    left: dict[str, Mapping[str, str]] = {}
+    for each in Repairs(site, OPTIONS, report, lambda other: check(other, OPTIONS), terms).of(report.findings):
+        match each:
+            case Repair():
+                moves.append(f"{each.candidate.pod} -> {each.to}")
+            case Left():
+                left[str(each.finding.pod)] = each.reasons
+    return moves, left
+
+
+def db(*objects: k8s.KubernetesObject, **more: Any) -> Snapshot:
+    return a_site(a_workload("ReplicaSet", "db", 6), *objects, **more)
+
+
+NO_BETTER = "no other node would take it and mend anything without breaking something else"
+
+
+@pytest.mark.parametrize(
+    ("site", "moves"),
+    [
+        pytest.param(
+            db(*zoned("a", "a", "b"), replica("db-0", "n1"), replica("db-1", "n2")),
+            ["shop/db-0 -> n3"],
+            id="of two equals that share a zone, the first by name goes where none is",
+        ),
+        pytest.param(
+            db(
+                *zoned("a", "a", "b"),
+                replica("db-0", "n1", created="2026-01-01T00:00:00Z"),
+                replica("db-1", "n2", created="2026-01-02T00:00:00Z"),
+            ),
+            ["shop/db-1 -> n3"],
+            id="the younger goes",
+        ),
+        pytest.param(
+            db(
+                *zoned("a", "a", "b"),
+                replica("db-0", "n1", spec={**APART, "priority": 5}, created="2026-01-02T00:00:00Z"),
+                replica("db-1", "n2", spec={**APART, "priority": 9}, created="2026-01-03T00:00:00Z"),
+            ),
+            ["shop/db-0 -> n3"],
+            id="the one of lower priority goes, though it is older",
+        ),
+        pytest.param(
+            db(*zoned("a", "a", "a", "b", "c"), *(replica(f"db-{at}", f"n{at + 1}") for at in range(3))),
+            ["shop/db-0 -> n4", "shop/db-1 -> n5"],
+            id="of three that share a zone two go",
+        ),
+        pytest.param(
+            db(
+                *zoned("a", "b"),
+                replica("loner", "n1", spec=apart({"app": "web"}, ZONE)),
+                *(a_pod(f"web-{at}", "n1", labels={"app": "web"}, owner="ReplicaSet/db") for at in range(3)),
+            ),
+            ["shop/loner -> n2"],
+            id="one pod that three others must not meet goes alone",
+        ),
+        pytest.param(
+            db(
+                *zoned("a", "b", "c"),
+                replica("db-0", "n1", spec=apart(DB, HOST)),
+                replica("db-1", "n2", spec=apart(DB, HOST)),
+                on={"n1": "h1", "n2": "h1", "n3": "h2"},
+            ),
+            ["shop/db-0 -> n3"],
+            id="replicas on two nodes of one ESXi host",
+        ),
+        pytest.param(
+            db(
+                *zoned("a", "a", "a", "b"),
+                *(replica(f"db-{at}", f"n{at + 1}", spec=spread(DB, ZONE)) for at in range(3)),
+            ),
+            ["shop/db-0 -> n4"],
+            id="as many as the spread needs, and no more",
+        ),
+        pytest.param(
+            db(
+                *zoned("a", "b"),
+                replica("a-small-one", "n1", spec=cpu("1")),
+                replica("large", "n1", spec=cpu("4")),
+                replica("larger", "n1", spec=cpu("5")),
+            ),
+            ["shop/large -> n2"],
+            id="where a node is over-committed, one that makes room enough by itself",
+        ),
+        pytest.param(
+            db(
+                *zoned("a", "b"),
+                replica("db-0", "n1", spec=together({"app": "web"}, ZONE)),
+                a_pod("web-0", "n2", labels={"app": "web"}),
+            ),
+            ["shop/db-0 -> n2"],
+            id="a pod follows the one that it must be near",
+        ),
+        pytest.param(
+            db(*zoned("a", "b"), replica("db-0", "n1", spec={"nodeSelector": {ZONE: "b"}})),
+            ["shop/db-0 -> n2"],
+            id="a pod on a node that its selector excludes",
+        ),
+        pytest.param(
+            db(*zoned("a", "b"), replica("db-0", "n1", spec=port(80)), replica("db-1", "n1", spec=port(80))),
+            ["shop/db-0 -> n2"],
+            id="two pods that hold one host port",
+        ),
+        pytest.param(
+            db(*zoned("a", "a", "b"), replica("db-0", "n1"), replica("db-1", "n2", deleted=True)),
+            [],
+            id="what is being deleted ends the finding by itself",
+        ),
+        pytest.param(
+            db(*zoned("a", "b"), replica("db-0", "n1", spec={}), replica("db-1", "n1", spec={})),
+            [],
+            id="co-located replicas are left alone",
+        ),
+    ],
+)
+def test_the_fewest_pods_go_to_a_place_that_breaks_nothing(site: Snapshot, moves: list[str]) -> None:
+    assert plan(site) == (moves, {})
+
+
+def test_co_located_replicas_are_parted_where_that_is_asked_for() -> None:
+    site = db(*zoned("a", "b"), replica("db-0", "n1", spec={}), replica("db-1", "n1", spec={}))
+    assert plan(site, EvictionTerms(severities=frozenset({"co-located"}))) == (["shop/db-0 -> n2"], {})
+
+
+def test_two_findings_do_not_share_the_last_place() -> None:
+    site = db(
+        *zoned("a", "a", "b"),
+        a_pod("load", "n3", spec=cpu("3")),
+        *(replica(f"db-{at}", f"n{at + 1}", spec={**APART, **cpu("4")}) for at in range(2)),
+        *(
+            a_pod(f"web-{at}", f"n{at + 1}", labels={"app": "web"}, owner="ReplicaSet/db", spec=web)
+            for at, web in enumerate([{**apart({"app": "web"}, ZONE), **cpu("4")}] * 2)
+        ),
+    )
+    assert plan(site) == (["shop/db-0 -> n3"], {"shop/web-0": {"shop/web-0": NO_BETTER, "shop/web-1": NO_BETTER}})
+
+
+def test_a_pod_that_waits_takes_the_place_first() -> None:
+    pair = (replica("db-0", "n1"), replica("db-1", "n2"))
+    older = replica("db-2", "")
+    assert plan(db(*zoned("a", "a", "b"), *pair)) == (["shop/db-0 -> n3"], {})
+    assert plan(db(*zoned("a", "a", "b"), *pair, older)) == (
+        [],
+        {"shop/db-0": {"shop/db-0": NO_BETTER, "shop/db-1": NO_BETTER}},
+    )
+
+
+def test_a_pod_that_others_must_be_near_stays_with_them() -> None:
+    near = together(DB, ZONE)
+    site = db(
+        *zoned("a", "a", "b"),
+        replica("db-0", "n1", spec=apart({"app": "web"}, ZONE)),
+        a_pod("web-0", "n2", labels={"app": "web"}),
+        a_pod("agent", "n2", spec=near),
+    )
+    moves, left = plan(site)
+    assert moves == []
+    assert left["shop/db-0"]["shop/db-0"] == NO_BETTER
+
+
+def test_where_one_may_not_go_the_other_does() -> None:
+    site = db(*zoned("a", "a", "b"), a_pod("db-0", "n1", labels=DB, spec=APART), replica("db-1", "n2"))
+    assert plan(site) == (["shop/db-1 -> n3"], {})
+
+
+VMI = {"owner": "VirtualMachineInstance/vm-abcde"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        pytest.param({"owner": ""}, "it has no owner that would make another", id="a bare pod"),
+        pytest.param({"owner": "DaemonSet/agent"}, "it belongs to its node", id="of a DaemonSet"),
+        pytest.param(
+            {"annotations": {"kubernetes.io/config.mirror": "x"}}, "it belongs to its node", id="a mirror pod"
+        ),
+        pytest.param(
+            {"owner": "Job/import"},
+            "its owner, Job import, is not one that is known to make another",
+            id="of a Job, which would count a failure",
+        ),
+        pytest.param(
+            VMI,
+            "its owner, VirtualMachineInstance vm-abcde, is not one that is known to make another",
+            id="a machine without a replica set",
+        ),
+        pytest.param(
+            {"owner": "ReplicaSet/gone"}, "its owner, ReplicaSet gone, is gone or wants no pods", id="an owner gone"
+        ),
+        pytest.param(
+            {"owner": "ReplicaSet/none"}, "its owner, ReplicaSet none, is gone or wants no pods", id="scaled to none"
+        ),
+        pytest.param({"namespace": "kube-system"}, "pods of namespace kube-system are left alone", id="namespace"),
+        pytest.param(
+            {"spec": {**APART, "priority": 2_000_000_000}},
+            "its priority is that of the system's own pods",
+            id="critical to the system",
+        ),
+        pytest.param(
+            {"spec": {**APART, "schedulerName": "volcano"}},
+            "nobody is known to serve its scheduler volcano",
+            id="nobody would place the next one",
+        ),
+        pytest.param(
+            {"spec": {**APART, "volumes": [{"name": "v", "emptyDir": {}}]}},
+            "it has an emptyDir, whose content would be lost",
+            id="an emptyDir",
+        ),
+        pytest.param(
+            {"spec": {**APART, "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}},
+            "it has volume claims, and where they can be attached is not watched",
+            id="a claim",
+        ),
+        pytest.param(
+            {"spec": {**APART, "volumes": "none"}}, "its volumes cannot be read", id="volumes of another shape"
+        ),
+    ],
+)
+def test_some_pods_are_never_evicted(pod: dict[str, Any], reason: str) -> None:
+    namespace = pod.get("namespace", "shop")
+    terms = EvictionTerms(except_namespaces=frozenset({"kube-system"}))
+    site = db(
+        a_workload("ReplicaSet", "none", 0),
+        *zoned("a", "a", "b"),
+        replica("db-0", "n1", **pod) if "owner" not in pod else a_pod("db-0", "n1", labels=DB, spec=APART, **pod),
+        a_pod("db-1", "n2", labels=DB, namespace=namespace, spec=APART),
+    )
+    moves, left = plan(site, terms)
+    assert (moves, left[f"{namespace}/db-0"][f"{namespace}/db-0"]) == ([], reason)
+
+
+def test_what_the_settings_allow_is_evicted() -> None:
+    terms = EvictionTerms(owners=frozenset({"Job"}), schedulers=frozenset({"volcano"}), empty_dir=True, volumes=True)
+    volumes = [{"name": "v", "emptyDir": {}}, {"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]
+    spec = {**APART, "schedulerName": "volcano", "volumes": volumes}
+    site = db(
+        *zoned("a", "a", "b"),
+        a_pod("db-0", "n1", labels=DB, owner="Job/import", spec=spec),
+        a_pod("db-1", "n2", labels=DB, spec=APART),
+    )
+    assert plan(site, terms) == (["shop/db-0 -> n3"], {})
+
+
+def test_a_pod_whose_node_could_not_end_it_stays() -> None:
+    dead = k8s.Node(
+        k8s.Metadata("n1", labels=a_node("n1", labels={ZONE: "a"}).metadata.labels),
+        status=k8s.NodeStatus(a_node("n1").status.allocatable, conditions=[k8s.Condition("Ready", "Unknown")]),
+    )
+    site = db(dead, *zoned("a", "a", "b")[1:], replica("db-0", "n1"), replica("db-1", "n2"))
+    assert plan(site) == (["shop/db-1 -> n3"], {})
+
+
+def test_a_machine_of_a_replica_set_is_evicted() -> None:
+    site = db(
+        a_workload("VirtualMachineInstanceReplicaSet", "vm", 2),
+        *zoned("a", "a", "b"),
+        a_pod("virt-launcher-vmabcde-1", "n1", labels=DB, owner="VirtualMachineInstance/vmabcde", spec=APART),
+        a_pod("db-1", "n2", labels=DB, spec=APART),
+    )
+    assert plan(site) == (["shop/virt-launcher-vmabcde-1 -> n3"], {})
+
+
+def test_our_own_scheduler_goes_where_it_says_and_not_where_it_could() -> None:
+    """Both free nodes are feasible; the better one for the pod breaks another's spread."""
+    mine = {**apart({"app": "web"}, HOST), "schedulerName": "underhost", "nodeSelector": {"disk": "fast"}}
+    theirs = {**mine, "schedulerName": "default-scheduler"}
+    nodes = [
+        a_node("n1", labels={ZONE: "a", "disk": "fast"}),
+        a_node("n2", labels={ZONE: "b", "disk": "fast"}),
+        a_node("n3", labels={ZONE: "c", "disk": "fast"}),
+    ]
+    crowd = [a_pod(f"crowd-{at}", f"n{at}", labels=DB, spec=spread(DB, ZONE)) for at in (2,)]
+    web = a_pod("web-0", "n1", labels={"app": "web"})
+    load = a_pod("load", "n3", spec=cpu("4"))
+    for spec, expected in ((theirs, ["shop/db-0 -> n3"]), (mine, [])):
+        terms = EvictionTerms(schedulers=frozenset({"default-scheduler", "underhost"}))
+        site = db(*nodes, replica("db-0", "n1", spec=spec), web, load, *crowd)
+        assert plan(site, terms)[0] == expected

@@ -1,0 +1,83 @@
+"""What is heard of a group's coordinator, and what an error does that aiokafka keeps to itself."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, RebalanceInProgressError, UnknownMemberIdError
+from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
+
+from underhost.streams.kafka.consumer import listen
+from underhost.streams.membership import Membership
+
+HEARTBEAT = HeartbeatRequest("underhost", 3, "member")
+SYNC = SyncGroupRequest("underhost", 3, "member", None, [])
+
+
+class Coordinator:
+    """The part of aiokafka's that is listened to; it answers every request with one error code."""
+
+    def __init__(self, error: type[KafkaError] | None = None) -> None:
+        self.member_id, self.generation = "member", 3
+        self.code = 0 if error is None else error.errno
+        self.forgotten = 0
+        self.meanwhile: Callable[[], None] = lambda: None
+        self.pushed: list[BaseException] = []
+        self.joining: list[float] = []
+        self.failed: list[BaseException] = []
+        self.membership = Membership(10)
+        listen(self, self.membership, joining=self.joining.append, failed=self.failed.append)
+
+    async def _send_req(self, request: Any) -> Any:
+        self.meanwhile()
+        return SimpleNamespace(error_code=self.code)
+
+    def reset_generation(self) -> None:
+        """aiokafka's."""
+        self.forgotten += 1
+        self.member_id = ""
+
+    def _push_error_to_user(self, error: BaseException) -> str:
+        self.pushed.append(error)
+        return "waits until it is taken"
+
+
+@pytest.mark.parametrize(
+    ("error", "member"),
+    [(None, True), (RebalanceInProgressError, True), (UnknownMemberIdError, False)],
+    ids=["accepted", "while a rebalance is under way", "unknown member"],
+)
+async def test_a_heartbeat_that_is_accepted_renews_the_membership(error: type[KafkaError] | None, member: bool) -> None:
+    coordinator = Coordinator(error)
+    answer = await coordinator._send_req(HEARTBEAT)
+    assert answer.error_code == coordinator.code
+    assert (coordinator.membership.doubt() is None) is member
+
+
+async def test_a_heartbeat_of_a_member_that_is_forgotten_before_the_answer_renews_nothing() -> None:
+    coordinator = Coordinator()
+    coordinator.meanwhile = coordinator.reset_generation
+    await coordinator._send_req(HEARTBEAT)
+    assert coordinator.membership.doubt() is not None
+
+
+async def test_joining_is_told_by_when_it_was_asked_for_and_is_no_membership_yet() -> None:
+    coordinator = Coordinator()
+    await coordinator._send_req(SYNC)
+    assert len(coordinator.joining) == 1
+    assert coordinator.membership.doubt() is not None, "the partitions of the new generation are not known yet"
+
+
+async def test_a_member_that_its_coordinator_does_not_know_is_one_no_more() -> None:
+    coordinator = Coordinator()
+    await coordinator._send_req(HEARTBEAT)
+    coordinator.reset_generation()
+    assert coordinator.forgotten == 1
+    assert coordinator.membership.doubt() == "its consumer group has gone on without it"
+
+
+def test_an_error_that_aiokafka_waits_to_hand_over_is_told_at_once() -> None:
+    coordinator, error = Coordinator(), GroupAuthorizationFailedError("underhost")
+    assert coordinator._push_error_to_user(error) == "waits until it is taken"
+    assert (coordinator.failed, coordinator.pushed) == ([error], [error])

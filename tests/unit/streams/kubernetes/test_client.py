@@ -1,0 +1,212 @@
+"""One request to an API server, and each way in which it fails."""
+
+import asyncio
+import ssl
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from support.fake_kube import FakeKube, Fault
+
+from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, UnderhostError, Unreachable
+from underhost.streams.kubernetes import kubeconfig
+from underhost.streams.kubernetes.client import connect, said
+from underhost.streams.settings.model import KubernetesSettings
+
+NODE = "/api/v1/nodes/n1"
+
+
+@pytest.fixture
+async def kube() -> AsyncIterator[FakeKube]:
+    async with FakeKube().serving() as server:
+        yield server
+
+
+async def test_connects_to_a_server_that_answers(kube: FakeKube, tmp_path: Path) -> None:
+    async with await connect(kube.settings(tmp_path)) as client:
+        assert client.server == kube.url
+    assert kube.count("version") == 1
+
+
+async def test_a_server_on_the_loopback_is_not_asked_through_a_proxy(
+    kube: FakeKube, tmp_path: Path, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{unused_tcp_port}")
+    await (await connect(kube.settings(tmp_path))).close()
+    assert kube.count("version") == 1
+
+
+async def test_the_imports_take_nothing_of_the_time_that_credentials_have(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine they alone took longer than that, and the credentials' plugin was blamed."""
+    order: list[str] = []
+    load, wait_for = kubeconfig._import, asyncio.wait_for
+
+    def imports() -> Any:
+        order.append("imports")
+        return load()
+
+    def clock(awaitable: Any, timeout: float | None) -> Any:
+        order.append("clock")
+        return wait_for(awaitable, timeout)
+
+    monkeypatch.setattr(kubeconfig, "_import", imports)
+    monkeypatch.setattr(asyncio, "wait_for", clock)
+    await (await connect(kube.settings(tmp_path))).close()
+    assert order[:2] == ["imports", "clock"]
+
+
+async def test_wrong_credentials_are_refused(kube: FakeKube, tmp_path: Path) -> None:
+    kube.token = "right"
+    with pytest.raises(Refused) as caught:
+        await connect(kube.settings(tmp_path, token="wrong"))
+    assert str(caught.value) == f"{kube.url}: Unauthorized (401)"
+    assert kube.count("version") == 1
+
+
+async def test_who_may_not_ask_for_the_version_may_still_be_allowed_to_list(kube: FakeKube, tmp_path: Path) -> None:
+    kube.faults = [Fault("version", status=403)]
+    await (await connect(kube.settings(tmp_path))).close()
+
+
+async def test_a_closed_port_is_unreachable(kube: FakeKube, tmp_path: Path, unused_tcp_port: int) -> None:
+    kube.url = f"http://127.0.0.1:{unused_tcp_port}"
+    with pytest.raises(Unreachable, match=f"^http://127.0.0.1:{unused_tcp_port}: Connect call failed"):
+        await connect(kube.settings(tmp_path))
+
+
+async def test_a_server_that_never_answers_is_unreachable(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("underhost.streams.kubernetes.client.PROBE_TIMEOUT", 2.0)
+
+    async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(mute, "127.0.0.1", 0)
+    kube.url = "http://{}:{}".format(*server.sockets[0].getsockname())
+    try:
+        await asyncio.to_thread(__import__, "kubernetes_asyncio.config")  # no part of the short time goes into imports
+        with pytest.raises(Unreachable) as caught:
+            await connect(kube.settings(tmp_path))
+    finally:
+        server.close()
+    assert str(caught.value) == f"{kube.url}: no answer in time"
+
+
+async def test_another_web_server_is_no_kubernetes_api(kube: FakeKube, tmp_path: Path) -> None:
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(text="<html>hello</html>", content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", page)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    kube.url = "http://{}:{}".format(*runner.addresses[0])
+    try:
+        with pytest.raises(Refused, match="this is no Kubernetes API"):
+            await connect(kube.settings(tmp_path))
+    finally:
+        await runner.cleanup()
+
+
+def self_signed(folder: Path, names: str) -> tuple[Path, Path]:
+    """(certificate, key) for these names."""
+    key, certificate = folder / "key.pem", folder / "cert.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=test", "-addext"]
+    command += [f"subjectAltName={names}", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+@pytest.mark.parametrize("names", ["IP:127.0.0.1", "DNS:elsewhere"], ids=["self-signed", "wrong name"])
+async def test_an_untrusted_certificate_is_refused(names: str, kube: FakeKube, tmp_path: Path) -> None:
+    certificate, key = self_signed(tmp_path, names)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    runner = web.AppRunner(web.Application())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    kube.url = "https://{}:{}".format(*runner.addresses[0])
+    settings = kube.settings(tmp_path)
+    if names.startswith("DNS"):
+        assert settings.kubeconfig is not None
+        text = settings.kubeconfig.read_text()
+        ca = f'"certificate-authority": "{certificate}", "server"'
+        settings.kubeconfig.write_text(text.replace('"server"', ca))
+    try:
+        with pytest.raises(Refused) as caught:
+            await connect(settings)
+    finally:
+        await runner.cleanup()
+    assert str(caught.value).startswith(f"{kube.url}: its certificate is not trusted: ")
+    assert str(settings.kubeconfig) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        pytest.param(401, {}, Refused, id="401"),
+        pytest.param(403, {}, Refused, id="403"),
+        pytest.param(404, {}, Gone, id="404"),
+        pytest.param(409, {}, Conflict, id="409"),
+        pytest.param(410, {}, Gone, id="410"),
+        pytest.param(422, {}, Refused, id="422"),
+        pytest.param(429, {"Retry-After": "3"}, Retry, id="429"),
+        pytest.param(500, {}, Unreachable, id="500"),
+        pytest.param(503, {}, Unreachable, id="503"),
+        pytest.param(503, {"Retry-After": "3"}, Retry, id="503 with a time"),
+    ],
+)
+async def test_every_refusal_is_one_of_our_errors(
+    status: int, headers: dict[str, str], expected: type[UnderhostError], kube: FakeKube, tmp_path: Path
+) -> None:
+    kube.faults = [Fault("get", status=status, headers=headers, message="so\n it \x1b[31mis")]
+    async with await connect(kube.settings(tmp_path)) as client:
+        with pytest.raises(expected) as caught:
+            await client.call("GET", NODE)
+    assert str(caught.value) == f"{kube.url}: so it [31mis ({status})"
+    if isinstance(caught.value, Retry):
+        assert caught.value.after == 3.0
+
+
+async def test_a_connection_that_breaks_in_the_middle_of_an_answer_is_unreachable(
+    kube: FakeKube, tmp_path: Path
+) -> None:
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+        await writer.drain()
+        writer.close()
+
+    async with await connect(kube.settings(tmp_path)) as client:
+        server = await asyncio.start_server(half, "127.0.0.1", 0)
+        client.server = "http://{}:{}".format(*server.sockets[0].getsockname())
+        with pytest.raises(Unreachable, match="^" + client.server):
+            await client.call("GET", NODE)
+        server.close()
+
+
+def test_long_messages_are_cut() -> None:
+    assert said(500, b"x" * 1000) == "x" * 256 + " (500)"
+    assert said(500, b"") == "no reason given (500)"
+
+
+def test_nothing_of_the_client_library_is_imported_before_it_is_needed() -> None:
+    code = (
+        "import sys; import underhost.streams.kubernetes.watcher, underhost.agents.sinks.kubernetes_writer; "
+        "assert 'kubernetes_asyncio' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+async def test_a_missing_kubeconfig_is_the_users_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        await connect(KubernetesSettings(kubeconfig=tmp_path / "none"))

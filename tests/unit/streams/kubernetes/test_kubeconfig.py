@@ -1,0 +1,187 @@
+"""Where the cluster's configuration is looked for, and what is said of a wrong one."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from underhost.schemas.errors import InputError
+from underhost.streams.kubernetes.kubeconfig import Origin, find, load
+from underhost.streams.settings.model import KubernetesSettings
+
+CONFIG: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+    "users": [{"name": "u", "user": {"token": "secret"}}],
+    "contexts": [
+        {"name": "one", "context": {"cluster": "c", "user": "u"}},
+        {"name": "two", "context": {"cluster": "c", "user": "u"}},
+    ],
+    "current-context": "one",
+}
+
+
+def written(folder: Path, tree: object, name: str = "kubeconfig") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(tree if isinstance(tree, str) else json.dumps(tree))
+    return path
+
+
+def test_the_places_are_tried_in_order(tmp_path: Path) -> None:
+    given, listed = written(tmp_path, CONFIG, "given"), written(tmp_path, CONFIG, "listed")
+    home = written(tmp_path, CONFIG, "home/.kube/config")
+    environ = {"KUBECONFIG": str(listed), "HOME": str(tmp_path / "home"), "KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+    settings = KubernetesSettings(kubeconfig=given, context="two")
+    assert find(settings, environ) == Origin((given,), "two")
+    assert find(KubernetesSettings(), environ) == Origin((listed,), None)
+    del environ["KUBECONFIG"]
+    assert find(KubernetesSettings(), environ) == Origin((home,), None)
+    environ["HOME"] = str(tmp_path)
+    assert find(KubernetesSettings(), environ) == Origin((), None)
+
+
+def test_kubeconfig_of_the_environment_may_list_several_files_of_which_some_are_missing(tmp_path: Path) -> None:
+    one, two = written(tmp_path, CONFIG, "one"), written(tmp_path, CONFIG, "two")
+    environ = {"KUBECONFIG": f"{one}:{tmp_path / 'missing'}:{two}"}
+    assert find(KubernetesSettings(), environ) == Origin((one, two), None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "expected"),
+    [
+        pytest.param({"kubeconfig": "DIR/none"}, {}, "DIR/none: no such file", id="the given file is missing"),
+        pytest.param({}, {"KUBECONFIG": "DIR/a:DIR/b"}, "$KUBECONFIG: DIR/a:DIR/b: no such file", id="no listed file"),
+        pytest.param(
+            {},
+            {"HOME": "DIR"},
+            "no Kubernetes cluster is configured: no kubeconfig given, no $KUBECONFIG, no DIR/.kube/config, "
+            "not in a pod",
+            id="nothing anywhere",
+        ),
+        pytest.param(
+            {"context": "two"},
+            {"HOME": "DIR", "KUBERNETES_SERVICE_HOST": "10.96.0.1"},
+            "context two: there is no kubeconfig to find it in, only the pod's account",
+            id="a context in a pod",
+        ),
+    ],
+)
+def test_what_is_not_there_is_named(
+    settings: Mapping[str, str], environ: Mapping[str, str], expected: str, tmp_path: Path
+) -> None:
+    def here(text: str) -> str:
+        return text.replace("DIR", str(tmp_path))
+
+    with pytest.raises(InputError) as caught:
+        find(
+            KubernetesSettings.model_validate({key: here(value) for key, value in settings.items()}),
+            {key: here(value) for key, value in environ.items()},
+        )
+    assert str(caught.value) == here(expected)
+
+
+@pytest.mark.parametrize(
+    ("tree", "context", "expected"),
+    [
+        pytest.param("{a: [", None, "FILE: not YAML: while parsing", id="not YAML"),
+        pytest.param("just text", None, "FILE: not a kubeconfig", id="a text file"),
+        pytest.param({"kind": "List", "items": []}, None, "FILE: not a kubeconfig", id="a dump"),
+        pytest.param(CONFIG, "on", "FILE: no context on; it has one, two; did you mean one?", id="a mistyped context"),
+        pytest.param(CONFIG, "three", "FILE: no context three; it has one, two", id="an unknown context"),
+        pytest.param(
+            {**CONFIG, "current-context": ""},
+            None,
+            "FILE: no current-context; --context takes one of one, two",
+            id="no current context",
+        ),
+        pytest.param({**CONFIG, "clusters": []}, None, "FILE: Invalid kube-config", id="no such cluster"),
+        pytest.param(
+            {**CONFIG, "clusters": [{"name": "c", "cluster": {"server": "nonsense"}}]},
+            None,
+            "FILE: server 'nonsense' is not an http or https URL",
+            id="a server that is no URL",
+        ),
+        pytest.param(
+            {**CONFIG, "clusters": [{"name": "c", "cluster": None}]}, None, "FILE: ", id="a cluster of the wrong shape"
+        ),
+        pytest.param(
+            {
+                **CONFIG,
+                "clusters": [{"name": "c", "cluster": {"server": "https://x", "certificate-authority": "missing.pem"}}],
+            },
+            None,
+            "FILE: File does not exists: DIR/missing.pem",
+            id="a CA file that is missing",
+        ),
+        pytest.param(
+            {
+                **CONFIG,
+                "clusters": [
+                    {"name": "c", "cluster": {"server": "https://x", "certificate-authority-data": "bm90IGEgY2VydA=="}}
+                ],
+            },
+            None,
+            "FILE: certificates cannot be used: ",
+            id="a CA that is no certificate",
+        ),
+        pytest.param(
+            {**CONFIG, "users": [{"name": "u", "user": {"exec": {"apiVersion": "v1", "command": "DIR/no-plugin"}}}]},
+            None,
+            "FILE: [Errno 2] No such file or directory: 'DIR/no-plugin'",
+            id="an exec plugin that is missing",
+        ),
+    ],
+)
+async def test_a_wrong_kubeconfig_is_one_line_that_names_the_file(
+    tree: object, context: str | None, expected: str, tmp_path: Path
+) -> None:
+    text = (tree if isinstance(tree, str) else json.dumps(tree)).replace("DIR", str(tmp_path))
+    path = written(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        await load(find(KubernetesSettings(kubeconfig=path, context=context), {}))
+    said = str(caught.value)
+    assert said.startswith(expected.replace("FILE", str(path)).replace("DIR", str(tmp_path)))
+    assert "\n" not in said
+
+
+async def test_a_binary_file_is_said_to_be_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="not a text file"):
+        await load(Origin((path,), None))
+
+
+async def test_the_chosen_context_decides_the_server(tmp_path: Path) -> None:
+    tree = {
+        **CONFIG,
+        "clusters": [*CONFIG["clusters"], {"name": "d", "cluster": {"server": "http://127.0.0.1:2"}}],
+        "contexts": [*CONFIG["contexts"], {"name": "other", "context": {"cluster": "d", "user": "u"}}],
+    }
+    api = await load(Origin((written(tmp_path, tree),), "other"))
+    await api.close()
+    assert api.configuration.host == "http://127.0.0.1:2"
+
+
+async def test_of_several_files_the_first_current_context_counts_as_for_kubectl(tmp_path: Path) -> None:
+    second = {
+        **CONFIG,
+        "clusters": [{"name": "d", "cluster": {"server": "http://127.0.0.1:2"}}],
+        "contexts": [{"name": "other", "context": {"cluster": "d", "user": "u"}}],
+        "current-context": "other",
+    }
+    files = written(tmp_path, CONFIG, "one"), written(tmp_path, second, "two")
+    for origin, server in ((Origin(files, None), "http://127.0.0.1:1"), (Origin(files, "other"), "http://127.0.0.1:2")):
+        api = await load(origin)
+        await api.close()
+        assert api.configuration.host == server
+
+
+async def test_reading_a_kubeconfig_does_not_write_to_it(tmp_path: Path) -> None:
+    path = written(tmp_path, CONFIG)
+    before = path.stat().st_mtime_ns, path.read_text()
+    await (await load(Origin((path,), None))).close()
+    assert (path.stat().st_mtime_ns, path.read_text()) == before

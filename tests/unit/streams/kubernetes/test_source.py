@@ -1,0 +1,527 @@
+"""The watcher of a Kubernetes cluster, over a small API server on loopback that misbehaves as asked."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from support.fake_kube import FakeKube, Fault, a_node, a_pod
+from support.fake_topics import FakeTopics
+
+from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.kubernetes import decode
+from underhost.schemas.records import Listed
+from underhost.schemas.topics import BUDGETS, DEAD_LETTERS, KUBERNETES_TOPICS, NAMESPACES, NODES, PODS, WORKLOADS
+from underhost.streams.kubernetes.kinds import KINDS
+from underhost.streams.kubernetes.watcher import KubernetesSource
+from underhost.streams.pace import Pace
+from underhost.streams.ports import Outgoing
+from underhost.streams.reconcile import marker_of
+from underhost.streams.settings.model import KubernetesSettings
+
+
+class Naps:
+    """Sleeps that are noted and pass at once."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def kube() -> AsyncIterator[FakeKube]:
+    async with FakeKube().serving() as server:
+        server.seed("namespaces", {"metadata": {"name": "shop"}})
+        server.seed("nodes", a_node("n1"), a_node("n2"))
+        server.seed("pods", a_pod("web-0", node="n1"), a_pod("web-1"))
+        yield server
+
+
+@pytest.fixture
+def topics() -> FakeTopics:
+    return FakeTopics()
+
+
+@pytest.fixture
+def naps() -> Naps:
+    return Naps()
+
+
+@pytest.fixture
+def pace(naps: Naps) -> Pace:
+    return Pace(sleep=naps, inactivity=5.0)
+
+
+@asynccontextmanager
+async def watching(settings: KubernetesSettings, topics: FakeTopics, pace: Pace) -> AsyncIterator[KubernetesSource]:
+    """A source that has listed and follows; an error of its start is raised here."""
+    source = KubernetesSource("prod", settings, topics, topics, pace=pace)
+    run = asyncio.create_task(source.run())
+    ready = asyncio.create_task(source.ready.wait())
+    try:
+        await asyncio.wait([run, ready], return_when=asyncio.FIRST_COMPLETED, timeout=20)
+        if run.done():
+            run.result()
+        assert ready.done(), "the source is not ready after 20 s"
+        yield source
+        assert not run.done(), "the source ended"
+    finally:
+        for task in (run, ready):
+            task.cancel()
+        await asyncio.gather(run, ready, return_exceptions=True)
+
+
+async def soon(condition: Callable[[], object]) -> None:
+    """Wait for what no event tells of."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_lists_every_kind_then_writes_a_marker_to_each_topic(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.seed("deployments", {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 3}})
+    kube.seed("poddisruptionbudgets", {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"minAvailable": 2}})
+    async with watching(kube.settings(tmp_path), topics, pace) as source:
+        assert topics.keys(NODES) == ["prod/node//n1", "prod/node//n2"]
+        assert topics.keys(PODS) == ["prod/pod/shop/web-0", "prod/pod/shop/web-1"]
+        assert topics.keys(NAMESPACES) == ["prod/namespace//shop"]
+        assert topics.keys(BUDGETS) == ["prod/poddisruptionbudget/shop/web"]
+        deployment = json.loads(topics.live[WORKLOADS.name]["prod/deployment/shop/web"])
+        assert (deployment["kind"], deployment["apiVersion"]) == ("Deployment", "apps/v1")
+        assert deployment["spec"] == {"replicas": 3}
+    markers = topics.records[-len(KUBERNETES_TOPICS) :]
+    assert [(record.topic, record.key) for record in markers] == [
+        (topic, "prod/listed/kubernetes") for topic in KUBERNETES_TOPICS
+    ]
+    counts = {r.topic.short: json.loads(r.value or b"") for r in markers}
+    assert counts["pods"] == {"epoch": source.epoch, "count": 2}
+
+
+async def test_a_change_is_published_with_its_uid_and_version_as_event_id(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    async with watching(kube.settings(tmp_path), topics, pace):
+        moved = await kube.put("pods", a_pod("web-1", node="n2"))
+        await topics.until(lambda t: t.records[-1].key == "prod/pod/shop/web-1")
+    assert topics.records[-1].event_id == f"uid-web-1/{moved['metadata']['resourceVersion']}"
+    assert json.loads(topics.records[-1].value or b"")["spec"] == {"nodeName": "n2"}
+
+
+async def test_a_heartbeat_publishes_nothing(kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path) -> None:
+    async with watching(kube.settings(tmp_path), topics, pace) as source:
+        before = len(topics.records)
+        beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:10Z"}
+        await kube.put("nodes", {**a_node("n1"), "status": {"conditions": [beat]}})  # the condition itself is news
+        await kube.put(
+            "nodes",
+            {**a_node("n1"), "status": {"conditions": [{**beat, "lastHeartbeatTime": "2026-01-01T00:00:20Z"}]}},
+        )
+        await kube.put("nodes", a_node("n3"))
+        await topics.until(lambda t: t.records[-1].key == "prod/node//n3")
+        assert [record.key for record in topics.records[before:]] == ["prod/node//n1", "prod/node//n3"]
+        assert source.counters["nodes"]["suppressed"] == 1
+
+
+async def test_an_object_that_a_watch_only_says_more_fully_than_the_list_publishes_nothing(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    budget = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"minAvailable": 2}}
+    replicas = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 2}}
+    kube.seed("poddisruptionbudgets", budget)
+    kube.seed("replicasets", replicas)
+    async with watching(kube.settings(tmp_path), topics, pace):
+        before = len(topics.records)
+        for plural, obj in (("poddisruptionbudgets", budget), ("replicasets", replicas)):
+            await kube.put(plural, obj)  # only its resourceVersion changes
+            await kube.put(plural, {**obj, "metadata": {"name": "next", "namespace": "shop"}})
+        await topics.until(lambda t: len(t.records) >= before + 2)
+    assert {record.key for record in topics.records[before:]} == {
+        "prod/poddisruptionbudget/shop/next",
+        "prod/replicaset/shop/next",
+    }
+
+
+async def test_a_deleted_object_becomes_a_tombstone(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    async with watching(kube.settings(tmp_path), topics, pace):
+        await kube.delete("pods", "web-0", "shop")
+        await topics.until(lambda t: t.records[-1].value is None)
+    assert topics.records[-1].key == "prod/pod/shop/web-0"
+    assert topics.records[-1].event_id == "uid-web-0/deleted"
+
+
+async def test_long_lists_are_read_page_by_page(kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path) -> None:
+    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(1200)))
+    async with watching(kube.settings(tmp_path), topics, pace):
+        assert len(topics.keys(PODS)) == 1202
+    assert [request.query.get("continue") for request in kube.requests if request.plural == "pods"][:3] == [
+        None,
+        "500",
+        "1000",
+    ]
+
+
+async def test_an_expired_page_begins_the_list_anew_without_pages(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(700)))
+    kube.faults = [Fault("continue", "pods", status=410)]
+    async with watching(kube.settings(tmp_path), topics, pace):
+        assert len(topics.keys(PODS)) == 702
+    assert [request.query.get("limit") for request in kube.requests if request.plural == "pods"][:3] == [
+        "500",
+        "500",
+        None,
+    ]
+
+
+async def test_a_page_that_is_throttled_is_asked_for_again_after_the_time_the_server_says(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, naps: Naps, tmp_path: Path
+) -> None:
+    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(700)))
+    kube.faults = [Fault("continue", "pods", status=429, headers={"Retry-After": "7"})]
+    async with watching(kube.settings(tmp_path), topics, pace):
+        assert len(topics.keys(PODS)) == 702
+    assert 7.0 in naps.taken
+    assert kube.count("list", "pods") == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Fault("watch", "pods", status=410), id="as the answer to a watch"),
+        pytest.param(Fault("watch", "pods", error=410), id="as an event within a watch"),
+    ],
+)
+async def test_an_expired_position_leads_to_a_new_list_that_finds_every_delete_of_the_gap(
+    fault: Fault, kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.seed("pods", *(a_pod(f"p{number:03}") for number in range(150)))
+    # The first watch ends at once; what happens before the second one is seen by nobody but the list.
+    kube.faults = [Fault("watch", "pods", drop=0), fault]
+    gap = asyncio.Event()
+
+    async def nap(seconds: float) -> None:
+        await (gap.wait() if kube.count("watch", "pods") == 1 else asyncio.sleep(0))
+
+    async with watching(kube.settings(tmp_path), topics, Pace(sleep=nap)) as source:
+        for number in range(100):
+            await kube.delete("pods", f"p{number:03}", "shop")
+        await kube.put("pods", a_pod("born-in-the-gap"))
+        gap.set()
+        await topics.until(lambda t: "prod/pod/shop/born-in-the-gap" in t.keys(PODS))
+        await topics.until(lambda t: len(t.keys(PODS)) == 53)
+        assert source.counters["pods"]["relists"] == 1
+    tombstones = [record.key for record in topics.records if record.value is None]
+    assert tombstones == [f"prod/pod/shop/p{number:03}" for number in range(100)]
+
+
+async def test_throttling_waits_as_told_and_never_lists_again(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, naps: Naps, tmp_path: Path
+) -> None:
+    kube.faults = [
+        Fault("watch", "pods", drop=0),
+        *(Fault("watch", "pods", status=429, headers={"Retry-After": "5"}) for _ in range(4)),
+        Fault("watch", "pods", error=429),
+    ]
+    async with watching(kube.settings(tmp_path), topics, pace) as source:
+        await kube.put("pods", a_pod("late"))
+        await topics.until(lambda t: "prod/pod/shop/late" in t.keys(PODS))
+        assert source.counters["pods"]["relists"] == 0
+    assert kube.count("list", "pods") == 1
+    assert len([nap for nap in naps.taken if nap >= 5.0]) >= 4
+
+
+async def test_a_thousand_dropped_connections_lose_no_change(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.faults = [Fault("watch", "pods", drop=1) for _ in range(1000)]
+    async with watching(kube.settings(tmp_path), topics, pace) as source:
+        for number in range(1000):
+            await kube.put("pods", a_pod(f"p{number:03}"))
+            if number % 5 == 4:
+                await kube.delete("pods", f"p{number:03}", "shop")
+        expected = sorted(f"prod/pod/shop/p{number:03}" for number in range(1000) if number % 5 != 4)
+        await topics.until(lambda t: t.keys(PODS) == [*expected, "prod/pod/shop/web-0", "prod/pod/shop/web-1"])
+        assert kube.faults == []
+        assert source.counters["pods"]["relists"] == 0
+
+
+async def test_a_stream_that_falls_silent_is_replaced(
+    kube: FakeKube, topics: FakeTopics, naps: Naps, tmp_path: Path
+) -> None:
+    kube.faults = [Fault("watch", "pods", silent=True)]
+    async with watching(kube.settings(tmp_path), topics, Pace(sleep=naps, inactivity=0.2)):
+        await kube.put("pods", a_pod("unheard"))
+        await topics.until(lambda t: "prod/pod/shop/unheard" in t.keys(PODS))
+    assert kube.count("list", "pods") == 1
+
+
+async def test_a_bookmark_moves_the_position_that_a_watch_resumes_from(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.faults = [Fault("watch", "pods", drop=1)]
+    async with watching(kube.settings(tmp_path), topics, pace) as source:
+        await kube.asked("watch", "pods")
+        await kube.put("nodes", a_node("n9"))  # pods' version moves on without any event of a pod
+        await kube.bookmark("pods")  # and the connection is cut after this one event
+        kube.compact()  # the version that pods were listed at is too old now, the bookmark's is not
+        await kube.put("pods", a_pod("after"))
+        await topics.until(lambda t: "prod/pod/shop/after" in t.keys(PODS))
+        assert source.counters["pods"]["relists"] == 0
+
+
+async def test_watches_ask_the_server_to_end_them_after_five_to_ten_minutes_at_random(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    async with watching(kube.settings(tmp_path), topics, pace):
+        for plural in kube.served:
+            await kube.asked("watch", plural)
+    asked = [int(request.query["timeoutSeconds"]) for request in kube.requests if request.verb == "watch"]
+    assert all(300 <= seconds <= 600 for seconds in asked)
+    assert len(set(asked)) > 1
+    assert all(request.query["allowWatchBookmarks"] == "true" for request in kube.requests if request.verb == "watch")
+
+
+async def test_an_object_that_cannot_be_read_goes_to_dead_letters_and_the_stream_goes_on(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    broken = {"type": "ADDED", "object": {"metadata": {"name": "odd", "namespace": "shop", "resourceVersion": "1"}}}
+    broken["object"]["spec"] = {"nodeName": 7}  # type: ignore[index]
+    lines = (json.dumps(broken).encode(), b'{"type": "ADDED", "obj', b'{"type": "ADDED", "object": []}')
+    kube.faults = [Fault("watch", "pods", lines=lines)]
+    async with watching(kube.settings(tmp_path), topics, pace):
+        await kube.put("pods", a_pod("good"))
+        await topics.until(lambda t: "prod/pod/shop/good" in t.keys(PODS))
+    letters = [record for record in topics.records if record.topic is DEAD_LETTERS]
+    assert [(letter.key, letter.headers["stage"]) for letter in letters] == [
+        ("prod/pod/shop/odd", b"watch"),
+        ("prod/pod//?", b"watch"),
+        ("prod/pod//?", b"watch"),
+    ]
+    assert letters[0].value == json.dumps(broken["object"]).encode()
+    assert b"nodeName" in letters[0].headers["error"]
+    assert letters[1].value == lines[1]
+
+
+async def test_an_unreadable_object_of_the_first_list_keeps_what_is_held_of_it(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    async with watching(kube.settings(tmp_path), topics, pace):
+        pass
+    kube.seed("pods", {"metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": 7}})
+    async with watching(kube.settings(tmp_path), topics, pace):
+        assert topics.keys(PODS) == ["prod/pod/shop/web-0", "prod/pod/shop/web-1"]
+    assert [record.key for record in topics.records if record.topic is DEAD_LETTERS] == ["prod/pod/shop/web-0"]
+
+
+async def test_a_restart_publishes_only_what_changed_meanwhile_and_tombstones_what_went(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.seed("pods", a_pod("web-2"), a_pod("web-3"))
+    async with watching(kube.settings(tmp_path), topics, pace):
+        before = len(topics.records)
+    await kube.delete("pods", "web-3", "shop")
+    await kube.put("pods", a_pod("web-1", node="n2"))
+    await kube.put("nodes", a_node("n1"))  # only its resourceVersion changes
+    async with watching(kube.settings(tmp_path), topics, pace):
+        changed = [(record.key, record.value is None) for record in topics.records[before:]]
+    assert changed[:-6] == [("prod/pod/shop/web-1", False), ("prod/pod/shop/web-3", True)]
+    assert {key for key, _ in changed[-6:]} == {"prod/listed/kubernetes"}
+
+
+def doubts_in(records: list[Outgoing]) -> list[str]:
+    """What the markers say is not believed."""
+    return [decode(record.value or b"", Listed).doubt for record in records if record.key == "prod/listed/kubernetes"]
+
+
+COLLAPSED = "nodes: 7 of 8 objects of site prod are missing in the new list; not believed"
+
+
+async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_accepts_it_even_if_all_is_back(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 9)))
+    async with watching(kube.settings(tmp_path), topics, pace):
+        before = len(topics.records)
+    for number in range(2, 9):
+        await kube.delete("nodes", f"n{number}")
+    again = asyncio.Event()
+
+    async def nap(seconds: float) -> None:
+        await (again.wait() if seconds == 30.0 else asyncio.sleep(0))
+
+    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace(sleep=nap))
+    run = asyncio.create_task(source.run())
+    try:
+        await topics.until(lambda seen: len(seen.records) == before + 6)
+        assert source.shrunk == [COLLAPSED]
+        assert doubts_in(topics.records[before:]) == [COLLAPSED] * 6
+        assert not source.ready.is_set()
+        for number in range(2, 9):
+            await kube.put("nodes", a_node(f"n{number}"))
+        again.set()
+        await topics.until(lambda seen: len(seen.records) == before + 12)
+        assert source.shrunk == [COLLAPSED]
+        assert source.accept() == [COLLAPSED]
+        await asyncio.wait_for(source.ready.wait(), 20)
+        assert source.shrunk == []
+        assert {record.key for record in topics.records[before:]} == {"prod/listed/kubernetes"}
+        assert doubts_in(topics.records)[-6:] == [""] * 6
+    finally:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+
+
+async def test_a_doubt_of_an_earlier_run_is_remembered(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    marker = marker_of("prod", "kubernetes", NODES, Listed(7, 2, "nodes: 7 of 8 were missing"))
+    await topics.publish(marker)
+    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace())
+    run = asyncio.create_task(source.run())
+    try:
+        await soon(lambda: "prod/node//n1" in topics.keys(NODES))
+        assert source.shrunk == ["nodes: 7 of 8 were missing"]
+        source.accept()
+        await asyncio.wait_for(source.ready.wait(), 20)
+        assert source.shrunk == []
+    finally:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+
+
+async def test_a_person_can_accept_a_collapsed_list(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    async with watching(kube.settings(tmp_path), topics, pace):
+        before = len(topics.records)
+    await kube.delete("nodes", "n1")
+    await kube.delete("nodes", "n2")
+    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace())
+    run = asyncio.create_task(source.run())
+    try:
+        await topics.until(lambda seen: len(seen.records) == before + 6)
+        source.accept()
+        await asyncio.wait_for(source.ready.wait(), 20)
+    finally:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+    records = [(record.key, record.value is None) for record in topics.records[before + 6 :]]
+    assert records[:2] == [("prod/node//n1", True), ("prod/node//n2", True)]
+    assert records[2:] == [("prod/listed/kubernetes", False)] * len(KUBERNETES_TOPICS)
+
+
+async def test_an_empty_list_while_running_deletes_nothing(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.faults = [Fault("watch", "nodes", drop=0), Fault("watch", "nodes", status=410)]
+    gap = asyncio.Event()
+
+    async def nap(seconds: float) -> None:
+        await (gap.wait() if kube.count("watch", "nodes") == 1 else asyncio.sleep(0.01))
+
+    async with watching(kube.settings(tmp_path), topics, Pace(sleep=nap)) as source:
+        await kube.delete("nodes", "n1")
+        await kube.delete("nodes", "n2")
+        gap.set()
+        await soon(lambda: source.shrunk)
+        assert topics.keys(NODES) == ["prod/node//n1", "prod/node//n2"]
+        await topics.until(lambda t: doubts_in(t.records)[-1] == "; ".join(source.shrunk))
+        source.accept()
+        await topics.until(lambda t: t.keys(NODES) == [])
+        await topics.until(lambda t: doubts_in(t.records)[-1] == "")
+        await kube.put("nodes", a_node("n2"))
+        await topics.until(lambda t: t.keys(NODES) == ["prod/node//n2"])
+
+
+async def test_a_cluster_whose_nodes_are_all_deleted_keeps_them_until_a_person_accepts_it(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 6)))
+    async with watching(kube.settings(tmp_path), topics, pace) as source:
+        for number in range(1, 6):
+            await kube.delete("nodes", f"n{number}")
+        stopped = "nodes: 5 of 5 were deleted at once; not believed"
+        await topics.until(lambda t: doubts_in(t.records)[-6:] == [stopped] * 6)
+        assert topics.keys(NODES) == ["prod/node//n3", "prod/node//n4", "prod/node//n5"]
+        assert source.accept() == [stopped]
+        await topics.until(lambda t: doubts_in(t.records)[-1] == "")
+        assert (topics.keys(NODES), source.shrunk) == ([], [])
+
+
+async def test_a_broker_that_is_away_for_a_while_costs_no_change(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, naps: Naps, tmp_path: Path
+) -> None:
+    async with watching(kube.settings(tmp_path), topics, pace):
+        topics.away = 3
+        await kube.put("pods", a_pod("kept"))
+        await topics.until(lambda t: "prod/pod/shop/kept" in t.keys(PODS))
+    assert len([nap for nap in naps.taken if nap >= 0.8]) >= 2
+
+
+async def test_a_required_kind_that_may_not_be_listed_ends_the_start(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.faults = [Fault("list", "pods", status=403, message='pods is forbidden: User "u" cannot list')]
+    with pytest.raises(Refused, match=r'pods is forbidden: User "u" cannot list \(403\)'):
+        async with watching(kube.settings(tmp_path), topics, pace):
+            pass
+    assert topics.records == []
+
+
+async def test_a_required_kind_that_is_not_served_ends_the_start(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    del kube.served["poddisruptionbudgets"]
+    with pytest.raises(Refused, match="does not serve poddisruptionbudgets"):
+        async with watching(kube.settings(tmp_path), topics, pace):
+            pass
+
+
+async def test_a_server_that_throttles_the_first_list_for_too_long_is_given_up(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+) -> None:
+    kube.faults = [Fault("list", "pods", status=429, headers={"Retry-After": "60"})]
+    with pytest.raises(Unreachable, match="a fault was asked for"):
+        async with watching(kube.settings(tmp_path), topics, pace):
+            pass
+
+
+async def test_kubevirt_is_watched_where_the_api_serves_it_and_skipped_where_it_does_not(
+    kube: FakeKube, topics: FakeTopics, tmp_path: Path
+) -> None:
+    absent = asyncio.Event()
+
+    async def nap(seconds: float) -> None:
+        await (absent.wait() if seconds == 600.0 else asyncio.sleep(0))
+
+    async with watching(kube.settings(tmp_path), topics, Pace(sleep=nap)):
+        assert topics.keys(WORKLOADS) == []
+        kube.served["virtualmachineinstancereplicasets"] = next(kind for kind in KINDS if kind.optional)
+        kube.seed("virtualmachineinstancereplicasets", {"metadata": {"name": "vms", "namespace": "shop"}})
+        absent.set()  # KubeVirt is installed, and asked for again after a while
+        await topics.until(lambda t: t.keys(WORKLOADS) == ["prod/virtualmachineinstancereplicaset/shop/vms"])
+
+
+async def test_credentials_that_are_no_longer_taken_are_read_again(
+    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("underhost.streams.kubernetes.client.RENEW_INTERVAL", 0.0)
+    kube.token = "first"
+    kube.faults = [Fault("watch", "pods", drop=1)]
+    async with watching(kube.settings(tmp_path, token="first"), topics, pace):
+        await kube.asked("watch", "pods")
+        kube.token = "second"
+        kube.settings(tmp_path, token="second")  # the file is rewritten, as a rotation does
+        await kube.put("pods", a_pod("before"))
+        await kube.put("pods", a_pod("after"))
+        await topics.until(lambda t: {"prod/pod/shop/before", "prod/pod/shop/after"} <= set(t.keys(PODS)))

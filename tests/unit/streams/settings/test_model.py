@@ -1,0 +1,157 @@
+"""Configuration: file, then environment, then flags; every fault at once."""
+
+from pathlib import Path
+
+import pytest
+
+from underhost.schemas.errors import InputError
+from underhost.streams.settings.model import Settings, load, public
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "underhost.yaml"
+    path.write_text(text)
+    return path
+
+
+def faults(*args: object, **kwargs: object) -> list[str]:
+    with pytest.raises(InputError) as raised:
+        load(*args, **kwargs)  # type: ignore[arg-type]
+    return list(raised.value.faults)
+
+
+def test_without_anything_the_embedded_default_runs_and_every_sink_is_a_dry_run() -> None:
+    settings = load(environ={})
+    assert settings == Settings()
+    assert settings.kafka.bootstrap_servers is None
+    assert settings.sinks.model_dump() == dict.fromkeys(
+        ("labels", "bindings", "drs_rules", "evictions", "events"), False
+    )
+
+
+def test_flags_override_the_environment_and_the_environment_the_file(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "site: from-file\nkafka: {bootstrapServers: 'file:1', partitions: 4}\nweb: {listen: 'f:1'}\n"
+    )
+    environ = {"UNDERHOST_KAFKA__BOOTSTRAP_SERVERS": "environment:2", "UNDERHOST_SITE": "from-environment"}
+    settings = load(path, {"site": "from-flag"}, environ)
+    assert (settings.site, settings.kafka.bootstrap_servers) == ("from-flag", "environment:2")
+    assert (settings.kafka.partitions, settings.web.listen) == (4, "f:1")
+
+
+def test_the_contracts_example_is_read(tmp_path: Path) -> None:
+    text = """
+apiVersion: underhost/v1
+kind: Config
+site: prod-a
+kafka: {bootstrapServers: "127.0.0.1:19092"}
+kubernetes: {kubeconfig: ./kubeconfig, context: c}
+vsphere: {url: "https://vcenter/sdk", username: u, passwordFile: ./password, caFile: ./ca.pem, clusters: [C0]}
+hostLabel: {key: node.cluster.x-k8s.io/esxi-host, mode: auto, aliases: [alpha.cna.vmware.com/host], derived: []}
+physicalHost: preferred
+sinks: {labels: true, bindings: true, drsRules: true, evictions: false}
+web: {listen: "127.0.0.1:8080"}
+"""
+    settings = load(written(tmp_path, text), environ={})
+    assert (settings.site, settings.vsphere.clusters, settings.sinks.drs_rules) == ("prod-a", ("C0",), True)
+    assert settings.vsphere.configured
+
+
+def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
+    path = written(tmp_path, "kafkaa: {}\nsite: Prod A\nsinks: {label: true}\nhostLabel: {mode: sometimes}\n")
+    assert faults(path, environ={}) == [
+        f"{path}: site: String should match pattern '^[a-z0-9]([-a-z0-9]{{0,61}}[a-z0-9])?$'",
+        f"{path}: hostLabel.mode: one of own, observe, auto is expected",
+        f"{path}: sinks.label: unknown key; did you mean labels?",
+        f"{path}: kafkaa: unknown key; did you mean kafka?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param(
+            "hostLabel: {key: 'a b'}",
+            "hostLabel.key: not the key of a label: [PREFIX/]NAME is expected",
+            id="a key that no label can have",
+        ),
+        pytest.param(
+            "hostLabel: {startupTaint: example.com/}",
+            "hostLabel.startupTaint: not the key of a label: [PREFIX/]NAME is expected",
+            id="a key that no taint can have",
+        ),
+        pytest.param(
+            "hostLabel: {key: rack, derived: [{key: rack, from: folder}]}",
+            "hostLabel: label rack cannot have two sources",
+            id="two sources of one label",
+        ),
+        pytest.param(
+            "vsphere: {pollInterval: 60, staleAfter: 60}",
+            "vsphere: staleAfter must be at least two poll intervals (120 s)",
+            id="stale before two polls",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_place(tmp_path: Path, text: str, fault: str) -> None:
+    path = written(tmp_path, text)
+    assert faults(path, environ={}) == [f"{path}: {fault}"]
+
+
+def test_an_unknown_name_in_the_environment_is_refused() -> None:
+    fault = "configuration: web.listenn: unknown key; did you mean listen?"
+    assert faults(environ={"UNDERHOST_WEB__LISTENN": "x"}) == [fault]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "UNDERHOST_SERVICE_HOST",
+        "UNDERHOST_SERVICE_PORT_HTTP",
+        "UNDERHOST_PORT",
+        "UNDERHOST_PORT_8080_TCP_ADDR",
+        "UNDERHOST_EXTENDER_SERVICE_HOST",
+    ],
+)
+def test_what_kubernetes_says_of_services_of_our_name_is_no_setting(name: str) -> None:
+    assert load(environ={name: "tcp://10.0.0.1:8080"}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "not YAML: while parsing a flow node expected the node content, but found '<stream end>'"),
+        ("- a\n- b\n", "a mapping is expected, this is a list"),
+    ],
+    ids=["broken", "a list"],
+)
+def test_a_file_that_is_no_configuration(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path, text)
+    [fault] = faults(path, environ={})
+    assert fault.startswith(f"{path}: {said}")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert faults(tmp_path / "no.yaml", environ={}) == [f"{tmp_path / 'no.yaml'}: No such file or directory"]
+
+
+def test_an_empty_file_is_every_default(tmp_path: Path) -> None:
+    assert load(written(tmp_path, ""), environ={}) == Settings()
+
+
+def test_a_password_is_in_no_text_of_the_settings() -> None:
+    settings = load(environ={"UNDERHOST_VSPHERE__PASSWORD": "hunter2"})
+    assert settings.vsphere.password is not None
+    assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump_json()}"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("https://hooks.example/services/T0/B0/x7", "https://hooks.example/…", id="a secret path"),
+        pytest.param("https://hooks.example/?key=x7", "https://hooks.example/…", id="a secret query"),
+        pytest.param("http://me:x7@am:9093", "http://am:9093", id="user and password"),
+        pytest.param("http://am:9093/", "http://am:9093", id="nothing to hide"),
+    ],
+)
+def test_of_a_url_only_where_it_leads_is_shown(url: str, shown: str) -> None:
+    assert public(url) == shown

@@ -1,0 +1,69 @@
+"""What the contract test leaves open of readers: several of them at once, and topics that come later."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+from support.embedded_worker import a_publisher
+from support.transport_contract import pod, take
+
+from underhost.schemas.topics import NODES, PODS
+from underhost.streams.admin import ensure_topics
+from underhost.streams.embedded import registry
+from underhost.streams.ports import Outgoing
+from underhost.streams.reader import EmbeddedReader, KafkaReader, open_reader
+from underhost.streams.settings.model import KafkaSettings
+
+
+def test_bootstrap_servers_choose_kafka_and_nothing_connects_yet() -> None:
+    assert isinstance(open_reader(KafkaSettings(bootstrap_servers="127.0.0.1:1")), KafkaReader)
+    assert isinstance(open_reader(KafkaSettings(embedded=Path("/nowhere/x.db"))), EmbeddedReader)
+
+
+async def test_a_follower_gets_a_topic_that_is_created_after_it_began(tmp_path: Path) -> None:
+    settings = KafkaSettings(embedded=tmp_path / "log.db", partitions=4)
+    await ensure_topics(settings, [PODS])
+    async with a_publisher(settings.embedded) as publisher:
+        await publisher.publish(pod("a", b"1"))
+        async with aclosing(open_reader(settings).follow([PODS, NODES], from_beginning=True)) as records:
+            assert [record.value for record in await take(records, 1)] == [b"1"]
+            waiting = asyncio.ensure_future(take(records, 1))
+            await asyncio.sleep(0)
+            await ensure_topics(settings, [NODES])
+            await publisher.publish(Outgoing(NODES, "prod-a/node//n1", b"2", "1"))
+            assert [(record.topic, record.value) for record in await waiting] == [("underhost.nodes", b"2")]
+
+
+async def test_followers_do_not_take_records_from_one_another(tmp_path: Path) -> None:
+    settings = KafkaSettings(embedded=tmp_path / "log.db", partitions=4)
+    await ensure_topics(settings)
+    async with a_publisher(settings.embedded) as publisher:
+        followers = [
+            asyncio.ensure_future(take(open_reader(settings).follow([PODS], from_beginning=True), 20)) for _ in range(3)
+        ]
+        for number in range(20):
+            await publisher.publish(pod("a", b"%d" % number))
+        for records in await asyncio.gather(*followers):
+            assert [record.value for record in records] == [b"%d" % number for number in range(20)]
+
+
+async def test_a_follower_that_is_closed_lets_go_of_the_log(tmp_path: Path) -> None:
+    settings = KafkaSettings(embedded=tmp_path / "log.db", partitions=4)
+    await ensure_topics(settings)
+    async with a_publisher(settings.embedded) as publisher:
+        await publisher.publish(pod("a", b"1"))
+        async with aclosing(open_reader(settings).follow([PODS], from_beginning=True)) as records:
+            await take(records, 1)
+    assert registry.held(settings.embedded) is None
+
+
+async def test_the_state_of_a_large_site_is_whole(tmp_path: Path) -> None:
+    settings = KafkaSettings(embedded=tmp_path / "log.db", partitions=4)
+    await ensure_topics(settings)
+    async with a_publisher(settings.embedded) as publisher:
+        await publisher.publish(*(pod(f"p{number}", b"x" * 2000) for number in range(1500)))
+        await publisher.publish(*(pod(f"p{number}", None) for number in range(0, 1500, 2)))
+        in_memory = await open_reader(settings).state(PODS, "prod-a")
+    from_file = await open_reader(settings).state(PODS, "prod-a")
+    assert set(from_file) == {f"prod-a/pod/shop/p{number}" for number in range(1, 1500, 2)}
+    assert in_memory == from_file

@@ -1,0 +1,547 @@
+"""The vSphere watcher over a fake vCenter: what is listed, what is published, what is never deleted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from support.fake_vcenter import FakeTopics, FakeVCenter, a_vm
+
+from underhost.schemas.errors import Gone, InputError, Refused, Unreachable
+from underhost.schemas.kubernetes import decode
+from underhost.schemas.records import Listed
+from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
+from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
+from underhost.streams.pace import Pace
+from underhost.streams.ports import Outgoing
+from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.vsphere.changes import ENTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
+from underhost.streams.vsphere.client import SessionLost
+from underhost.streams.vsphere.watcher import VSphereSource
+
+SETTINGS = VSphereSettings(url="https://vc", username="u", poll_interval=3600)
+
+
+class Slept(list[float]):
+    """A sleep that takes no time and remembers what was asked."""
+
+    async def __call__(self, delay: float) -> None:
+        self.append(delay)
+        await asyncio.sleep(0)
+
+
+def a_source(vcenter: FakeVCenter, topics: FakeTopics, *, settings: VSphereSettings = SETTINGS) -> VSphereSource:
+    return VSphereSource("s", settings, topics, topics, connect=vcenter.connect, pace=Pace(sleep=Slept()))
+
+
+@asynccontextmanager
+async def running(source: VSphereSource) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(source.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def test_the_first_list_is_published_and_then_marked_in_each_of_the_three_topics() -> None:
+    vcenter, topics = FakeVCenter(hosts=2, vms=2), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        log = await topics.until(8)
+    assert [record.key for record in log] == [
+        "s/host//host-1",
+        "s/host//host-2",
+        "s/vm//vm-1",
+        "s/vm//vm-2",
+        "s/cluster//C0",
+        "s/listed/vsphere",
+        "s/listed/vsphere",
+        "s/listed/vsphere",
+    ]
+    assert {record.topic.short for record in log[5:]} == {"hosts", "vms", "drs-rules"}
+    assert [decode(record.value or b"", Listed).count for record in log[5:]] == [2, 2, 1]
+    vm = decode(log[2].value or b"", Vm)
+    assert vm == Vm(
+        name="node-1",
+        id="vm-1",
+        uuid="420b5c8e-0000-0000-0000-000000000001",
+        host="host-1",
+        hostname="node-1",
+        cpus=4,
+        memory_mib=8192,
+        uid="vm-1",
+        resource_version=vm.resource_version,
+    )
+    assert log[2].event_id == f"vm-1/{vm.resource_version}"
+    assert decode(log[0].value or b"", Host).cpu_mhz == 16 * 2600
+    assert source.ready.is_set()
+
+
+async def test_a_vmotion_is_one_record_and_values_that_vcenter_repeats_are_none() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.until(10))
+        vcenter.tell(ObjectChange(MODIFY, VM, "vm-2", {"runtime.host": "host-2", "guest.hostName": "node-2"}))
+        vcenter.move("vm-1", to="host-3")
+        log = await topics.until(first + 1)
+    assert [(record.key, decode(record.value or b"", Vm).host) for record in log[first:]] == [("s/vm//vm-1", "host-3")]
+
+
+async def test_an_update_of_350_moves_in_truncated_pages_of_100_is_seen_whole() -> None:
+    vcenter, topics = FakeVCenter(hosts=2, vms=350, page=100), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.until(2 + 350 + 1 + 3))
+        assert [record.key for record in topics.log[-3:]] == ["s/listed/vsphere"] * 3  # not before the last page
+        vcenter.move(*vcenter.vms, to="host-2")
+        log = await topics.until(first + 175)
+    assert sorted(record.key for record in log[first:]) == sorted(f"s/vm//vm-{i}" for i in range(1, 351, 2))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(SessionLost("the session has ended"), id="session expired"),
+        pytest.param(Gone("InvalidCollectorVersion"), id="collector version lost"),
+        pytest.param(Unreachable("connection refused"), id="server away"),
+    ],
+)
+async def test_after_a_fault_a_new_session_lists_again_and_only_differences_are_published(fault: Exception) -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.until(10))
+        vcenter.vms["vm-3"]["runtime.host"] = "host-1"  # nobody is told: it happens while the session is lost
+        del vcenter.vms["vm-2"]
+        vcenter.tell(fault)
+        log = await topics.until(first + 5)
+    changes = [(record.key, record.value is None) for record in log[first:]]
+    assert changes == [("s/vm//vm-3", False), ("s/vm//vm-2", True), *[("s/listed/vsphere", False)] * 3]
+    assert (vcenter.logins, vcenter.logouts) == (2, 2)
+
+
+async def test_an_expired_session_whose_poll_shows_nothing_is_no_empty_inventory() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        first = len(await topics.until(10))
+        vcenter.blank_polls = 1
+        source.refresh()
+        log = await topics.until(first + 3)
+    assert [record.key for record in log[first:]] == ["s/listed/vsphere"] * 3
+    assert source.shrunk == []
+    assert vcenter.logins == 2
+
+
+async def test_twenty_expired_sessions_delete_nothing_and_leak_no_session() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        for cycle in range(20):
+            await topics.until(10 + 3 * cycle)
+            vcenter.tell(SessionLost("the session has ended"))
+        log = await topics.until(10 + 3 * 20)
+    assert [record for record in log if record.value is None] == []
+    assert vcenter.logins == vcenter.logouts == 21
+
+
+async def test_a_vm_that_we_may_not_read_is_skipped_and_the_others_flow() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    vcenter.missing["vm-2"] = dict.fromkeys(vcenter.vms["vm-2"], "NoPermission")
+    async with running(a_source(vcenter, topics)):
+        await topics.until(9)
+    assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1", "s/vm//vm-3"]
+
+
+async def test_a_vm_that_becomes_unreadable_keeps_its_record() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        first = len(await topics.until(10))
+        vcenter.tell(ObjectChange(MODIFY, VM, "vm-2", {}, {"name": "NoPermission", "runtime.host": "NoPermission"}))
+        vcenter.move("vm-1", to="host-3")
+        await topics.until(first + 1)
+        source.refresh()
+        await vcenter.until_polled(2)
+    assert [record.key for record in topics.log[first:]] == ["s/vm//vm-1"]
+    assert "s/vm//vm-2" in topics.keys(VMS)
+
+
+async def test_a_host_that_is_withheld_is_unknown_and_not_the_old_one() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.until(10))
+        vcenter.tell(ObjectChange(MODIFY, VM, "vm-2", {}, {"runtime.host": "NoPermission"}))
+        log = await topics.until(first + 1)
+    assert decode(log[first].value or b"", Vm).host == ""
+
+
+async def held_after_a_run(vcenter: FakeVCenter) -> FakeTopics:
+    topics = FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        async with asyncio.timeout(10):
+            await source.ready.wait()
+    return FakeTopics({topic.name: await topics.state(topic, "s") for topic in (VMS, HOSTS, DRS_RULES)})
+
+
+async def test_a_restarted_watcher_tombstones_what_vanished_meanwhile() -> None:
+    vcenter = FakeVCenter(vms=5)
+    topics = await held_after_a_run(vcenter)
+    del vcenter.vms["vm-4"]
+    async with running(a_source(vcenter, topics)):
+        log = await topics.until(4)
+    assert [(record.key, record.value) for record in log[:1]] == [("s/vm//vm-4", None)]
+    assert log[0].event_id == "vm-4/deleted"
+    assert [record.key for record in log[1:]] == ["s/listed/vsphere"] * 3
+
+
+def doubts_in(log: list[Outgoing]) -> list[tuple[str, str]]:
+    """(topic, doubt) of each marker."""
+    return [
+        (record.topic.short, decode(record.value or b"", Listed).doubt)
+        for record in log
+        if record.key == "s/listed/vsphere"
+    ]
+
+
+LOST = "vms: 3 of 5 objects of site s are missing in the new list; not believed"
+TOPICS = ("hosts", "vms", "drs-rules")
+
+
+async def test_an_inventory_that_lost_more_than_40_percent_deletes_nothing_until_a_person_accepts_it() -> None:
+    vcenter = FakeVCenter(vms=5)
+    topics = await held_after_a_run(vcenter)
+    for vm in ("vm-1", "vm-2", "vm-3"):
+        del vcenter.vms[vm]
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(3)
+        source.refresh()
+        await vcenter.until_polled(3)
+        assert doubts_in(topics.log) == [(topic, LOST) for topic in TOPICS]  # said to whoever reads the topics, once
+        assert len(topics.log) == 3
+        assert source.shrunk == [LOST]
+        assert source.accept() == [LOST]
+        log = await topics.until(9)
+        assert source.accept() == []
+    assert [record.key for record in log[3:6]] == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3"]
+    assert doubts_in(log[3:]) == [(topic, "") for topic in TOPICS]
+    assert source.shrunk == []
+
+
+async def test_a_shrunken_inventory_stays_so_over_a_restart_even_if_all_of_it_is_back() -> None:
+    vcenter = FakeVCenter(vms=5)
+    topics = await held_after_a_run(vcenter)
+    whole = dict(vcenter.vms)
+    for vm in ("vm-1", "vm-2", "vm-3"):
+        del vcenter.vms[vm]
+    async with running(a_source(vcenter, topics)):
+        await topics.until(3)
+    vcenter.vms = {ref: vm for ref, vm in whole.items() if ref != "vm-5"}
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(6)
+        stopped = "vms: 1 of 5 objects of site s are missing in the new list; not believed"
+        assert source.shrunk == [stopped]  # one alone would be believed, were there no doubt
+        vcenter.tell(ObjectChange(ENTER, VM, "vm-5", whole["vm-5"]))
+        vcenter.vms = whole
+        source.refresh()
+        await vcenter.until_polled(4)
+        assert source.shrunk == [stopped]
+        source.accept()
+        log = await topics.until(9)
+    assert [record.key for record in log if record.value is None] == []
+    assert doubts_in(log[6:]) == [(topic, "") for topic in TOPICS]
+
+
+async def test_what_vanishes_after_a_person_has_accepted_a_loss_is_a_new_loss() -> None:
+    vcenter = FakeVCenter(vms=10)
+    topics = await held_after_a_run(vcenter)
+    for number in range(1, 6):
+        del vcenter.vms[f"vm-{number}"]
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(3)
+        for number in range(6, 10):
+            del vcenter.vms[f"vm-{number}"]  # nobody is told: the person has seen five of ten
+        source.accept()
+        vcenter.tell(SessionLost("the session has ended"))
+        log = await topics.until(3 + 5 + 3)
+        assert source.shrunk == ["vms: 4 of 5 objects of site s are missing in the new list; not believed"]
+    assert [record.key for record in log if record.value is None] == [f"s/vm//vm-{number}" for number in range(1, 6)]
+
+
+async def test_an_empty_inventory_deletes_nothing() -> None:
+    vcenter = FakeVCenter()
+    topics = await held_after_a_run(vcenter)
+    vcenter.vms, vcenter.hosts, vcenter.clusters = {}, {}, {}
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await vcenter.until_polled(2)
+    assert [record.key for record in topics.log] == ["s/listed/vsphere"] * 3
+    assert len(source.shrunk) == 3
+
+
+async def test_a_vcenter_that_shows_no_host_from_the_first_is_not_believed_either_until_a_person_says_so() -> None:
+    vcenter, topics = FakeVCenter(hosts=1, vms=0), FakeTopics()
+    vcenter.hosts, vcenter.clusters = {}, {}
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(3)
+        assert source.shrunk == ["hosts: vCenter shows none to site s; a right may be missing"]
+        source.accept()
+        log = await topics.until(6)
+    assert [doubt for _, doubt in doubts_in(log)][3:] == ["", "", ""]
+    again = a_source(vcenter, topics)
+    async with running(again):
+        await topics.until(9)
+        assert again.shrunk == []
+
+
+async def test_vms_that_vanish_in_several_updates_between_two_polls_count_together() -> None:
+    vcenter, topics = FakeVCenter(vms=10), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        first = len(await topics.until(17))
+        vcenter.remove("vm-1", "vm-2")
+        await topics.until(first + 2)
+        vcenter.remove("vm-3", "vm-4")
+        await topics.until(first + 4)
+        vcenter.remove("vm-5", "vm-6")
+        log = await topics.until(first + 7)
+    deleted = [record.key for record in log[first:] if record.value is None]
+    assert deleted == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3", "s/vm//vm-4"]
+    assert source.shrunk == ["vms: 6 of 10 objects of site s vanished at once; not believed"]
+    assert doubts_in(log)[3:] == [(topic, source.shrunk[0]) for topic in TOPICS]
+
+
+async def test_a_vcenter_that_was_set_up_anew_is_not_mixed_with_what_it_was() -> None:
+    vcenter, topics = FakeVCenter(vms=3), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        first = len(await topics.until(10))
+        vcenter.vms = {f"vm-9{number}": a_vm(f"node-{number}", "host-1") for number in (1, 2, 3)}  # other morefs
+        vcenter.tell(SessionLost("the session has ended"))
+        await topics.until(first + 3)
+        vcenter.move("vm-91", to="host-2")
+        vcenter.tell(ObjectChange(MODIFY, HOST, "host-1", {"runtime.inMaintenanceMode": True}))
+        log = await topics.until(first + 4)
+        assert [record.key for record in log[first:]] == [*["s/listed/vsphere"] * 3, "s/host//host-1"]
+        source.accept()
+        log = await topics.until(first + 4 + 6 + 3)
+    assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-91", "s/vm//vm-92", "s/vm//vm-93"]
+    assert decode((await topics.state(VMS, "s"))["s/vm//vm-91"], Vm).host == "host-2"
+
+
+async def test_the_last_vm_that_vanishes_is_an_empty_inventory_and_not_deleted() -> None:
+    vcenter, topics = FakeVCenter(vms=1), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await topics.until(8)
+        vcenter.remove("vm-1")
+        vcenter.tell(ObjectChange(MODIFY, HOST, "host-1", {"runtime.inMaintenanceMode": True}))
+        await topics.until(9)
+    assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1"]
+    assert source.shrunk == ["vms: 1 of 1 objects of site s vanished at once; not believed"]
+
+
+async def test_rules_and_flags_that_vcenter_does_not_announce_are_read_on_refresh() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    source = a_source(vcenter, topics)
+    async with running(source):
+        first = len(await topics.until(10))
+        vcenter.set_rules(DrsRule("keep-apart", "anti-affinity", ["vm-1", "vm-2"], cluster="C0", key=7))
+        vcenter.hosts["host-2"]["runtime.inMaintenanceMode"] = True
+        source.refresh()
+        await topics.until(first + 2)
+        vcenter.set_rules()
+        source.refresh()
+        log = await topics.until(first + 3)
+    assert [record.key for record in log[first:]] == [
+        "s/host//host-2",
+        "s/drs-rule//C0:keep-apart",
+        "s/drs-rule//C0:keep-apart",
+    ]
+    assert decode(log[first].value or b"", Host).state == "maintenance"
+    rule = decode(log[first + 1].value or b"", DrsRule)
+    assert (rule.vms, rule.enabled, rule.key, rule.uid) == (["vm-1", "vm-2"], True, 7, "domain-1-rule-7")
+    assert log[first + 2].value is None
+
+
+async def test_rules_that_we_may_not_read_any_more_stay_as_they_were() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    vcenter.set_rules(DrsRule("keep-apart", "anti-affinity", ["vm-1", "vm-2"], cluster="C0", key=7))
+    source = a_source(vcenter, topics)
+    async with running(source):
+        first = len(await topics.until(11))
+        vcenter.clusters["domain-1"] = vcenter.clusters["domain-1"]._replace(rules=None)
+        source.refresh()
+        await vcenter.until_polled(2)
+    assert len(topics.log) == first
+    assert "s/drs-rule//C0:keep-apart" in topics.keys(DRS_RULES)
+
+
+async def test_a_cluster_record_carries_the_flags_and_not_the_rules() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    vcenter.clusters["domain-1"] = ClusterState("domain-1", "C0", False, True, (DrsRule("r", "other", cluster="C0"),))
+    async with running(a_source(vcenter, topics)):
+        log = await topics.until(11)
+    cluster = decode(next(record.value for record in log if record.key == "s/cluster//C0") or b"", Cluster)
+    assert (cluster.drs, cluster.ha, cluster.rules) == (False, True, [])
+
+
+async def test_only_the_named_clusters_are_watched_and_a_vm_that_leaves_them_is_gone() -> None:
+    vcenter, topics = FakeVCenter(hosts=3, vms=3), FakeTopics()
+    vcenter.clusters["domain-2"] = ClusterState("domain-2", "C1", True, True, ())
+    vcenter.hosts["host-3"]["parent"] = "domain-2"
+    settings = SETTINGS.model_copy(update={"clusters": ("C0",)})
+    async with running(a_source(vcenter, topics, settings=settings)):
+        first = len(await topics.until(8))
+        assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1", "s/vm//vm-2"]
+        vcenter.move("vm-2", to="host-3")
+        log = await topics.until(first + 1)
+    assert [(record.key, record.value) for record in log[first:]] == [("s/vm//vm-2", None)]
+    assert topics.keys(HOSTS) == ["s/host//host-1", "s/host//host-2", "s/listed/vsphere"]
+
+
+async def test_a_cluster_that_is_not_there_is_said_with_those_that_are() -> None:
+    vcenter = FakeVCenter()
+    settings = SETTINGS.model_copy(update={"clusters": ("C9",)})
+    with pytest.raises(Refused, match=r"cluster C9 is not there, or not ours to see \(we see: C0\)"):
+        await a_source(vcenter, FakeTopics(), settings=settings).run()
+    assert vcenter.logins == vcenter.logouts == 1
+
+
+async def test_templates_are_no_vms() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    vcenter.vms["vm-9"] = a_vm("golden-9", "host-1", **{"config.template": True})
+    async with running(a_source(vcenter, topics)):
+        await topics.until(10)
+        vcenter.tell(ObjectChange(ENTER, VM, "vm-8", a_vm("new-8", "host-1")))
+        vcenter.tell(ObjectChange(LEAVE, VM, "vm-9", {}))
+        await topics.until(11)
+    assert topics.keys(VMS) == ["s/listed/vsphere", *(f"s/vm//vm-{i}" for i in (1, 2, 3, 8))]
+
+
+async def test_a_vm_whose_files_are_out_of_reach_keeps_its_uuid() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.until(10))
+        vcenter.tell(
+            ObjectChange(MODIFY, VM, "vm-1", {"config.uuid": None, "config.template": None, "runtime.host": "host-2"})
+        )
+        log = await topics.until(first + 1)
+    vm = decode(log[first].value or b"", Vm)
+    assert (vm.uuid, vm.host) == ("420b5c8e-0000-0000-0000-000000000001", "host-2")
+
+
+async def test_hosts_carry_custom_attributes_datacenter_and_folder_as_labels() -> None:
+    vcenter, topics = FakeVCenter(hosts=1, vms=0), FakeTopics()
+    vcenter.hosts["host-1"]["customValue"] = {101: "r7", 102: ""}
+    vcenter.attribute_names = {101: "rack", 102: "empty"}
+    vcenter.placement = {"domain-1": {"datacenter": "DC0", "folder": "east"}}
+    async with running(a_source(vcenter, topics)):
+        log = await topics.until(5)
+    assert decode(log[0].value or b"", Host).labels == {"datacenter": "DC0", "folder": "east", "rack": "r7"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Refused("wrong user name or password"), id="wrong password"),
+        pytest.param(Unreachable("connection refused"), id="unreachable"),
+        pytest.param(InputError("passwordFile: missing"), id="missing password file"),
+    ],
+)
+async def test_before_the_first_list_a_failed_login_is_raised(fault: Exception) -> None:
+    vcenter = FakeVCenter()
+    vcenter.refusals = [fault]
+    with pytest.raises(type(fault), match=str(fault)):
+        await a_source(vcenter, FakeTopics()).run()
+
+
+async def test_after_the_first_list_it_retries_for_ever_and_slowly_where_it_is_refused() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    slept = Slept()
+    source = VSphereSource("s", SETTINGS, topics, topics, connect=vcenter.connect, pace=Pace(sleep=slept))
+    async with running(source):
+        await topics.until(10)
+        vcenter.refusals = [
+            Unreachable("503"),
+            Unreachable("503"),
+            Refused("wrong user name or password"),
+            InputError("passwordFile: missing"),
+        ]
+        vcenter.tell(SessionLost("the session has ended"))
+        await topics.until(13)
+    assert len(slept) == 5
+    assert slept[0] == 0.0  # the first failure is retried at once
+    assert 0.8 <= slept[1] <= 1.6 <= slept[2] <= 3.2
+    assert slept[3] == 50.0  # five wrong passwords within three minutes lock an account
+
+
+async def test_a_broker_that_is_away_loses_no_change() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.until(10))
+        topics.faults = [Unreachable("no broker"), Unreachable("no broker")]
+        vcenter.move("vm-1", to="host-3")
+        log = await topics.until(first + 1)
+    assert [record.key for record in log[first:]] == ["s/vm//vm-1"]
+    assert vcenter.logins == 1
+
+
+async def test_a_vcenter_that_has_not_answered_for_two_polls_is_stale_until_it_answers_again() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    now = [1000.0]
+    source = VSphereSource(
+        "s",
+        SETTINGS.model_copy(update={"poll_interval": 30.0}),
+        topics,
+        topics,
+        connect=vcenter.connect,
+        pace=Pace(sleep=Slept()),
+        clock=lambda: now[0],
+    )
+    assert source.stale == ""  # not listed yet is another thing
+    async with running(source):
+        first = len(await topics.until(10))
+        now[0] = 1059.0
+        assert source.stale == ""
+        now[0] = 1060.0
+        assert source.stale == "vCenter has not answered for over 60 s"
+        vcenter.move("vm-1", to="host-3")
+        await topics.until(first + 1)
+        assert source.stale == ""
+
+
+async def test_a_marker_now_and_then_says_that_vcenter_is_still_heard() -> None:
+    vcenter, topics = FakeVCenter(), FakeTopics()
+    now = [1000.0]
+    settings = SETTINGS.model_copy(update={"poll_interval": 30.0})
+    source = VSphereSource("s", settings, topics, topics, connect=vcenter.connect, clock=lambda: now[0])
+    async with running(source):
+        await topics.until(10)
+        now[0] += 20
+        source.refresh()
+        await vcenter.until_polled(2)
+        assert len(topics.log) == 10
+        now[0] += 9.9  # a poll never comes to the second
+        source.refresh()
+        log = await topics.until(13)
+    assert [record.key for record in log[10:]] == ["s/listed/vsphere"] * 3
+    first, second = (decode(log[place].value or b"", Listed) for place in (9, 12))
+    assert (first.epoch, first.count) == (second.epoch, second.count)
+    assert 0 < first.seen <= second.seen
+    assert log[9].event_id != log[12].event_id or first.seen == second.seen
+
+
+@pytest.mark.parametrize(
+    ("given", "bound"),
+    [
+        pytest.param({}, 60.0, id="two polls of thirty seconds"),
+        pytest.param({"poll_interval": 5.0}, 30.0, id="thirty seconds at least"),
+        pytest.param({"poll_interval": 5.0, "stale_after": 10.0}, 10.0, id="as a person sets it"),
+    ],
+)
+def test_how_long_vcenter_may_be_silent(given: dict[str, float], bound: float) -> None:
+    assert VSphereSettings(**given).stale_bound == bound
