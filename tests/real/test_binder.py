@@ -167,7 +167,7 @@ def check_finds_nothing(place: Place) -> None:
     assert found == []
 
 
-def test_a_thousand_pods_are_placed_once_with_no_node_over_committed_and_no_rule_broken(place: Place) -> None:
+def test_a_thousand_pods_are_placed_once_with_no_node_overcommitted_or_rule_broken(place: Place) -> None:
     path = config(place)
     with (place.folder / "underhost.log").open("wb") as out:
         command = [UNDERHOST, "run", "--config", str(path)]

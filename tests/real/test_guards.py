@@ -139,7 +139,7 @@ def site(here: World, parts: Path, tmp_path: Path) -> Iterator[Site]:
     made.here.vcsim.stop()
 
 
-def test_a_vcenter_that_lost_its_hosts_stops_every_write_over_restarts_until_a_person_resumes(site: Site) -> None:
+def test_a_vcenter_that_lost_its_hosts_stops_every_write_until_a_person_resumes(site: Site) -> None:
     with running(site.config, site.log) as pipeline:
         for name in ("db-0", "db-1"):
             site.here.api.add_replica(name)
@@ -184,7 +184,7 @@ def tombstones(site: Site, topic: str) -> list[str]:
     return [record.key for record in site.topics.records(topic) if record.value is None]
 
 
-def test_a_vcenter_that_shows_nothing_and_then_everything_again_waits_for_a_person_too(site: Site) -> None:
+def test_a_vcenter_that_shows_nothing_then_everything_again_waits_for_a_person_too(site: Site) -> None:
     with running(site.config, site.log):
         site.started()
         eventually("labels", site.labels_are_right)
@@ -209,7 +209,7 @@ def newest_hosts(site: Site) -> set[str]:
     return {value["hostName"] for value in newest.values() if value is not None}
 
 
-def test_a_vcenter_that_is_away_or_forgets_its_sessions_deletes_nothing_and_stops_only_what_rests_on_hosts(
+def test_a_vcenter_that_is_away_deletes_nothing_and_stops_only_what_rests_on_hosts(
     site: Site,
 ) -> None:
     option = vim.option.OptionValue(key="config.vmacore.soap.sessionTimeout", value="1s")

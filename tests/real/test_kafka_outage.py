@@ -62,7 +62,7 @@ async def test_what_happens_while_the_broker_is_gone_is_found_when_it_is_back(br
     assert sorted(cluster.bound) == [("db-1", "n1"), ("db-2", "n2")]
 
 
-async def test_a_worker_out_of_its_group_says_so_then_gives_its_pipeline_up_and_leaves_nothing_of_it(
+async def test_a_worker_out_of_its_group_says_so_and_leaves_nothing_of_its_pipeline(
     broker: KafkaProcess,
 ) -> None:
     kafka = KafkaSettings(bootstrap_servers=broker.address, partitions=8, session_timeout=2)

@@ -224,7 +224,7 @@ async def compact(kube: Kube, client: KubernetesClient) -> None:
             assert response.status == 200, await response.text()
 
 
-async def test_a_position_that_etcd_has_compacted_leads_to_a_new_list_that_finds_every_delete(
+async def test_a_position_compacted_by_etcd_leads_to_a_new_list_that_finds_every_delete(
     parts: Path, tmp_path: Path
 ) -> None:
     # Without the watch cache a compaction is seen at once; with it only after many more changes.
@@ -491,7 +491,7 @@ def failed_scheduling(pod: dict[str, Any], note: str, at: int) -> Action:
     return event(Told(about, "Warning", "FailedScheduling", note, "Scheduling", condition), "", {"pods": at})
 
 
-async def test_a_pod_that_waits_says_why_in_its_condition_and_in_one_event_whose_count_goes_up(
+async def test_a_waiting_pod_says_why_in_its_condition_and_in_one_event_that_counts_up(
     client: KubernetesClient, namespace: str, node: tuple[str, str]
 ) -> None:
     pods, events = f"/api/v1/namespaces/{namespace}/pods", f"/api/v1/namespaces/{namespace}/events"

@@ -88,9 +88,7 @@ def add_row(vcenter: VCenter, row: str, hosts: Sequence[str]) -> Any:
     return cluster
 
 
-def test_a_new_node_gets_its_labels_from_attribute_tag_and_folder_and_loses_its_taint_and_they_follow_a_vmotion(
-    here: World, tmp_path: Path
-) -> None:
+def test_a_new_node_gets_its_labels_loses_its_taint_and_follows_a_vmotion(here: World, tmp_path: Path) -> None:
     vcenter, new, hosts = here.vcenter, NODES[0], ("esx-7.example", "esx-8.example", "esx-9.example")
     row = add_row(vcenter, "Row 3", hosts)
     rack = vcenter.content.customFieldsManager.AddCustomFieldDef("rack", vim.HostSystem)
@@ -142,9 +140,7 @@ def applied(topics: Listener, name: str) -> list[str]:
     return [said["reason"] for said in mine if said["result"] == "applied"]
 
 
-def test_a_dry_run_over_a_stack_with_kubevirt_orders_everything_and_makes_no_write_at_all(
-    here: World, tmp_path: Path
-) -> None:
+def test_a_dry_run_over_a_stack_with_kubevirt_orders_everything_and_writes_nothing(here: World, tmp_path: Path) -> None:
     workers = apply_manifests(here)
     # Two replicas of the web cache on one ESXi host, though their rule keeps them apart by node.
     here.vcenter.move(workers["kni-worker3"], here.vcenter.host_of(workers["kni-worker"]))

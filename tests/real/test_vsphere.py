@@ -456,7 +456,7 @@ class Paused(asyncio.Event):
         await asyncio.sleep(0)
 
 
-async def test_a_vcenter_that_falls_silent_is_given_up_and_listed_anew_when_it_speaks_again(
+async def test_a_silent_vcenter_is_given_up_and_listed_anew_when_it_speaks_again(
     vcsim: Vcsim, settings: VSphereSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "CALL_TIMEOUT", client.LOGIN_STEP_TIMEOUT)  # just above the length of a wait
@@ -610,7 +610,7 @@ async def test_an_order_that_is_delivered_five_times_is_one_task_of_vcenter(
     assert admin.rules_as_sent() == {}
 
 
-async def test_an_order_that_vcenter_cannot_take_is_refused_with_the_reason_and_leaves_all_as_it_was(
+async def test_an_order_that_vcenter_cannot_take_is_refused_with_a_reason_and_no_change(
     admin: Admin, writer: VSphereDrsWriter
 ) -> None:
     a, b, *_ = vms = admin.all(vim.VirtualMachine)

@@ -184,7 +184,7 @@ def test_each_cache_runs_in_a_zone_of_its_own_beside_the_databases_servers(clust
     assert set(cluster.where("varnish-cache").values()) == REGULAR
 
 
-def test_taken_literally_the_appliances_topology_key_fits_nowhere_for_no_node_carries_it(cluster: Cluster) -> None:
+def test_the_appliances_literal_topology_key_fits_nowhere_for_no_node_carries_it(cluster: Cluster) -> None:
     for manifest in (DATABASE, CACHE):
         cluster.apply(manifest)
         cluster.settle()
@@ -200,7 +200,7 @@ def test_each_appliance_runs_beside_a_cache(running: Cluster) -> None:
     assert set(running.where("virt-launcher-mssql").values()) == HIGH
 
 
-def test_a_drained_regular_node_gives_cache_and_appliance_to_the_high_performing_one_of_its_zone(
+def test_a_drained_regular_nodes_pods_go_to_the_high_performing_one_of_its_zone(
     running: Cluster,
 ) -> None:
     gone = sorted(running.drain("kni-worker"))

@@ -135,7 +135,7 @@ def test_trial_10_with_the_last_trials_pods_still_terminating_only_domain_0_is_f
     assert {UPDATE[number_of(node)] for node in placed.placements.values() if node} >= {0}
 
 
-def test_trial_11_with_trial_10s_pods_still_terminating_both_nodes_are_among_the_best() -> None:
+def test_trial_11_has_both_nodes_among_the_best_while_trial_10_still_terminates() -> None:
     cluster = aks()
     cluster.apply(SPEC_FILE)
     for number in TRIALS[10][:2]:

@@ -43,7 +43,7 @@ def on(cluster: Cluster, node: str, prefix: str) -> str:
 
 
 # ----------------------------------------------------------------------------------------------- KubeVirt's application
-def test_a_regular_nodes_cache_and_appliance_go_to_the_high_performing_one_of_its_zone(running: Cluster) -> None:
+def test_a_regular_nodes_pods_go_to_the_high_performing_node_of_its_zone(running: Cluster) -> None:
     document = running.tried("drain kni-worker")
     cache, appliance = on(running, "kni-worker", "varnish"), on(running, "kni-worker", "virt-launcher-blackbox")
     assert sorted(moved(document)) == [
@@ -70,7 +70,7 @@ def test_a_regular_node_that_fails_is_the_same_as_one_that_is_drained(running: C
     assert (failed.pending, failed.new_findings) == ({}, [])
 
 
-def test_the_database_of_a_drained_node_waits_until_there_is_a_stand_by_node_in_its_zone(running: Cluster) -> None:
+def test_the_database_of_a_drained_node_waits_for_a_stand_by_node_in_its_zone(running: Cluster) -> None:
     database = on(running, "kni-worker2", "virt-launcher-mssql")
     alone = running.tried("drain kni-worker2")
     assert alone.pending == {f"default/{database}": {CORDONED: 1, TAINTED: 1, NODE_AFFINITY: 3, ANTI_AFFINITY: 2}}

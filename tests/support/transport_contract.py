@@ -70,7 +70,7 @@ class TransportContract:
         ]
         assert {one.partitions for one in await describe_topics(kafka, [PLACEMENTS])} == {0}, "nothing was created"
 
-    async def test_a_record_is_read_back_from_its_sites_partition_with_key_value_and_cloud_event(
+    async def test_a_record_is_read_back_from_its_sites_partition_with_its_cloud_event(
         self, kafka: KafkaSettings
     ) -> None:
         await ensure_topics(kafka)

@@ -53,7 +53,7 @@ def test_a_resolution_that_nobody_took_is_kept_for_as_long_as_it_takes():
     assert not book.due(5002)
 
 
-def test_a_finding_that_came_and_went_while_nobody_answered_fires_once_before_it_ends():
+def test_a_finding_that_came_and_went_while_nobody_answered_fires_once_and_ends():
     book = Book(REPEAT)
     book.observe(finding(), 0)
     book.observe(ended(finding()), 30)

@@ -327,7 +327,7 @@ def test_a_check_of_a_small_dump_imports_nothing_that_it_does_not_need():
     assert done.stdout == "[]\n"
 
 
-def test_a_command_that_ends_its_process_at_once_has_said_everything_and_gives_its_exit_code():
+def test_a_command_that_ends_its_process_has_said_everything_and_gives_its_exit_code():
     for output, fail_on, code in (("json", "physical", 1), ("table", "never", 0)):
         arguments = ["check", "-f", DUMP, "--inventory", INVENTORY, "-o", output, "--fail-on", fail_on]
         done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)

@@ -61,7 +61,7 @@ def test_what_did_not_change_is_shared_between_models() -> None:
     assert (first.running.nodes.tolist(), second.running.nodes.tolist()) == ([0], [1])
 
 
-def test_labels_of_a_namespace_and_selectors_of_a_service_are_read_anew_when_they_change() -> None:
+def test_namespace_labels_and_service_selectors_are_read_anew_when_they_change() -> None:
     compiler = Compiler()
     selector = {"matchLabels": {"env": "prod"}}
     pods = [

@@ -17,7 +17,7 @@ from underhost.schemas.vsphere import Host
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_nodes_in_any_order_among_changes_of_pods_are_judged_and_decided_as_by_a_fresh_evaluator(seed: int) -> None:
+def test_nodes_changed_in_any_order_among_pods_are_judged_as_by_a_fresh_evaluator(seed: int) -> None:
     site, options = ChangingSite(random.Random(1000 + seed), hosts=seed % 4 > 0), Options()
     resident = Resident(options)
     said: list[str] = []
@@ -75,7 +75,7 @@ def test_pods_stay_on_their_nodes_when_a_node_comes_and_goes(name: str) -> None:
     assert said(site.now(pods={**site.snapshot.pods, two.key: two.build()})) == []
 
 
-def test_pods_of_a_node_that_goes_are_on_an_unknown_node_until_it_comes_back_with_its_new_labels() -> None:
+def test_pods_of_a_node_that_goes_are_on_an_unknown_node_until_it_comes_back() -> None:
     even = [a_pod(f"e{at}").labels(app="even").spreads(spread(ZONE, app("even"))) for at in (1, 2, 3)]
     zones = [a_node("n1").zone("a"), a_node("n2").zone("b"), a_node("n3").zone("b")]
     site = Followed(zones, [even[0].on("n1"), even[1].on("n2"), even[2].on("n3")])
@@ -104,7 +104,7 @@ def test_the_load_of_each_node_moves_with_it() -> None:
     assert site.placed() == {"shop/later": "n2-again"}
 
 
-def test_a_node_brings_a_resource_that_no_node_had_and_pods_that_already_ask_for_it_count() -> None:
+def test_pods_that_already_ask_for_a_resource_count_when_a_node_first_brings_it() -> None:
     gpu = {"resources": {"requests": {"example.com/gpu": "1"}}}
     hold = [a_pod(name).containers(gpu).on("n1") for name in ("one", "two")]
     site = Followed(nodes("n1"), [*hold, a_pod("wants").containers(gpu)])
@@ -127,7 +127,7 @@ def test_a_node_that_joins_on_a_shared_host_is_judged_by_that_host_at_once() -> 
     assert said(site.nodes(gone=["n1"])) == [("NodeName", "shop/one", "n1", [])]
 
 
-def test_more_pods_to_keep_apart_than_hosts_are_found_at_first_and_as_hosts_move_between_clusters() -> None:
+def test_too_many_pods_to_keep_apart_are_found_at_first_and_as_hosts_change_cluster() -> None:
     def hosts(**clusters: str) -> dict[str, Host]:
         return {name: Host(f"esx-{name}", name, cluster=cluster) for name, cluster in clusters.items()}
 
@@ -142,7 +142,7 @@ def test_more_pods_to_keep_apart_than_hosts_are_found_at_first_and_as_hosts_move
     assert said(site.nodes(gone=["n1", "n2"]))[:1] == [("NodeName", "shop/db-n1", "n1", [])]
 
 
-def test_where_the_first_host_of_a_site_is_known_before_any_node_is_on_one_host_keys_are_judged_by_hosts() -> None:
+def test_host_keys_are_judged_by_hosts_once_a_host_is_known_though_no_node_is_on_one() -> None:
     key = Options().host_keys[0]
     both = [a_pod(name).labels(app="db").apart(term(key, app("db"))).on(f"n-{name}") for name in ("one", "two")]
     labelled = [a_node(f"n-{name}").labels({key: "x"}) for name in ("one", "two")]

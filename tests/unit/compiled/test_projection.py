@@ -19,7 +19,7 @@ def labelled(name: str, node: str, **labels: str):  # type: ignore[no-untyped-de
     return a_pod(name)._with("metadata.labels", labels).on(node)
 
 
-def test_labels_of_their_own_do_not_make_pods_of_one_application_differ_to_the_reader() -> None:
+def test_labels_of_their_own_do_not_make_pods_of_one_application_differ_to_a_reader() -> None:
     pods = [labelled(f"web-{at}", "n1", app="web", pod=f"web-{at}").apart(term(HOST, app("web"))) for at in range(5)]
     compiler = Compiler()
     compiler.compile(cluster(nodes("n1"), pods), Options())

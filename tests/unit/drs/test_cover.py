@@ -210,7 +210,7 @@ def test_more_replicas_than_usable_hosts_keep_as_many_apart_as_fit_and_are_found
     )
 
 
-def test_two_groups_too_large_for_the_hosts_that_share_their_first_pod_are_one_finding():
+def test_two_groups_too_large_for_the_hosts_with_one_first_pod_are_one_finding():
     both, shared = {"app": "db", "tier": "gold"}, [apart(DB), apart({"tier": "gold"})]
     terms = [term for one in shared for term in one["affinity"]["podAntiAffinity"][REQUIRED]]
     gold = {"tier": "gold"}
@@ -232,7 +232,7 @@ def test_two_groups_too_large_for_the_hosts_that_share_their_first_pod_are_one_f
     )
 
 
-def test_pods_of_one_application_that_keep_away_from_another_need_a_host_each_where_both_are_on_every_vm():
+def test_pods_apart_from_another_application_need_a_host_each_where_vms_have_both():
     away = [a_pod(f"db-{at}", f"n{at}", labels=DB, spec=apart(WEB)) for at in (1, 2)]
     web = [a_pod(f"web-{at}", f"n{at}", labels=WEB) for at in (1, 2)]
     site = a_site(*nodes(2), *away, *web, on={"n1": "h1", "n2": "h1"}, hosts=FOUR_HOSTS[:1])
@@ -270,7 +270,7 @@ def test_a_spread_over_more_machines_than_hosts_is_split_but_not_unsatisfiable()
     assert findings == []
 
 
-def test_rules_are_named_after_the_application_and_the_name_stays_while_members_change():
+def test_rules_are_named_after_the_application_and_keep_it_while_members_change():
     small = a_site(*nodes(4), db(0, "n1"), db(1, "n2"), on=one_a_host(4), site="prod-a")
     large = a_site(*nodes(4), db(0, "n4"), db(1, "n2"), db(2, "n3"), on=one_a_host(4), site="prod-a")
     (before,), _ = desired_rules(small, Options())

@@ -34,7 +34,7 @@ def test_what_is_decided_on_the_kept_state_is_what_is_decided_anew(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_site_where_pods_are_created_and_bound_as_decided_is_followed_without_compiling_it_anew(seed: int) -> None:
+def test_pods_created_and_bound_as_decided_are_followed_without_compiling_anew(seed: int) -> None:
     pick, options = random.Random(seed), Options()
     zones = [a_node(f"n{at}").zone("abc"[at % 3]).has(pods="12") for at in range(6)]
     snapshot = cluster(
@@ -114,7 +114,7 @@ def two_nodes() -> Snapshot:
     return cluster([a_node("n1"), a_node("n2")], [names, web, owned(a_pod("web-2").labels(app="web"), "web")])
 
 
-def test_a_service_that_comes_spreads_the_pods_that_it_selects_and_one_that_goes_does_not() -> None:
+def test_a_new_service_spreads_the_pods_it_selects_and_one_that_is_gone_does_not() -> None:
     site = Deciding(two_nodes())
     assert site.now() == {"shop/web-2": "n1"}
     assert site.now(services={"shop/web": service("web", {"app": "web"})}) == {"shop/web-2": "n2"}
@@ -123,7 +123,7 @@ def test_a_service_that_comes_spreads_the_pods_that_it_selects_and_one_that_goes
     assert site.now(services={}) == {"shop/web-2": "n1"}
 
 
-def test_a_workload_that_is_seen_after_its_pods_spreads_them_and_those_that_come_later() -> None:
+def test_a_workload_seen_after_its_pods_spreads_them_and_those_that_come_later() -> None:
     site = Deciding(two_nodes())
     web = {"ReplicaSet/shop/web": replica_set("web", {"app": "web"})}
     assert site.now(workloads=web) == {"shop/web-2": "n2"}
@@ -157,7 +157,7 @@ def test_an_image_that_a_node_pulls_draws_the_next_replica_there_until_it_is_rem
     assert site.now(nodes={"n1": a_node("n1").build(), "n2": a_node("n2").build()}) == {"shop/a": "n2"}
 
 
-def test_pods_that_wait_are_taken_in_the_order_of_the_snapshot_though_one_was_deleted_and_created_again() -> None:
+def test_waiting_pods_are_taken_in_snapshot_order_though_one_was_created_again() -> None:
     room = a_node("n1").has(pods="1")
     first, second = a_pod("first"), a_pod("second")
     site = Deciding(cluster([room], [first, second]))
@@ -166,7 +166,7 @@ def test_pods_that_wait_are_taken_in_the_order_of_the_snapshot_though_one_was_de
     assert site.now(pods={second.key: second.build(), first.key: again}) == {"shop/second": "n1", "shop/first": None}
 
 
-def test_pods_that_wait_for_the_same_reasons_are_told_them_and_one_that_fits_in_between_changes_them() -> None:
+def test_pods_waiting_for_one_reason_see_it_change_when_one_between_them_fits() -> None:
     def needs(name: str, cpu: str) -> PodBuilder:
         return a_pod(name).needs(cpu=cpu)
 

@@ -39,7 +39,7 @@ def _some_assumed(site: ChangingSite) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_told_which_keys_may_have_changed_it_says_the_same_though_it_did_not_see_every_snapshot(seed: int) -> None:
+def test_given_the_changed_keys_it_says_the_same_though_it_missed_snapshots(seed: int) -> None:
     site, resident = ChangingSite(random.Random(100 + seed)), Resident(Options())
     site.snapshot = _viewed(site.snapshot, site.snapshot)
     for _ in range(80):

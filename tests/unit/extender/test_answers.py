@@ -274,7 +274,7 @@ async def test_nothing_is_answered_of_a_site_that_is_not_ready(ask: Start) -> No
     assert await asking.left(NEW) == ALL
 
 
-async def test_a_pod_in_the_picture_that_cannot_be_judged_silences_the_extender_until_it_is_gone(ask: Start) -> None:
+async def test_a_pod_that_cannot_be_judged_silences_the_extender_until_it_is_gone(ask: Start) -> None:
     broken = a_pod("bad").apart({"topologyKey": 1}).on("n1")
     asking = ask(broken)
     for _ in range(2):

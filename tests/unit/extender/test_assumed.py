@@ -148,7 +148,7 @@ async def test_pods_that_nothing_keeps_apart_are_not_remembered(ask: Start) -> N
 
 
 # ---------------------------------------------------------------------------------------------------- answers that wait
-async def test_where_only_pods_on_their_way_stand_in_doubt_the_answer_waits_for_the_picture(ask: Start) -> None:
+async def test_if_only_pods_on_their_way_are_in_doubt_the_answer_waits_for_the_picture(ask: Start) -> None:
     """Spread constraints let pods meet: what is offered says nothing of where the first has gone."""
     asking = ask(options=REQUIRED)
     one, two = spreading(1), spreading(2)
@@ -326,7 +326,7 @@ async def test_a_failed_binding_ends_it_and_a_binding_outlives_a_failure_that_is
     assert await asking.left(C, "n4") == []
 
 
-async def test_a_pod_that_is_offered_away_is_counted_where_it_was_answered_best_for_one_attempt(ask: Start) -> None:
+async def test_a_pod_answered_for_is_counted_for_one_attempt_where_it_was_answered_best(ask: Start) -> None:
     """A scheduler offers no node where it has put a replica: this one did not put A anywhere."""
     asking = ask(options=REQUIRED)
     await asking.left(A, *ALL)
@@ -376,7 +376,7 @@ async def test_they_outlive_a_picture_that_is_compiled_anew(ask: Start) -> None:
 
 
 # ------------------------------------------------------------------------------------------- what the binder is placing
-async def test_a_pod_that_the_binder_is_placing_counts_on_its_node_until_the_picture_shows_it_there(ask: Start) -> None:
+async def test_a_pod_the_binder_is_placing_counts_on_its_node_until_the_picture_shows_it(ask: Start) -> None:
     asking = ask(A, options=REQUIRED)
     assert await asking.left(B, *ALL) == ALL
     asking.site.decide(A, "n1")

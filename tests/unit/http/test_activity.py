@@ -55,7 +55,7 @@ def test_a_sites_list_has_what_happened_and_nothing_that_only_prepares_or_repeat
     ]
 
 
-def test_a_pod_has_its_decisions_outcomes_and_findings_and_those_of_its_node_if_asked() -> None:
+def test_a_pod_has_its_own_decisions_outcomes_and_findings_and_its_nodes_if_asked() -> None:
     chronicle = after(*STORY)
     peer = chronicle.of("pod/shop/db-1")
     assert [text for _, _, text in told(peer)] == [
@@ -75,7 +75,7 @@ def test_a_pods_history_has_the_moves_of_its_node_but_not_its_labels() -> None:
     assert not [text for text in texts if "host=esx-1" in text or text.startswith("Ordered: node")]
 
 
-def test_an_event_is_in_the_history_of_whom_it_was_told_to_and_in_the_sites_list_only_where_it_was_not_told() -> None:
+def test_an_event_is_in_its_objects_history_and_in_the_sites_list_only_if_not_told() -> None:
     pod, node = "event/pod/shop/db-0/HostShared", "event/node//n1/HostShared"
     chronicle = after(
         (OUTCOMES, POD, Outcome("e1", "event", pod, "applied", "told HostShared")),

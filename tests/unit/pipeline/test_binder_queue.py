@@ -139,7 +139,7 @@ def a_server(pods: int) -> Server:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_becomes_of_bindings_no_room_is_counted_twice_and_whoever_fits_is_bound(seed: int) -> None:
+def test_whatever_becomes_of_bindings_no_room_counts_twice_and_what_fits_is_bound(seed: int) -> None:
     server, rng = a_server(30), random.Random(seed)
     run(server, rng, 60, FATES)
     left = [key for key, pod in server.pods.items() if not pod.spec.node_name and key not in server.denied]

@@ -40,7 +40,7 @@ def test_without_uvloop_a_worker_runs_on_the_loop_of_python(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("_thawed")
-def test_what_is_there_when_a_pipeline_is_ready_is_left_out_of_collections_until_the_next_is_ready() -> None:
+def test_objects_of_a_ready_pipeline_are_not_collected_until_the_next_one_is_ready() -> None:
     site = Site()
     gone = weakref.ref(site)
     event_loop.settle()

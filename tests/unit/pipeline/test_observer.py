@@ -116,7 +116,7 @@ def test_a_site_is_not_shown_before_every_source_that_it_has_is_listed() -> None
     assert made.decisions(SITE).snapshot.vsphere
 
 
-def test_a_site_that_this_worker_is_not_configured_for_has_a_vsphere_side_once_it_shows_one() -> None:
+def test_a_site_not_configured_here_has_a_vsphere_side_once_it_shows_one() -> None:
     made = pictures(*BEGUN, *listed("vsphere", VSPHERE_TOPICS)[:1])
     assert made.unready(SITE) == "vsphere has not listed hosts"
 

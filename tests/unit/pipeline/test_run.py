@@ -127,7 +127,7 @@ async def test_a_record_that_cannot_be_read_lands_in_dead_letters_and_the_stream
 
 
 @pytest.mark.parametrize("topic", [PLACEMENTS, ACTIONS], ids=["placements", "actions"])
-async def test_an_order_that_cannot_be_read_is_one_dead_letter_though_a_table_and_a_sink_read_it(
+async def test_an_unreadable_order_is_one_dead_letter_though_a_table_and_a_sink_read_it(
     cluster: FakeCluster, tmp_path: Path, topic: Topic
 ) -> None:
     async with running(settings_in(tmp_path), cluster) as worker:
@@ -151,7 +151,7 @@ async def test_a_refused_binding_is_decided_again(cluster: FakeCluster, tmp_path
     assert [value for key, value in worker.states(PLACEMENTS, "node") if key == "default/pod/shop/db-1"] == ["n2", "n2"]
 
 
-async def test_a_sink_that_raises_is_a_failed_outcome_and_a_dead_letter_and_the_others_go_on(
+async def test_a_sink_that_raises_is_a_failed_outcome_and_a_dead_letter_and_others_go_on(
     cluster: FakeCluster, tmp_path: Path
 ) -> None:
     cluster.refuses["db-1"] = [ZeroDivisionError("a bug")]
@@ -180,7 +180,7 @@ async def test_labels_follow_their_hosts_even_where_the_rules_cannot_be_judged(
     assert (worker.records(PLACEMENTS), worker.records(VIOLATIONS)) == ([], [])
 
 
-async def test_while_a_source_does_not_believe_its_inventory_nothing_is_ordered_and_findings_go_on(
+async def test_while_a_source_doubts_its_inventory_nothing_is_ordered_and_findings_go_on(
     cluster: FakeCluster, tmp_path: Path
 ) -> None:
     cluster.node("n4")

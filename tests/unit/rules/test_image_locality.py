@@ -3,7 +3,7 @@ from support.rule_builders import a_node, a_pod, cluster, scores
 from underhost.agents.rules.image_locality import NAME
 
 
-def test_the_node_that_holds_the_image_scores_by_its_size_and_by_how_many_nodes_hold_it() -> None:
+def test_a_node_with_the_image_scores_by_its_size_and_by_how_many_nodes_have_it() -> None:
     # 523 MiB on one node of two counts half: (261.5 − 23) · 100 / (1000 − 23) = 24.4
     snapshot = cluster([a_node("n1").holds("app:1", 523), a_node("n2")], [a_pod("web")])
     assert scores(snapshot, "web", NAME) == {"n1": 24, "n2": 0}
@@ -15,7 +15,7 @@ def test_an_image_without_a_tag_is_the_latest() -> None:
     assert scores(snapshot, "web", NAME) == {"n1": 100, "n2": 0}
 
 
-def test_an_image_listed_with_two_sizes_has_that_of_the_first_node_by_name_whatever_the_order_of_the_input() -> None:
+def test_an_image_listed_with_two_sizes_has_the_size_on_the_first_node_by_name() -> None:
     both = [a_node("n2").holds("app:1", 1000), a_node("n1").holds("app:1", 500)]
     assert scores(cluster(both, [a_pod("web")]), "web", NAME) == {"n1": 48, "n2": 48}
     assert scores(cluster(both[::-1], [a_pod("web")]), "web", NAME) == {"n1": 48, "n2": 48}

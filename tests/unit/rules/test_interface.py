@@ -99,7 +99,7 @@ def test_a_prepared_rule_answers_per_node_in_the_same_types(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name in (*UPSTREAM_FILTER_ORDER, "PhysicalHost")])
-def test_every_code_has_reasons_the_tally_names_the_same_and_the_loop_sees_the_same_nodes(name: str) -> None:
+def test_every_code_has_reasons_and_the_tally_and_the_loop_agree_with_them(name: str) -> None:
     here = state()
     pending = here.model.pending[0]
     request = here.model.requests[pending.request]

@@ -5,7 +5,7 @@ from underhost.agents.rules.node_resources_balanced_allocation import NAME
 NODES = [a_node("cpu-bound").has(cpu="4", memory="8Gi"), a_node("idle").has(cpu="4", memory="8Gi")]
 
 
-def test_the_node_that_the_pod_evens_out_scores_above_75_and_the_one_it_tips_over_below() -> None:
+def test_the_node_that_the_pod_balances_scores_above_75_and_the_one_it_tips_below() -> None:
     # cpu-bound holds half its cpu: balance 75; with half the memory taken as well it is 100: 50 + (50 + 100 − 75) // 2
     # idle: balance 100; with half of the memory alone 75: 50 + (50 + 75 − 100) // 2
     there = a_pod("there").needs(cpu="2").on("cpu-bound")

@@ -112,7 +112,7 @@ def test_a_resize_under_way_holds_the_largest_of_its_amounts() -> None:
     assert refused(snapshot, "small", NAME) == {}
 
 
-def test_the_emptier_node_scores_higher_with_defaults_for_containers_without_requests() -> None:
+def test_the_emptier_node_scores_higher_with_defaults_where_requests_are_missing() -> None:
     # n1: cpu (4000 − 1000 − 100)·100/4000 = 72, memory (8192 − 2048 − 200)·100/8192 = 72; n2: 97 and 97
     there = a_pod("there").needs(cpu="1", memory="2Gi").on("n1")
     snapshot = cluster([a_node("n1"), a_node("n2")], [there, a_pod("web")])

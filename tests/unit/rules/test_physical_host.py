@@ -111,7 +111,7 @@ def test_pods_of_one_zone_on_one_host_do_not_conflict_by_a_zone_key() -> None:
         ),
     ],
 )
-def test_by_two_keys_each_pod_of_the_host_counts_once_the_nodes_own_never_and_none_where_no_host_is_known(
+def test_by_two_keys_a_pod_of_the_host_counts_once_and_a_pod_of_the_node_never(
     n2: NodeBuilder, expected: dict[str, int]
 ) -> None:
     there = [a_pod(f"db-{name}").labels(app="db").on(name) for name in ("n1", "n2", "n4")]

@@ -88,7 +88,7 @@ def test_a_claim_whose_node_was_chosen_goes_nowhere_else() -> None:
     assert refused(site, "p", rule.NAME) == {"n1": [rule.REASON_BIND_CONFLICT]}
 
 
-def test_a_claim_for_one_pod_of_another_pod_that_is_bound_and_one_that_waits_both_speak() -> None:
+def test_a_bound_and_a_waiting_claim_of_one_pod_both_give_their_reason() -> None:
     site = cluster(nodes("n1", "n2"), [a_pod("p").spec(volumes=uses("c", "d"))])
     site = stored(site, claim("c", "v"), volume("v", ["n1"]), claim("d", storage_class="local"), LOCAL)
     assert refused(site, "p", rule.NAME) == {
@@ -108,7 +108,7 @@ def test_the_first_pod_takes_the_smallest_volume_that_fits_and_the_second_the_ot
     assert placed.failed == {"shop/q": {rule.REASON_BIND_CONFLICT: 2}}
 
 
-def test_a_second_pod_of_a_claim_follows_the_first_to_the_node_where_its_volume_is_made() -> None:
+def test_a_second_pod_of_a_claim_follows_the_first_to_the_node_of_the_new_volume() -> None:
     pods = [a_pod("p").spec(volumes=uses("c")), a_pod("q").spec(volumes=uses("c")).needs(cpu="1")]
     placed = schedule(stored(cluster(nodes("n1", "n2"), pods), claim("c"), WAITS), Options())
     assert placed.placements == {"shop/p": "n1", "shop/q": "n1"}
@@ -130,7 +130,7 @@ def test_an_ephemeral_volume_needs_its_own_claim(owner: str | None, reason: str)
     assert refused(stored(site, *objects), "p", rule.NAME) == {"n1": [reason]}
 
 
-def test_of_equally_large_volumes_the_first_by_name_is_taken_in_whatever_order_the_input_has_them() -> None:
+def test_of_equally_large_volumes_the_first_by_name_is_taken_in_any_input_order() -> None:
     pods = [a_pod("p").spec(volumes=uses("c")), a_pod("q").spec(volumes=uses("d"))]
     claims = [claim(name, storage_class="local") for name in ("c", "d")]
     both = [free("v"), free("w", "n2")]  # p takes v, so that only w is left for q

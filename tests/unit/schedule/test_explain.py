@@ -7,7 +7,7 @@ from underhost.schemas.documents import to_builtins
 from underhost.schemas.errors import InputError
 
 
-def test_a_verdict_has_every_failing_rule_with_reasons_and_codes_and_the_scores_of_the_rest() -> None:
+def test_a_verdict_has_each_failing_rules_reasons_and_codes_and_the_others_scores() -> None:
     there = a_pod("there").needs(cpu="4").on("n1")
     snapshot = cluster([a_node("n1").cordoned(), a_node("n2")], [there, a_pod("web").needs(cpu="1", memory="1Gi")])
     found = to_builtins(explain(snapshot, Options()))
@@ -91,7 +91,7 @@ def test_affinity_to_a_pod_that_is_only_nominated_is_not_met() -> None:
     assert found["n1"].failing == {"InterPodAffinity": ["node(s) didn't match pod affinity rules"]}
 
 
-def test_anti_affinity_of_a_nominated_pod_counts_only_where_the_rule_has_something_to_do_anyway() -> None:
+def test_a_nominated_pods_anti_affinity_counts_only_where_the_rule_runs_anyway() -> None:
     # upstream skips InterPodAffinity for a pod without terms that no running pod's anti-affinity concerns
     vip = a_pod("vip").apart(term(HOST, app("web"))).nominated("n1", 10)
     new, there = a_pod("new").labels(app="web"), a_pod("there").apart(term(HOST, app("web"))).on("n2")

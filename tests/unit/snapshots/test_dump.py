@@ -50,7 +50,7 @@ def test_a_random_cluster_is_read_as_it_was_written(seed: int) -> None:
     assert check(found, Options()) == check(with_parts(site, node_hosts=found.node_hosts), Options())
 
 
-def test_owners_budgets_of_either_version_rules_and_a_host_that_is_not_listed_are_kept() -> None:
+def test_owners_budgets_of_both_versions_rules_and_an_unlisted_host_are_kept() -> None:
     site = a_site(
         a_node("n1"),
         a_pod("p", "n1"),

@@ -52,7 +52,7 @@ async def test_a_fetch_keeps_the_partitions_that_it_began_with() -> None:
     assert await fetching == RECORDS
 
 
-async def test_a_fetch_that_a_stop_of_the_flow_overtook_gives_nothing_though_the_flow_goes_on_again() -> None:
+async def test_a_fetch_overtaken_by_a_stop_of_the_flow_gives_nothing_after_it_resumes() -> None:
     consumer = Consumer()
     fetching = asyncio.create_task(consumer._getmany({"source"}, 1.0))
     await consumer.began.get()

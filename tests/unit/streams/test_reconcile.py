@@ -130,7 +130,7 @@ def test_what_a_person_has_accepted_is_deleted_and_no_more_than_that() -> None:
     assert plan.shrunk == ["nodes: 3 of 5 objects of site s are missing in the new list; not believed"]
 
 
-def test_of_a_shrunken_list_nothing_is_published_so_that_two_inventories_are_never_mixed() -> None:
+def test_nothing_of_a_shrunken_list_is_published_so_inventories_never_mix() -> None:
     plan = plan_of(nodes(5), [a_node("new"), a_node("n0", "2", zone="a")])
     assert changes(plan) == {}
     assert plan.frozen == {NODES.name}

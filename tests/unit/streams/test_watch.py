@@ -128,7 +128,7 @@ async def test_a_stream_that_ends_is_resumed_from_the_last_position() -> None:
     assert [record.key for record in topics.records] == ["s/pod/shop/a", "s/pod/shop/b"]
 
 
-async def test_dropped_connections_are_retried_at_once_then_with_growing_delays_until_something_comes() -> None:
+async def test_dropped_connections_are_retried_at_once_then_with_growing_delays() -> None:
     drop = [Unreachable("dropped")]
     naps = Naps(8)
     await follow(Script(watches=[drop, drop, drop, drop, [batch("11", pod("a")), *drop], drop, drop]), naps)
@@ -202,7 +202,7 @@ def follower_line(missing: int, of: int) -> str:
     return f"pods: {missing} of {of} objects are missing in the new list; none is deleted"
 
 
-async def test_what_a_person_has_accepted_is_deleted_at_the_next_list_which_is_read_at_once() -> None:
+async def test_what_a_person_accepted_is_deleted_at_the_next_list_which_is_read_at_once() -> None:
     lists = [listing(position, pod("a")) for position in ("50", "60", "70")]
     naps, topics = Naps(3), FakeTopics()
     held = {one.key: held_of(one) for one in map(pod, ("a", "b", "c", "d"))}
@@ -228,7 +228,7 @@ async def test_what_a_person_has_accepted_is_deleted_at_the_next_list_which_is_r
     ]
 
 
-async def test_too_many_deletions_within_a_minute_are_held_back_until_a_person_accepts_them() -> None:
+async def test_too_many_deletions_in_a_minute_are_held_back_until_a_person_accepts_them() -> None:
     names = [f"p{number}" for number in range(5)]
     gone = [Seen(f"s/pod/shop/{name}", f"uid-{name}", None) for name in names[:4]]
     watch = [batch("11", gone[0], gone[1]), batch("12", gone[2], gone[3]), batch("13", pod("p3", node="n2"))]

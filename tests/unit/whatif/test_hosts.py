@@ -195,7 +195,7 @@ def test_a_vm_that_cannot_move_keeps_its_host_waiting(made: Snapshot) -> None:
     assert vm_moves(tried(made, "maintain host/esx-h1")) == ["1 n1 esx-h1>-"]
 
 
-def test_a_host_that_waits_is_not_in_maintenance_mode_and_may_still_take_what_another_one_loses() -> None:
+def test_a_host_still_waiting_for_maintenance_may_take_what_another_host_loses() -> None:
     made = site(THREE, rules=[rule("anti-affinity", "n1", "n2", "n3")])
     assert vm_moves(tried(made, "maintain h1", "fail host/h2")) == ["1 n1 esx-h1>-", "2 n2 esx-h2>esx-h1"]
 

@@ -73,7 +73,7 @@ def test_no_budget_is_asked_for_an_eviction_by_taint() -> None:
     assert used(document) == {}
 
 
-def test_a_daemon_that_does_not_tolerate_the_taint_is_lost_to_the_node_and_a_static_pod_is_not() -> None:
+def test_a_daemon_that_does_not_tolerate_the_taint_is_lost_and_a_static_pod_is_not() -> None:
     mirror = a_pod("etcd-n1", "n1", annotations={"kubernetes.io/config.mirror": "x"})
     document = tried(a_site(N1, N2, a_pod("agent", "n1", owner="DaemonSet/agent"), mirror), DEDICATED)
     assert (moves(document), pending(document)) == ([], {"agent": {NO_DAEMON: 0}})

@@ -75,7 +75,7 @@ def test_the_host_may_be_named_as_the_label_writes_it_or_by_its_id():
         assert stale((site(value), 0.0), (site(value), 120.0)) == [[], []]
 
 
-def test_a_finding_that_is_open_from_before_a_restart_stays_open_until_the_label_is_right():
+def test_a_finding_open_since_before_a_restart_stays_open_until_the_label_is_right():
     [[], [open_before]] = [StaleLabels(Options(), bound=bound).findings(site("esx-1.lab"), 0.0) for bound in (60, 0)]
     labels = StaleLabels(Options(), known=[open_before.id])
     assert labels.findings(site("esx-1.lab"), 0.0) == [open_before]
@@ -83,7 +83,7 @@ def test_a_finding_that_is_open_from_before_a_restart_stays_open_until_the_label
     assert labels.findings(site("esx-1.lab"), 2.0) == []
 
 
-def test_where_only_pods_change_the_minute_goes_on_and_a_vmotion_is_seen_all_the_same():
+def test_where_only_pods_change_the_minute_goes_on_and_a_vmotion_is_still_seen():
     before = site("esx-1.lab")
     pods = dataclasses.replace(before, pods={})
     back = dataclasses.replace(pods, node_hosts=site("esx-1.lab", "host-1").node_hosts)

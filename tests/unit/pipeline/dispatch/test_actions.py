@@ -128,7 +128,7 @@ async def test_a_command_is_acknowledged_only_after_its_outcome_is_published() -
     assert bench.outcomes == ["first"]
 
 
-async def test_an_outcome_that_is_not_published_yet_holds_back_no_command_of_another_target(
+async def test_an_outcome_not_yet_published_holds_back_no_command_of_another_target(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench, published = Bench(kind="drs-rule"), asyncio.Event()
@@ -258,7 +258,7 @@ async def test_a_sink_is_told_which_commands_may_have_been_carried_out_before_a_
     assert (sink.recalled, sorted(bench.results)) == (["earlier"], ["applied", "applied"])
 
 
-async def test_where_it_is_decided_here_a_command_may_have_been_carried_out_if_it_is_not_of_this_run() -> None:
+async def test_a_command_decided_here_by_an_earlier_run_may_have_been_carried_out() -> None:
     bench = Bench(kind="bind", decided_here=("bind",))
     bench.runner.sinks["bind"] = sink = RecallingSink("bind")
     bench.runner.expect([bench.action("new", "pod/b")])
@@ -292,7 +292,7 @@ async def test_while_writes_stop_a_command_fails_with_the_reason_and_the_sink_is
     assert bench.sink.begun.empty()
 
 
-async def test_a_command_that_waited_for_the_first_decisions_is_not_carried_out_if_writes_stop_meanwhile() -> None:
+async def test_a_command_waiting_for_first_decisions_is_dropped_if_writes_stop_meanwhile() -> None:
     bench = Bench(decided_here=("label",))
     bench.runner.resume()
     event = bench.order("first")
@@ -304,7 +304,7 @@ async def test_a_command_that_waited_for_the_first_decisions_is_not_carried_out_
     assert bench.sink.begun.empty()
 
 
-async def test_a_command_that_somebody_waits_for_is_answered_at_once_and_its_outcome_published() -> None:
+async def test_a_command_somebody_waits_for_is_answered_at_once_and_its_outcome_published() -> None:
     bench = Bench(kind="bind")
     answer = asyncio.create_task(bench.runner.perform(Action("now", "bind", "pod/shop/a", {}, "", {})))
     assert await bench.begun() == "now"

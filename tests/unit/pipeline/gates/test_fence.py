@@ -38,7 +38,7 @@ async def test_a_member_publishes_at_once() -> None:
     assert published.records == [RECORD]
 
 
-async def test_what_a_frozen_worker_was_about_to_publish_waits_until_its_group_counts_on_it_again() -> None:
+async def test_what_a_frozen_worker_was_about_to_publish_waits_until_it_is_a_member_again() -> None:
     published, membership = Published(), lapsed()
     publishing = asyncio.create_task(FencedPublisher(published, membership).publish(RECORD))
     await asyncio.sleep(0)

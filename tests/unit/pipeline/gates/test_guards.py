@@ -87,7 +87,7 @@ def test_a_source_that_says_nothing_of_its_server_is_never_stale() -> None:
     assert forbidden(guards) == {}
 
 
-def test_there_is_one_finding_for_each_source_and_its_id_does_not_change_with_the_words() -> None:
+def test_each_source_has_one_finding_whose_id_does_not_change_with_the_words() -> None:
     sites, guards = a_world()
     mark(sites, "kubernetes", NODES, doubt="nodes: 3 of 5 are missing")
     mark(sites, "vsphere", HOSTS, doubt="hosts: 4 of 7 are missing", seen=NOW - 90)

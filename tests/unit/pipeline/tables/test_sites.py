@@ -67,7 +67,7 @@ def test_where_the_watcher_runs_here_only_the_marker_of_its_run_counts() -> None
 
 
 @pytest.mark.parametrize("topic", [PODS, OUTCOMES], ids=lambda topic: topic.short)
-def test_a_site_is_ready_once_every_topic_is_read_up_to_where_it_ended_at_the_assignment(topic: Topic) -> None:
+def test_a_site_is_ready_once_every_topic_is_read_to_its_end_at_the_assignment(topic: Topic) -> None:
     held = sites("kubernetes")
     held.resume({1}, {(topic.short, 1): 7}, {(topic.short, 1): 9})
     mark(held, "s-1", "kubernetes", NODES, PODS)

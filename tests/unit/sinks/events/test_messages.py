@@ -85,7 +85,7 @@ def test_who_is_told(row: FindingEvent, expected: list[str]) -> None:
     assert [one for one, *_ in heard(tidings().of_finding(row))] == expected
 
 
-def test_who_joins_a_finding_is_told_and_all_are_told_of_its_end_wherever_they_are_then() -> None:
+def test_who_joins_a_finding_is_told_and_all_are_told_of_its_end_wherever_they_are() -> None:
     told = tidings()
     told.of_finding(finding("shop/db-0", "shop/db-1"))
     joined = told.of_finding(finding("shop/db-0", "shop/db-1", "shop/db-2", state="updated", updated="2"))
@@ -107,7 +107,7 @@ def test_another_severity_is_told_to_everybody() -> None:
     assert heard(worse) == [(one, "Warning", "RuleViolated", SAID) for one in ("Pod shop/db-0", "Node n1")]
 
 
-def test_after_a_restart_open_findings_are_known_and_a_record_that_comes_again_is_the_same_command() -> None:
+def test_after_a_restart_findings_are_known_and_a_repeated_record_is_one_command() -> None:
     opened = finding("shop/db-0", "shop/db-1")
     first, again = tidings().of_finding(opened), tidings(opened).of_finding(opened)
     assert [action.id for action in first] == [action.id for action in again]

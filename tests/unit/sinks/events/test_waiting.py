@@ -204,7 +204,7 @@ def test_a_binding_that_another_scheduler_has_made_is_not_told_of(site: Site) ->
     assert site.evaluate(now=0.1) == []
 
 
-def test_of_a_crowd_no_more_is_told_than_is_answered_and_the_longest_untold_come_first(site: Site) -> None:
+def test_of_a_crowd_no_more_are_told_than_answered_and_the_longest_untold_come_first(site: Site) -> None:
     crowd = {f"p_{number:03}": FULL for number in range(OPEN + 30)}
     for name in crowd:
         site.pod(name.replace("_", "-"))

@@ -184,7 +184,7 @@ def test_a_restart_does_not_reset_the_guard() -> None:
     }
 
 
-def test_a_finding_that_comes_back_again_and_again_is_given_up_though_each_eviction_helped() -> None:
+def test_a_finding_that_always_comes_back_is_given_up_though_each_eviction_helped() -> None:
     """Somebody moves the zones as often as the evictor has mended it."""
     town = a_pair("aabc")
     decider = town.decider()
@@ -352,7 +352,7 @@ def test_an_eviction_of_an_earlier_run_is_still_under_way_after_a_restart() -> N
 SUPERSEDED = "it was ordered before a restart, and is not what is wanted now"
 
 
-def test_a_command_of_an_earlier_run_that_was_not_carried_out_is_decided_anew_at_once() -> None:
+def test_a_command_of_an_earlier_run_not_carried_out_is_decided_anew_at_once() -> None:
     town = a_pair()
     town.actions += town.decider().decide(town.snapshot(), 0.0)
     [earlier] = town.actions
@@ -363,7 +363,7 @@ def test_a_command_of_an_earlier_run_that_was_not_carried_out_is_decided_anew_at
     assert (again.target, again.desired["number"]) == (earlier.target, 1)
 
 
-def test_an_eviction_that_is_said_to_be_superseded_after_it_took_place_is_not_forgotten() -> None:
+def test_an_eviction_called_superseded_after_it_took_place_is_not_forgotten() -> None:
     town = a_pair(scheduler=adversary)
     town.starts = 30.0
     town.actions += town.decider().decide(town.snapshot(), 0.0)

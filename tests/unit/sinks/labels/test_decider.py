@@ -85,13 +85,13 @@ def test_the_mode_says_whether_the_host_label_is_ours(mode: str, expected: dict[
 RACKS = HostLabelSettings.model_validate({"derived": [{"key": "rack", "from": "rack"}]})
 
 
-def test_a_derived_label_is_removed_where_the_host_has_nothing_for_it_and_others_have() -> None:
+def test_a_derived_label_is_removed_where_this_host_has_no_value_and_others_do() -> None:
     snapshot = site(n2=("host-2", {KEY: "esx-2", "rack": "r-17"}))
     assert ordered(LabelDecider(RACKS).decide(snapshot, now=0.0)) == {"node/n2": {KEY: "esx-2", "rack": None}}
     assert LabelDecider(RACKS).decide(site(n2=("host-2", {KEY: "esx-2"})), now=0.0) == []
 
 
-def test_a_derived_label_is_left_alone_where_no_host_has_it_for_then_it_may_only_be_hidden() -> None:
+def test_a_derived_label_that_no_host_has_is_left_alone_for_it_may_only_be_hidden() -> None:
     hosts = {ref: msgspec.structs.replace(host, labels={}) for ref, host in HOSTS.items()}
     snapshot = replace(site(n2=("host-2", {KEY: "esx-2", "rack": "r-17"})), hosts=hosts)
     assert LabelDecider(RACKS).decide(snapshot, now=0.0) == []
@@ -276,7 +276,7 @@ def test_equal_pictures_give_equal_ids() -> None:
     assert one[0].id == two[0].id
 
 
-def test_a_node_that_was_looked_at_is_looked_at_anew_when_it_or_its_host_or_any_host_is_another() -> None:
+def test_a_node_is_looked_at_anew_when_it_its_host_or_any_host_has_changed() -> None:
     decider, first = LabelDecider(RACKS), site(n1=("host-1", {KEY: "esx-1", "rack": "r-17"}))
     assert decider.decide(first, now=0.0) == []
     other_node = replace(first, nodes=site(n1=("host-1", {KEY: "by-hand", "rack": "r-17"})).nodes)

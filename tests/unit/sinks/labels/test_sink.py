@@ -189,7 +189,7 @@ async def test_a_label_of_ours_that_somebody_has_taken_over_is_looked_at(
     assert kube.get("nodes", "n1")["metadata"]["labels"] == labels
 
 
-async def test_labels_that_somebody_has_added_since_are_looked_at_and_a_node_made_anew_is_refused(
+async def test_labels_added_by_somebody_since_are_read_and_a_node_made_anew_is_refused(
     kube: FakeKube, writer: KubernetesApiWriter
 ) -> None:
     seeded(kube)

@@ -43,7 +43,7 @@ async def test_a_send_resolves_with_its_offset_once_the_record_is_on_disk(log: L
     assert rows_on_disk(log.path) == [b"first", b"second"]
 
 
-async def test_what_is_put_without_a_future_is_on_disk_after_a_flush_in_the_order_of_the_calls(log: Log) -> None:
+async def test_records_put_without_a_future_are_on_disk_after_a_flush_in_order(log: Log) -> None:
     assert [log.put(TP, b"k", value, 1) for value in (b"a", b"b")] == [0, 1]
     sent = log.append(TP, b"k", b"c", 1)
     assert log.put(TP, b"k", b"d", 1) == 3
@@ -159,7 +159,7 @@ async def test_a_closed_log_refuses_to_take_more_and_has_written_what_it_took(tm
         log.append(TP, None, b"late", 0)
 
 
-async def test_a_full_disk_fails_the_send_and_all_that_follow_and_nothing_acknowledged_is_missing(log: Log) -> None:
+async def test_a_full_disk_fails_this_and_all_later_sends_and_loses_nothing_acknowledged(log: Log) -> None:
     # SQLite's own SQLITE_FULL, as when the file system has no room for another page.
     log._db.execute("PRAGMA max_page_count = 40")
     sends = [log.append(TP, b"k", b"x" * 900, number) for number in range(20)]

@@ -84,7 +84,7 @@ def test_a_restarted_worker_has_its_whole_table_and_reads_nothing_again(worker: 
     assert finish(again) == (everything, [0])
 
 
-def test_a_worker_killed_hard_in_mid_stream_ends_with_the_same_table_as_one_that_was_not(worker: Worker) -> None:
+def test_a_worker_killed_in_mid_stream_ends_with_the_same_table_as_one_that_was_not(worker: Worker) -> None:
     first = worker(4000)
     while until(first, "acknowledged") < [2500]:
         continue
@@ -108,7 +108,7 @@ def with_agent(app: faust.App) -> asyncio.Event:
     return read
 
 
-async def test_a_worker_whose_disk_is_full_crashes_with_the_reason_and_can_still_be_stopped(tmp_path: Path) -> None:
+async def test_a_worker_whose_disk_is_full_crashes_with_a_reason_and_can_still_be_stopped(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     app = an_app(path)
     with_agent(app)

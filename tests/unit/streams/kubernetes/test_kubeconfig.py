@@ -44,7 +44,7 @@ def test_the_places_are_tried_in_order(tmp_path: Path) -> None:
     assert find(KubernetesSettings(), environ) == Origin((), None)
 
 
-def test_kubeconfig_of_the_environment_may_list_several_files_of_which_some_are_missing(tmp_path: Path) -> None:
+def test_kubeconfig_in_the_environment_may_list_files_of_which_some_are_missing(tmp_path: Path) -> None:
     one, two = written(tmp_path, CONFIG, "one"), written(tmp_path, CONFIG, "two")
     environ = {"KUBECONFIG": f"{one}:{tmp_path / 'missing'}:{two}"}
     assert find(KubernetesSettings(), environ) == Origin((one, two), None)

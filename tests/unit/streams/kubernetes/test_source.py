@@ -346,7 +346,7 @@ def doubts_in(records: list[Outgoing]) -> list[str]:
 COLLAPSED = "nodes: 7 of 8 objects of site prod are missing in the new list; not believed"
 
 
-async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_accepts_it_even_if_all_is_back(
+async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_accepts_it(
     kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
 ) -> None:
     kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 9)))

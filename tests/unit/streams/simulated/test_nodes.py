@@ -74,7 +74,7 @@ def test_a_noexecute_taint_moves_what_does_not_tolerate_it_and_the_node_stays_em
     assert pods_on(site, node) == ["kube-proxy", "virt-handler"]
 
 
-def test_a_lost_node_keeps_its_pods_for_five_minutes_and_then_they_are_made_anew_elsewhere() -> None:
+def test_a_lost_node_keeps_its_pods_for_five_minutes_before_they_are_made_elsewhere() -> None:
     site = a_site()
     node = busy(site)
     before = pods_on(site, node)

@@ -71,7 +71,7 @@ async def test_each_change_follows_in_order_and_a_deletion_is_a_tombstone() -> N
     ]
 
 
-async def test_a_source_that_starts_again_publishes_only_what_differs_and_buries_what_is_gone() -> None:
+async def test_a_source_that_restarts_publishes_only_what_differs_and_deletes_what_is_gone() -> None:
     site, topics = a_site(), MemoryTopics()
     async with watched(site, topics):
         pass

@@ -85,7 +85,7 @@ def test_what_we_may_not_read_is_named_with_its_fault() -> None:
     assert page.changes == (ObjectChange("modify", "vm", "vm-1", {"name": "n1"}, {"config.uuid": "NoPermission"}),)
 
 
-def test_values_withheld_for_want_of_a_login_mean_a_lost_session_and_no_empty_objects() -> None:
+def test_values_withheld_without_a_login_mean_a_lost_session_and_no_empty_objects() -> None:
     withheld = {path: vim.fault.NotAuthenticated() for path in ("name", "runtime.host")}
     with pytest.raises(SessionLost, match="the session has ended"):
         page_of(an_update_set(an_update(VM, "enter", withheld)))

@@ -207,7 +207,7 @@ LOST = "vms: 3 of 5 objects of site s are missing in the new list; not believed"
 TOPICS = ("hosts", "vms", "drs-rules")
 
 
-async def test_an_inventory_that_lost_more_than_40_percent_deletes_nothing_until_a_person_accepts_it() -> None:
+async def test_an_inventory_that_lost_over_40_percent_deletes_nothing_until_accepted() -> None:
     vcenter = FakeVCenter(vms=5)
     topics = await held_after_a_run(vcenter)
     for vm in ("vm-1", "vm-2", "vm-3"):
@@ -281,7 +281,7 @@ async def test_an_empty_inventory_deletes_nothing() -> None:
     assert len(source.shrunk) == 3
 
 
-async def test_a_vcenter_that_shows_no_host_from_the_first_is_not_believed_either_until_a_person_says_so() -> None:
+async def test_a_vcenter_without_hosts_from_the_start_is_doubted_until_a_person_accepts_it() -> None:
     vcenter, topics = FakeVCenter(hosts=1, vms=0), FakeTopics()
     vcenter.hosts, vcenter.clusters = {}, {}
     source = a_source(vcenter, topics)
@@ -490,7 +490,7 @@ async def test_a_broker_that_is_away_loses_no_change() -> None:
     assert vcenter.logins == 1
 
 
-async def test_a_vcenter_that_has_not_answered_for_two_polls_is_stale_until_it_answers_again() -> None:
+async def test_a_vcenter_that_missed_two_polls_is_stale_until_it_answers_again() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     now = [1000.0]
     source = VSphereSource(
