@@ -1,19 +1,12 @@
-"""How long the watchers wait, and why: pauses, back-off, and publishing until the broker takes it.
+"""How long watchers wait, and why: timeouts, pauses and the back-off after failures.
 
-Times only; what is done between two pauses is the watcher's, the follower's and the source's business.
+In: nothing. Out: times. What is done between two pauses is left to the watchers.
 """
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-
-import structlog
-
-from underhost.schemas.errors import BackendError
-from underhost.streams.ports import Outgoing
-
-log = structlog.get_logger("underhost.watch")
 
 
 @dataclass(frozen=True)
@@ -57,16 +50,3 @@ class Backoff:
             return 0.0
         base = min(self._pace.first_delay * 2.0 ** min(self._failures - 2, 32), self._pace.longest_delay)
         return base * (1.0 + self._pace.rng.random())
-
-
-async def publish_for_ever(publish: Callable[..., Awaitable[None]], records: Sequence[Outgoing], pace: Pace) -> None:
-    """Publish, however long the broker is away: a change that is dropped here would be lost until the next list."""
-    backoff = Backoff(pace)
-    while True:
-        try:
-            await publish(*records)
-            return
-        except BackendError as error:
-            delay = backoff.next()
-            log.error("cannot publish", records=len(records), reason=str(error), delay=round(delay, 1))
-        await pace.sleep(delay)

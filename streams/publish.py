@@ -2,34 +2,58 @@
 
 In: `Outgoing` records. Out: records in the partition of their site, with CloudEvents headers, acknowledged. Watchers,
 agents and sinks publish through `FaustPublisher`, which serves Kafka and the embedded log alike; commands that have no
-worker use `KafkaPublisher`. Leaves retries to the caller.
+worker use `KafkaPublisher`. A publisher raises when the broker is away; `publish_until_taken` tries again.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
+import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from faust.exceptions import FaustError
 
-from underhost.schemas.errors import UnderhostError, Unreachable
+from underhost.schemas.errors import BackendError, UnderhostError, Unreachable
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams.cloudevents import cloud_events
 from underhost.streams.kafka import connect as kafka
 from underhost.streams.kafka.security import client_arguments
+from underhost.streams.pace import Backoff, Pace
 from underhost.streams.partition import partition_of
-from underhost.streams.ports import Outgoing, Prepared
+from underhost.streams.ports import Outgoing, Prepared, Publisher
 from underhost.streams.settings.model import KafkaSettings
+
+log = structlog.get_logger("underhost.publish")
 
 SITE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ERROR_LENGTH = 1000
 """An error in a header is cut to so many characters."""
+RETRY = 1.0
+"""Seconds between attempts to publish what a broker does not take."""
 
 Send = Callable[[str, bytes, bytes | None, int, list[tuple[str, bytes]]], Awaitable[asyncio.Future[Any]]]
+
+
+async def publish_until_taken(
+    publisher: Publisher, records: Sequence[Outgoing], what: str, pace: Pace | None = None
+) -> None:
+    """Publish, however long the broker is away: a record that is dropped here is lost.
+
+    `what` names the records in the log. Attempts are `RETRY` seconds apart, or back off as `pace` says.
+    """
+    backoff = None if pace is None else Backoff(pace)
+    sleep = asyncio.sleep if pace is None else pace.sleep
+    while True:
+        try:
+            return await publisher.publish(*records)
+        except BackendError as error:
+            delay = RETRY if backoff is None else backoff.next()
+            log.warning("not published yet", what=what, records=len(records), reason=str(error), delay=round(delay, 1))
+        await sleep(delay)
 
 
 class Origin(Protocol):

@@ -4,15 +4,9 @@ In: records, one at a time. Out: published batches; each caller goes on once its
 """
 
 import asyncio
-import logging
 
-from underhost.schemas.errors import BackendError
 from underhost.streams.ports import Outgoing, Publisher
-
-log = logging.getLogger(__name__)
-
-RETRY = 1.0
-"""Seconds between attempts to publish."""
+from underhost.streams.publish import publish_until_taken
 
 
 class Outbox:
@@ -42,7 +36,8 @@ class Outbox:
     async def _drain(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            [error] = await asyncio.gather(self._publish([record for record, _ in batch]), return_exceptions=True)
+            publishing = publish_until_taken(self._publisher, [record for record, _ in batch], self._what)
+            [error] = await asyncio.gather(publishing, return_exceptions=True)
             for _, published in batch:
                 if published.done():
                     continue
@@ -51,11 +46,3 @@ class Outbox:
                 else:
                     published.set_exception(error)
         self._task = None
-
-    async def _publish(self, records: list[Outgoing]) -> None:
-        while True:
-            try:
-                return await self._publisher.publish(*records)
-            except BackendError as error:
-                log.warning("%d %s are not published yet: %s", len(records), self._what, error)
-                await asyncio.sleep(RETRY)

@@ -3,21 +3,16 @@
 In: records. Out: the same, acknowledged; then metrics and `on_event`.
 """
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from underhost.agents.pipeline.metrics import Metrics
-from underhost.schemas.errors import BackendError
 from underhost.streams.ports import Outgoing, Publisher, Record
-from underhost.streams.publish import dead_letter
+from underhost.streams.publish import dead_letter, publish_until_taken
 
 log = logging.getLogger(__name__)
-
-RETRY = 1.0
-"""Seconds between attempts to publish a dead letter: the stream waits, for a record must not be lost unseen."""
 
 
 class AgentPublisher:
@@ -36,7 +31,10 @@ class AgentPublisher:
                 self._on_event(record)
 
     async def dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
-        """Put a Faust message into dead-letters, whatever it takes: its original bytes, its origin in headers."""
+        """Put a Faust message into dead-letters: its original bytes, its origin in headers.
+
+        The stream waits until it is written, so that no record is lost unseen.
+        """
         headers = message.headers.items() if hasattr(message.headers, "items") else message.headers or ()
         origin = Record(
             message.topic,
@@ -49,9 +47,4 @@ class AgentPublisher:
         )
         log.error("%s/%d@%d goes to dead-letters: %s", origin.topic, origin.partition, origin.offset, error)
         self._metrics.dead_letters.labels(stage).inc()
-        while True:
-            try:
-                return await self.publish(dead_letter(origin, stage, error))
-            except BackendError as unavailable:
-                log.warning("dead-letters cannot be written yet: %s", unavailable)
-                await asyncio.sleep(RETRY)
+        await publish_until_taken(self, [dead_letter(origin, stage, error)], "dead letters")

@@ -19,8 +19,9 @@ from underhost.streams.doubts import Doubts
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.feed import KindFeed
 from underhost.streams.kubernetes.kinds import KINDS, Kind
-from underhost.streams.pace import Backoff, Pace, publish_for_ever
+from underhost.streams.pace import Backoff, Pace
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
+from underhost.streams.publish import publish_until_taken
 from underhost.streams.reconcile import doubt_of, marker_of, plan_listing
 from underhost.streams.settings.model import KubernetesSettings
 from underhost.streams.watch import AT_ONCE, Follower, Held, Listing, dead_letter, deliverable, held_of
@@ -219,7 +220,7 @@ class KubernetesSource:
         return follower
 
     async def _publish(self, records: Sequence[Outgoing]) -> None:
-        await publish_for_ever(self._publisher.publish, records, self._pace)
+        await publish_until_taken(self._publisher, records, f"changes of site {self._site}", self._pace)
 
 
 class _Start(NamedTuple):

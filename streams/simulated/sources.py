@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from underhost.schemas.keys import object_key
 from underhost.schemas.topics import DRS_RULES, HOSTS, KUBERNETES_TOPICS, VMS, Topic
-from underhost.streams.pace import Pace, publish_for_ever
+from underhost.streams.pace import Pace
 from underhost.streams.ports import Publisher, TopicReader
+from underhost.streams.publish import publish_until_taken
 from underhost.streams.reconcile import outgoing_of, plan_listing
 from underhost.streams.simulated.store import Change, Store
 from underhost.streams.simulated.timeline import Timeline
@@ -78,7 +79,7 @@ class SimulatedSource:
     async def _publish_changes(self, changes: Sequence[Change]) -> None:
         records = [outgoing_of(*self._place(change), change.value, change.uid) for change in changes]
         if records:
-            await publish_for_ever(self._publisher.publish, records, self._pace)
+            await publish_until_taken(self._publisher, records, f"changes of site {self._site}", self._pace)
 
     def _place(self, change: Change) -> tuple[Topic, str]:
         kind, namespace, name = change.key

@@ -17,8 +17,9 @@ from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, Topic
 from underhost.streams.doubts import Doubts
-from underhost.streams.pace import Backoff, Pace, publish_for_ever
+from underhost.streams.pace import Backoff, Pace
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
+from underhost.streams.publish import publish_until_taken
 from underhost.streams.reconcile import differs, doubt_of, is_collapse, marker_of, outgoing_of, plan_listing
 from underhost.streams.settings.model import VSphereSettings
 from underhost.streams.vsphere.changes import Collector, ObjectChange
@@ -293,7 +294,7 @@ class VSphereSource:
         if not records:
             return
         if self._listed:
-            await publish_for_ever(self._publisher.publish, records, self._pace)
+            await publish_until_taken(self._publisher, records, f"changes of site {self.site}", self._pace)
         else:
             await self._publisher.publish(*records)
         held, marker = self._known(), listed_key(self.site, self.name)

@@ -16,10 +16,11 @@ from underhost.agents.pipeline.decide.evaluation import Decisions, Evaluation
 from underhost.agents.pipeline.decide.placements import FAILURES
 from underhost.agents.pipeline.gates.guards import Standstill
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.schemas.errors import BackendError, UnderhostError
+from underhost.schemas.errors import UnderhostError
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import Publisher
+from underhost.streams.publish import publish_until_taken
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -28,8 +29,6 @@ QUIET, LIMIT = 0.020, 0.200
 """Seconds without a change before an evaluation starts, and the longest that it waits after the first change."""
 TICK = 5.0
 """Seconds after which the deciders are asked again though nothing changed."""
-RETRY = 1.0
-"""Seconds between attempts to publish."""
 QUIET_KINDS = frozenset({"bind", "event"})
 """Commands by the hundred whose success is no reason to evaluate."""
 
@@ -143,7 +142,7 @@ class SiteCycle:
         took = time.perf_counter() - started
         if decided.records:
             self._publishing(self._site, decided)
-            await self._publish(decided)
+            await publish_until_taken(self._publisher, decided.records, f"decisions of site {self._site}")
         evaluation.commit(decided)
         self._decided = decided
         self._published(self._site, decided, took)
@@ -175,11 +174,3 @@ class SiteCycle:
         expected = isinstance(result, UnderhostError)
         log.error("site %s: %s", self._site, self._failures[-1], exc_info=None if expected else result)
         return otherwise
-
-    async def _publish(self, decided: Decisions) -> None:
-        while True:
-            try:
-                return await self._publisher.publish(*decided.records)
-            except BackendError as error:
-                log.warning("decisions of site %s are not published yet: %s", self._site, error)
-                await asyncio.sleep(RETRY)

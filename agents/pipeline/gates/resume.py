@@ -24,6 +24,7 @@ from underhost.schemas.topics import ACTIONS, OUTCOMES
 from underhost.streams.derived import outgoing, rfc3339, target_key
 from underhost.streams.embedded import inbox
 from underhost.streams.ports import Outgoing, Publisher, Record, TopicReader
+from underhost.streams.publish import publish_until_taken
 
 log = logging.getLogger(__name__)
 
@@ -112,9 +113,4 @@ class Resumes:
         await self._publish(outgoing(OUTCOMES, target_key(self._site, action.target), answer))
 
     async def _publish(self, record: Outgoing) -> None:
-        while True:
-            try:
-                return await self._publisher.publish(record)
-            except BackendError as error:
-                log.warning("%s is not published yet: %s", record.topic.name, error)
-                await asyncio.sleep(RETRY)
+        await publish_until_taken(self._publisher, [record], record.topic.name)

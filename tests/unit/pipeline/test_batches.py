@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from underhost.agents.pipeline import batches as outbox
 from underhost.agents.pipeline.batches import Outbox
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import OUTCOMES
+from underhost.streams import publish
 from underhost.streams.ports import Outgoing
 
 
@@ -48,7 +48,7 @@ async def test_what_comes_while_a_batch_is_under_way_is_the_next_one() -> None:
 
 
 async def test_a_batch_that_cannot_be_published_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "RETRY", 0.0)
+    monkeypatch.setattr(publish, "RETRY", 0.0)
     publisher = SlowPublisher(Unreachable("away"))
     publisher.gate.release()
     publisher.gate.release()

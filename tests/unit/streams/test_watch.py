@@ -13,8 +13,9 @@ from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, decode
 from underhost.schemas.topics import DEAD_LETTERS, PODS
 from underhost.streams.deletions import Deletions
 from underhost.streams.doubts import Doubts
-from underhost.streams.pace import Backoff, Pace, publish_for_ever
+from underhost.streams.pace import Backoff, Pace
 from underhost.streams.ports import Outgoing
+from underhost.streams.publish import publish_until_taken
 from underhost.streams.watch import LARGEST, Batch, Follower, Held, Listing, Seen, Unreadable, deliverable, held_of
 
 
@@ -317,7 +318,8 @@ async def test_publishing_waits_for_the_broker_however_long_it_takes() -> None:
     topics, naps = FakeTopics(), Naps(100)
     topics.away = 10
     seen = pod("a")
-    await publish_for_ever(topics.publish, [Outgoing(PODS, seen.key, b"{}", "u/1")], Pace(sleep=naps, rng=LowRandom()))
+    pace = Pace(sleep=naps, rng=LowRandom())
+    await publish_until_taken(topics, [Outgoing(PODS, seen.key, b"{}", "u/1")], "changes", pace)
     assert [record.key for record in topics.records] == ["s/pod/shop/a"]
     assert naps.taken == [0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0]
 
