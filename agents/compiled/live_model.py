@@ -3,10 +3,8 @@
 In: pods, one after another, as classes, requests and nodes. Out: `LiveModel` and `LiveState`.
 """
 
-from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -14,28 +12,13 @@ from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.classifier import Classifier
 from underhost.agents.compiled.domains import IndexArray, Topology
 from underhost.agents.compiled.live_nodes import LiveNodes, Shift
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.model import Model, Running
 from underhost.agents.compiled.state import State
-from underhost.agents.rules import (
-    image_locality,
-    inter_pod_affinity,
-    node_affinity,
-    node_ports,
-    pod_topology_spread,
-    taint_toleration,
-    volume_restrictions,
-)
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options
 
 _GROWTH = 1024
-_OF_NODES = frozenset(
-    {"requirement", "affinity", "taints", pod_topology_spread.NAME, taint_toleration.NAME, node_affinity.NAME}
-    | {image_locality.NAME}
-)
-"""What rules derive from the nodes' labels and taints, by the first word of the memo's key."""
-_OF_CLASSES = frozenset({inter_pod_affinity.NAME, node_ports.NAME, volume_restrictions.NAME})
-"""What rules derive from all classes."""
 
 
 class LiveModel(Model):
@@ -165,12 +148,7 @@ class LiveState(State):
     """Counters and load that follow a live model; counters are built from the pods that run now."""
 
     model: LiveModel
-    memo: "_Memo"
     _tried: list[tuple[int, int, int, int]] | None = None
-
-    def __init__(self, model: LiveModel) -> None:
-        super().__init__(model)
-        self.memo = _Memo()
 
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
         super().add(cls, request, node, sign)
@@ -200,19 +178,20 @@ class LiveState(State):
 
         Where they have resources that no node had, the load is counted anew.
         """
-        self._drop(_OF_NODES)
+        self._forget_counters(Depends.NODES)
         if len(self.used) < len(self.model.nodes.resources):
             self.model.show()
             self._fill()
 
     def forget_images(self) -> None:
         """Nodes have other images."""
-        self.memo.forget((image_locality.NAME,))
+        self.memo.forget(Depends.IMAGES)
 
     def forget_counters(self) -> None:
         """Counters, and what is derived from all classes, are made anew when asked for."""
         self._weights.clear()
-        self._drop(_OF_CLASSES | {"selected"})
+        self._selected.clear()
+        self._forget_counters(Depends.CLASSES)
 
     def know_classes(self, fresh: Iterable[PodClass]) -> None:
         """Classes are new: rules that are prepared from now on count their pods as well.
@@ -221,34 +200,10 @@ class LiveState(State):
         """
         for selector in {selector.id for cls in fresh for selector in cls.selectors}:
             for live in (False, True):
-                self.memo.pop(("selected", selector, live), None)
-        self.memo.forget(_OF_CLASSES)
+                self._selected.pop((selector, live), None)
+        self.memo.forget(Depends.CLASSES)
 
-    def _drop(self, words: frozenset[str]) -> None:
+    def _forget_counters(self, changed: Depends) -> None:
         self._counters.clear()
         self._touched.clear()
-        self.memo.forget(words)
-
-
-class _Memo(dict[object, Any]):
-    """A state's memo that can forget word by word: looking through all its keys costs more than a pod's change."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._of_word: defaultdict[object, set[object]] = defaultdict(set)
-
-    def __setitem__(self, key: object, value: Any) -> None:
-        super().__setitem__(key, value)
-        self._of_word[key[0] if isinstance(key, tuple) else key].add(key)
-
-    def setdefault(self, key: object, default: Any = None) -> Any:
-        """As a dict's."""
-        if key not in self:
-            self[key] = default
-        return self[key]
-
-    def forget(self, words: Iterable[str]) -> None:
-        """Drop what is kept under keys that are, or begin with, one of these words."""
-        for word in words:
-            for key in self._of_word.pop(word, ()):
-                self.pop(key, None)
+        self.memo.forget(changed)

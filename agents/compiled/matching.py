@@ -7,6 +7,7 @@ import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import BoolArray
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.state import State
 from underhost.agents.site import terms
 from underhost.agents.site.selectors import IN, NOT_IN, Requirement, matches_value
@@ -14,21 +15,22 @@ from underhost.agents.site.selectors import IN, NOT_IN, Requirement, matches_val
 
 def requirement_mask(state: State, requirement: Requirement) -> BoolArray:
     """bool[N]: the nodes whose label meets the requirement."""
-    key = ("requirement", requirement)
-    mask: BoolArray | None = state.memo.get(key)
-    if mask is None:
-        name, operator, values = requirement
-        domains = state.model.topology.labels(name)
-        # one entry per value of the label, and a last one for nodes that lack it (their code is -1)
-        if operator in (IN, NOT_IN):
-            table = np.full(domains.size + 1, operator == NOT_IN)
-            for value in values:
-                if value in domains.code_of:
-                    table[domains.code_of[value]] = operator == IN
-        else:
-            met = [matches_value(requirement, value) for value in (*domains.values, None)]
-            table = np.array(met, bool)
-        mask = state.memo[key] = table[domains.codes]
+    return state.memo.remember(("requirement", requirement), Depends.NODES, lambda: _meeting(state, requirement))
+
+
+def _meeting(state: State, requirement: Requirement) -> BoolArray:
+    name, operator, values = requirement
+    domains = state.model.topology.labels(name)
+    # one entry per value of the label, and a last one for nodes that lack it (their code is -1)
+    if operator in (IN, NOT_IN):
+        table = np.full(domains.size + 1, operator == NOT_IN)
+        for value in values:
+            if value in domains.code_of:
+                table[domains.code_of[value]] = operator == IN
+    else:
+        met = [matches_value(requirement, value) for value in (*domains.values, None)]
+        table = np.array(met, bool)
+    mask: BoolArray = table[domains.codes]
     return mask
 
 
@@ -54,20 +56,20 @@ def affinity_mask(state: State, cls: PodClass) -> BoolArray | None:
     """bool[N]: the nodes that nodeSelector and required node affinity allow; None where the class has neither."""
     if not cls.node_selector and cls.node_terms is None:
         return None
-    key = ("affinity", cls.node_key)
-    mask: BoolArray | None = state.memo.get(key)
-    if mask is None:
-        mask = np.ones(len(state.model.nodes), bool)
-        for name, value in cls.node_selector.items():
-            mask &= requirement_mask(state, (name, IN, (value,)))
-        if cls.node_terms is not None:
-            some = np.zeros(len(mask), bool)
-            for term in cls.node_terms:
-                matched = None if term.empty else term_mask(state, term)  # an empty term matches nothing
-                if matched is not None:
-                    some |= matched
-            mask &= some
-        state.memo[key] = mask
+    return state.memo.remember(("affinity", cls.node_key), Depends.NODES, lambda: _allowed(state, cls))
+
+
+def _allowed(state: State, cls: PodClass) -> BoolArray:
+    mask = np.ones(len(state.model.nodes), bool)
+    for name, value in cls.node_selector.items():
+        mask &= requirement_mask(state, (name, IN, (value,)))
+    if cls.node_terms is not None:
+        some = np.zeros(len(mask), bool)
+        for term in cls.node_terms:
+            matched = None if term.empty else term_mask(state, term)  # an empty term matches nothing
+            if matched is not None:
+                some |= matched
+        mask &= some
     return mask
 
 
@@ -75,8 +77,8 @@ def untolerated_mask(
     state: State, cls: PodClass, effects: tuple[str, ...] = (terms.NO_SCHEDULE, terms.NO_EXECUTE)
 ) -> BoolArray | None:
     """bool[N]: the nodes with a taint of these effects that the class does not tolerate; None for no node."""
-    key = ("taints", effects, cls.tolerations_key)
-    if key not in state.memo:
+
+    def make() -> BoolArray | None:
         nodes = state.model.nodes
         refused = [
             any(
@@ -86,6 +88,6 @@ def untolerated_mask(
             )
             for taints in nodes.taints
         ]
-        state.memo[key] = np.array(refused, bool)[nodes.taint_list] if any(refused) else None
-    mask: BoolArray | None = state.memo[key]
-    return mask
+        return np.array(refused, bool)[nodes.taint_list] if any(refused) else None
+
+    return state.memo.remember(("taints", effects, cls.tolerations_key), Depends.NODES, make)

@@ -27,7 +27,7 @@ class Overlay(State):
         self._under, self._moved = under, tuple(moved)
         self.model, self.memo, self.nominating = under.model, under.memo, under.nominating
         self.pods, self.used, self.nonzero, self.log = under.pods, under.used, under.nonzero, under.log
-        self._weights = under._weights
+        self._weights, self._selected = under._weights, under._selected
 
     def counter(
         self, domains: Domains, weights: Weights, mask: BoolArray | None = None, mask_key: object = None

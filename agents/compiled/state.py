@@ -6,12 +6,13 @@ is never changed, so that many states can start from one.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from underhost.agents.compiled.counters import Counter, Weights
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray
+from underhost.agents.compiled.memo import Memo
 from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.site.selectors import Selector
@@ -33,7 +34,7 @@ class State:
         used: int64[R, N], requested resources. nonzero: int64[2, N], cpu and memory in the scores' eyes.
         pods: int64[N], number of pods.
         log: the nodes whose load changed, in order: what is derived from the load is replayed from here.
-        memo: what rules derive from the model alone, by a key that starts with the rule's name.
+        memo: what rules derive from the model alone.
         nominating: (class, node) of nominated pods that are counted for the moment.
     """
 
@@ -47,7 +48,8 @@ class State:
         self._weights: dict[tuple[tuple[int, int], ...], Weights] = {}
         self._touched: defaultdict[int, list[Follower]] = defaultdict(list)
         self._changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        self.memo: dict[object, Any] = {}
+        self._selected: dict[tuple[int, bool], Weights] = {}
+        self.memo = Memo()
         self.nominating: list[tuple[int, int]] = []
         self._fill()
 
@@ -117,12 +119,12 @@ class State:
 
     def selected(self, selector: Selector, live: bool = False) -> Weights:
         """Weight 1 for every class that the selector matches; with `live` without those that are being deleted."""
-        key = ("selected", selector.id, live)
-        found: Weights | None = self.memo.get(key)
+        key = (selector.id, live)
+        found = self._selected.get(key)
         if found is None:
             classes = self.model.classes
             found = self.weights({cls: 1 for cls in selector.classes if classes[cls].live or not live})
-            self.memo[key] = found
+            self._selected[key] = found
         return found
 
     def follow(self, follower: "Follower", classes: Iterable[int]) -> None:

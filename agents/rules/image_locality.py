@@ -4,6 +4,7 @@ import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import IndexArray
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, Prepared
@@ -30,13 +31,10 @@ class _NoImage(Prepared):
 
 def prepare(state: State, cls: PodClass) -> Prepared:
     """Never None: pods whose images no node has score 0 everywhere."""
+    if not cls.images:
+        return _NoImage()
     key = (NAME, cls.images, cls.image_count)
-    found: Prepared | None = state.memo.get(key)
-    if found is None:
-        scores = _scores(state, cls) if cls.images else None
-        found = _NoImage() if scores is None else _ImageLocality(scores)
-        state.memo[key] = found
-    return found
+    return state.memo.remember(key, Depends.NODES | Depends.IMAGES, lambda: _ImageLocality(_scores(state, cls)))
 
 
 def _scores(state: State, cls: PodClass) -> IntArray:

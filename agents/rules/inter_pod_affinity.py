@@ -5,11 +5,14 @@ holds one way, and one single pod must match all its terms; where no pod anywher
 own terms may be the first. All pods count, deleted ones too. A host key means the live ESXi host (see `domains.py`).
 """
 
+from functools import partial
+
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.counters import Counter, Weights
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
@@ -161,9 +164,7 @@ def _existing_anti_counters(state: State, cls: PodClass) -> list[Counter]:
     for selector in cls.selectors:
         for key, classes in selector.apart.items():
             memo = (NAME, "anti", selector.id, key)
-            weights: Weights | None = state.memo.get(memo)
-            if weights is None:
-                weights = state.memo[memo] = state.weights(dict.fromkeys(classes, 1))
+            weights = state.memo.remember(memo, Depends.CLASSES, partial(_equal_weights, state, classes))
             counter = state.counter(state.model.topology.of(key), weights)
             found[id(counter)] = counter
     return list(found.values())
@@ -183,10 +184,8 @@ def _preferred_counters(state: State, cls: PodClass) -> list[tuple[Domains, list
     for selector in cls.selectors:
         for key in {**selector.preferred, **selector.near}:
             memo = (NAME, "preferred", selector.id, key)
-            shared: tuple[Weights, int] | None = state.memo.get(memo)
-            if shared is None:
-                shared = state.memo[memo] = _factored(state, _preferring(selector, key))
-            count(state.counter(of(key), shared[0]), shared[1])
+            weights, factor = state.memo.remember(memo, Depends.CLASSES, partial(_factored, state, selector, key))
+            count(state.counter(of(key), weights), factor)
     by_topology: dict[int, tuple[Domains, list[tuple[Counter, int]]]] = {}
     for counter, factor in factors.values():
         if factor:
@@ -194,9 +193,13 @@ def _preferred_counters(state: State, cls: PodClass) -> list[tuple[Domains, list
     return list(by_topology.values())
 
 
-def _factored(state: State, classes: dict[int, int]) -> tuple[Weights, int]:
+def _equal_weights(state: State, classes: list[int]) -> Weights:
+    return state.weights(dict.fromkeys(classes, 1))
+
+
+def _factored(state: State, selector: Selector, key: str) -> tuple[Weights, int]:
     """Equal weights as weight 1 and a factor, so that the counter is shared with whoever counts the same pods."""
-    kept = {cls: weight for cls, weight in classes.items() if weight}
+    kept = {cls: weight for cls, weight in _preferring(selector, key).items() if weight}
     values = set(kept.values())
     if len(values) == 1:
         return state.weights(dict.fromkeys(kept, 1)), values.pop()

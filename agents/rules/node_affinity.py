@@ -9,6 +9,7 @@ import numpy as np
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import IndexArray, Where
 from underhost.agents.compiled.matching import affinity_mask, term_mask
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal, ScoringError
@@ -48,18 +49,18 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
     """None for pods without nodeSelector and node affinity."""
     if not cls.node_selector and cls.node_terms is None and cls.preferred_node is None:
         return None
-    key = (NAME, cls.node_key)
-    found: Prepared | None = state.memo.get(key)
-    if found is None:
-        mask = affinity_mask(state, cls)
-        conflict = cls.node_terms is not None and _names_conflict(cls.node_terms)
-        codes: CodeArray | None = None
-        if conflict:
-            codes = np.full(len(state.model.nodes), _CONFLICT, np.int8)
-        elif mask is not None:
-            codes = (~mask).astype(np.int8)
-        found = state.memo[key] = _NodeAffinity(codes, conflict, *_preferred(state, cls))
-    return found
+    return state.memo.remember((NAME, cls.node_key), Depends.NODES, lambda: _prepared(state, cls))
+
+
+def _prepared(state: State, cls: PodClass) -> Prepared:
+    mask = affinity_mask(state, cls)
+    conflict = cls.node_terms is not None and _names_conflict(cls.node_terms)
+    codes: CodeArray | None = None
+    if conflict:
+        codes = np.full(len(state.model.nodes), _CONFLICT, np.int8)
+    elif mask is not None:
+        codes = (~mask).astype(np.int8)
+    return _NodeAffinity(codes, conflict, *_preferred(state, cls))
 
 
 def _names_conflict(node_terms: tuple[terms.NodeSelectorTerm, ...]) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from underhost.agents.compiled.classes import PodClass, Port
 from underhost.agents.compiled.counters import Counter
 from underhost.agents.compiled.domains import Where
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
 from underhost.agents.site.requests import Request
@@ -39,9 +40,7 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
     """None for pods without host ports."""
     if not cls.ports:
         return None
-    by_port = state.memo.get(NAME)
-    if by_port is None:
-        by_port = state.memo[NAME] = _classes_by_port(state)
+    by_port = state.memo.remember(NAME, Depends.CLASSES, lambda: _classes_by_port(state))
     rivals = {
         rival
         for ip, protocol, port in cls.ports

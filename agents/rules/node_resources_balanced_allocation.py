@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, Prepared
@@ -67,7 +68,4 @@ def _balance(state: State, more: tuple[int, int], nodes: Where) -> IntArray:
 
 def prepare(state: State, cls: PodClass) -> Prepared:
     """Never None; pods without requests are left unscored by `score`."""
-    found: Prepared | None = state.memo.get(NAME)
-    if found is None:
-        found = state.memo[NAME] = _Balanced(state)
-    return found
+    return state.memo.remember(NAME, Depends.NOTHING, lambda: _Balanced(state))

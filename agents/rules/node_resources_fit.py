@@ -7,6 +7,7 @@ import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
@@ -106,7 +107,4 @@ def least_allocated(state: State, request: Request, nodes: Where) -> IntArray:
 
 def prepare(state: State, cls: PodClass) -> Prepared:
     """Never None: every pod takes room."""
-    found: Prepared | None = state.memo.get(NAME)
-    if found is None:
-        found = state.memo[NAME] = _NodeResourcesFit(state)
-    return found
+    return state.memo.remember(NAME, Depends.NOTHING, lambda: _NodeResourcesFit(state))

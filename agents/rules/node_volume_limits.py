@@ -10,6 +10,7 @@ import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import BoolArray, Where
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes import csi
@@ -139,9 +140,7 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
             )
         if not one.owned:
             return _Unusable(size, Refusal(ERROR, (not_owned(cls, one),)))
-    load: _Load | None = state.memo.get(NAME)
-    if load is None:
-        load = state.memo[NAME] = _Load(state, volumes)
+    load = state.memo.remember(NAME, Depends.NODES | Depends.CLASSES, lambda: _Load(state, volumes))
     wanted = frozenset(one for one in _attached(volumes, cls) if one.driver in load.limits)
     return _NodeVolumeLimits(size, load, wanted) if wanted else None
 

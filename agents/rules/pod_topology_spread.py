@@ -16,6 +16,7 @@ from underhost.agents.compiled.classes import HOSTNAME_KEY, Constraint, PodClass
 from underhost.agents.compiled.counters import Counter
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.compiled.matching import affinity_mask, untolerated_mask
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
@@ -159,17 +160,19 @@ def mask_of(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint)
         cls.node_key if one.honor_affinity and (cls.node_selector or cls.node_terms is not None) else None,
         cls.tolerations_key if one.honor_taints else None,
     )
-    if key not in state.memo:
-        mask = np.ones(len(state.model.nodes), bool)
-        for name in keys:
-            mask &= state.model.topology.of(name).present
-        if one.honor_affinity and (allowed := affinity_mask(state, cls)) is not None:
-            mask &= allowed
-        if one.honor_taints and (untolerated := untolerated_mask(state, cls)) is not None:
-            mask &= ~untolerated
-        state.memo[key] = None if mask.all() else mask
-    mask_or_none: BoolArray | None = state.memo[key]
-    return mask_or_none, None if mask_or_none is None else key
+    mask = state.memo.remember(key, Depends.NODES, lambda: _mask(state, cls, keys, one))
+    return mask, None if mask is None else key
+
+
+def _mask(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -> BoolArray | None:
+    mask = np.ones(len(state.model.nodes), bool)
+    for name in keys:
+        mask &= state.model.topology.of(name).present
+    if one.honor_affinity and (allowed := affinity_mask(state, cls)) is not None:
+        mask &= allowed
+    if one.honor_taints and (untolerated := untolerated_mask(state, cls)) is not None:
+        mask &= ~untolerated
+    return None if mask.all() else mask
 
 
 def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
@@ -184,14 +187,15 @@ def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
 
 def _eligible(state: State, domains: Domains, mask: BoolArray | None, mask_key: object) -> IndexArray:
     """The domains with a node that counts."""
-    key = (NAME, "eligible", id(domains), mask_key)  # the domains live as long as the state
-    found: IndexArray | None = state.memo.get(key)
-    if found is None:
+
+    def make() -> IndexArray:
         codes = domains.codes if mask is None else domains.codes[mask]
         met = np.zeros(domains.size, bool)
         met[codes[codes >= 0] if domains.missing else codes] = True
-        found = state.memo[key] = np.flatnonzero(met)
-    return found
+        return np.flatnonzero(met)
+
+    # the domains live as long as the nodes are as they are
+    return state.memo.remember((NAME, "eligible", id(domains), mask_key), Depends.NODES, make)
 
 
 def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:

@@ -5,6 +5,7 @@ import numpy as np
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import IndexArray, Where
 from underhost.agents.compiled.matching import untolerated_mask
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal
@@ -37,13 +38,12 @@ class _TaintToleration(Prepared):
 
 def prepare(state: State, cls: PodClass) -> Prepared:
     """Never None: the rule scores every pod, with 100 where no taint is against it."""
-    key = (NAME, cls.tolerations_key)
-    found: Prepared | None = state.memo.get(key)
-    if found is None:
-        mask = untolerated_mask(state, cls)
-        found = _TaintToleration(None if mask is None else mask.astype(np.int8), _preferred(state, cls))
-        state.memo[key] = found
-    return found
+    return state.memo.remember((NAME, cls.tolerations_key), Depends.NODES, lambda: _prepared(state, cls))
+
+
+def _prepared(state: State, cls: PodClass) -> Prepared:
+    mask = untolerated_mask(state, cls)
+    return _TaintToleration(None if mask is None else mask.astype(np.int8), _preferred(state, cls))
 
 
 def _preferred(state: State, cls: PodClass) -> IntArray | None:

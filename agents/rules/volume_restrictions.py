@@ -8,6 +8,7 @@ import numpy as np
 from underhost.agents.compiled.classes import Disk, PodClass
 from underhost.agents.compiled.counters import Counter
 from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes.claims import CLAIM, Volumes, not_found
 from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
@@ -100,22 +101,22 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
 
 def _holders(state: State) -> list[PodClass]:
     """The classes with disks or claims."""
-    holders: list[PodClass] | None = state.memo.get(NAME)
-    if holders is None:
-        holders = state.memo[NAME] = [one for one in state.model.classes if one.disks]
-    return holders
+    return state.memo.remember(NAME, Depends.CLASSES, lambda: [one for one in state.model.classes if one.disks])
 
 
 def _users(state: State, volumes: Volumes, namespace: str, claims: list[str]) -> dict[int, int]:
     """The classes whose pods use one of the claims."""
-    key = (NAME, "claims")
-    by_claim: dict[str, list[int]] | None = state.memo.get(key)
-    if by_claim is None:
-        by_claim = state.memo[key] = {}
-        for one in _holders(state):
-            for name in {held[1][0] for held in one.disks if held[0] == CLAIM}:
-                by_claim.setdefault(f"{one.namespace}/{name}", []).append(one.id)
+    by_claim = state.memo.remember((NAME, "claims"), Depends.CLASSES, lambda: _by_claim(_holders(state)))
     return {cls: 1 for name in claims for cls in by_claim.get(f"{namespace}/{name}", ())}
+
+
+def _by_claim(holders: list[PodClass]) -> dict[str, list[int]]:
+    """The classes by the claims that their pods use."""
+    found: dict[str, list[int]] = {}
+    for one in holders:
+        for name in {held[1][0] for held in one.disks if held[0] == CLAIM}:
+            found.setdefault(f"{one.namespace}/{name}", []).append(one.id)
+    return found
 
 
 def _conflict(mine: Disk, theirs: Disk) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import BoolArray, Where
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes.claims import Volumes, labels_of, not_found, storage_class_of
 from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
@@ -86,12 +87,12 @@ def _topologies(volume: PersistentVolume | None) -> list[tuple[str, frozenset[st
 
 def _outside(state: State, key: str, values: frozenset[str]) -> BoolArray:
     """bool[N]: the nodes with some zone or region label, but none of these values."""
-    memo = (NAME, key, values)
-    mask: BoolArray | None = state.memo.get(memo)
-    if mask is None:
+
+    def make() -> BoolArray:
         refused = [
             not labels.keys().isdisjoint(_LABELS) and labels.get(key, labels.get(_LABELS[key])) not in values
             for labels in state.model.nodes.labels
         ]
-        mask = state.memo[memo] = np.array(refused, bool)
-    return mask
+        return np.array(refused, bool)
+
+    return state.memo.remember((NAME, key, values), Depends.NODES, make)

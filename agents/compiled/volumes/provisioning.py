@@ -12,12 +12,13 @@ import numpy as np
 
 from underhost.agents.compiled.domains import BoolArray
 from underhost.agents.compiled.matching import requirement_mask
+from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes import claims as v
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.requests import Amount
 from underhost.agents.site.selectors import matches
-from underhost.agents.site.terms import node_requirements
+from underhost.agents.site.terms import NodeSelectorTerm, node_requirements
 from underhost.schemas.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -58,7 +59,7 @@ class Finder:
     def __init__(self, state: State, volumes: v.Volumes, claims: list[PersistentVolumeClaim]) -> None:
         self._state, self._volumes = state, volumes
         self._claims = sorted(claims, key=v.requested)
-        self._assumed: Assumed = state.memo.setdefault(("VolumeBinding", "assumed"), Assumed())
+        self._assumed: Assumed = state.memo.remember(("VolumeBinding", "assumed"), Depends.NOTHING, Assumed)
         self._options = {v.key_of(claim): list(_options(state, volumes, claim)) for claim in self._claims}
         self._near: BoolArray = np.zeros(len(state.model.nodes), bool)  # nodes that some volume singles out
         for options in self._options.values():
@@ -163,18 +164,19 @@ def reach(state: State, volume: PersistentVolume) -> BoolArray | None:
     if listed is None:
         return None
     key = ("VolumeBinding", bytes(volume.spec.node_affinity))
-    mask: BoolArray | None = state.memo.get(key)
-    if mask is None:
-        mask = np.zeros(len(state.model.nodes), bool)
-        for term in listed:
-            parsed = None if term.empty else node_requirements(term)
-            if parsed is None or isinstance(parsed, str):
-                continue
-            some = np.ones(len(mask), bool)
-            for requirement in parsed[0]:  # upstream gives the node no name here, so that no field counts
-                some &= requirement_mask(state, requirement)
-            mask |= some
-        state.memo[key] = mask
+    return state.memo.remember(key, Depends.NODES, lambda: _reached(state, listed))
+
+
+def _reached(state: State, listed: list[NodeSelectorTerm]) -> BoolArray:
+    mask = np.zeros(len(state.model.nodes), bool)
+    for term in listed:
+        parsed = None if term.empty else node_requirements(term)
+        if parsed is None or isinstance(parsed, str):
+            continue
+        some = np.ones(len(mask), bool)
+        for requirement in parsed[0]:  # upstream gives the node no name here, so that no field counts
+            some &= requirement_mask(state, requirement)
+        mask |= some
     return mask
 
 
@@ -203,19 +205,21 @@ def _options(state: State, volumes: v.Volumes, claim: PersistentVolumeClaim) -> 
 
 
 def _of_class(state: State, volumes: v.Volumes, name: str) -> list[PersistentVolume]:
-    by_class: dict[str, list[PersistentVolume]] | None = state.memo.get(("VolumeBinding", "classes"))
-    if by_class is None:
-        by_class = state.memo[("VolumeBinding", "classes")] = {}
-        for _, volume in sorted(volumes.volumes.items()):  # of equals the first by name
-            by_class.setdefault(v.volume_class_of(volume), []).append(volume)
-    return by_class.get(name, [])
+    key = ("VolumeBinding", "classes")
+    return state.memo.remember(key, Depends.NOTHING, lambda: _by_class(volumes)).get(name, [])
+
+
+def _by_class(volumes: v.Volumes) -> dict[str, list[PersistentVolume]]:
+    found: dict[str, list[PersistentVolume]] = {}
+    for _, volume in sorted(volumes.volumes.items()):  # of equals the first by name
+        found.setdefault(v.volume_class_of(volume), []).append(volume)
+    return found
 
 
 def _makes(state: State, storage_class: StorageClass) -> BoolArray:
     """bool[N]: the nodes where the class's provisioner makes volumes."""
-    key = ("VolumeBinding", "makes", storage_class.metadata.name)
-    mask: BoolArray | None = state.memo.get(key)
-    if mask is None:
+
+    def make() -> BoolArray:
         able = storage_class.provisioner not in ("", NO_PROVISIONER)
         terms = storage_class.allowed_topologies
         allowed = [
@@ -230,5 +234,6 @@ def _makes(state: State, storage_class: StorageClass) -> BoolArray:
             )
             for labels in state.model.nodes.labels
         ]
-        mask = state.memo[key] = np.array(allowed, bool)
-    return mask
+        return np.array(allowed, bool)
+
+    return state.memo.remember(("VolumeBinding", "makes", storage_class.metadata.name), Depends.NODES, make)
