@@ -17,6 +17,7 @@ from underhost.agents.http.extender import ExtenderMetrics
 from underhost.agents.lint.report import CHECKS
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.rules import REGISTRY
+from underhost.schemas.frames import PUBLISHED
 from underhost.schemas.topics import TOPICS
 from underhost.streams.settings import model as settings
 
@@ -162,6 +163,20 @@ def lint() -> str:
     return text
 
 
+def frames() -> str:
+    """Every table of the evaluator, with its columns."""
+    text = (
+        f"# Tables of the evaluator\n\n{MADE}\nThe evaluator holds a site as polars frames with these columns, in this"
+        " order.\n"
+    )
+    for table in PUBLISHED:
+        text += f"\n## {table.name}\n\n{table.meaning}\n\n| column | type | |\n|---|---|---|\n"
+        for column in table.columns:
+            type_ = f"{column.type_name} or null" if column.optional else column.type_name
+            text += f"| `{column.name}` | {type_} | {_cell(column.meaning)} |\n"
+    return text
+
+
 def metrics() -> str:
     """Every metric of `/metrics`."""
     text = f"# Metrics\n\n{MADE}\nAt `/metrics` of every worker. No label holds a name out of a cluster.\n\n"
@@ -191,6 +206,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "asyncapi.yaml": asyncapi_text,
     "cli.md": cli,
     "config.md": config,
+    "frames.md": frames,
     "lint.md": lint,
     "metrics.md": metrics,
     "rules.md": rules,

@@ -39,7 +39,8 @@ def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequenc
     if values is not None:
         wanted &= pl.col(fr.LEAST) < pl.col(fr.MOST)
     cells = cells.join(met.filter(wanted), on=[fr.SEPARATION, fr.DOMAIN], how="semi")
-    rows = cells.join(placed, on=where).select(list(fr.MET)).sort(fr.SEPARATION, fr.DOMAIN, fr.POD)
+    rows = cells.join(placed, on=where).select(list(fr.MET.polars_schema))
+    rows = fr.MET.checked(rows).sort(fr.SEPARATION, fr.DOMAIN, fr.POD)
     for key, group in groupby(rows.iter_rows(), key=lambda row: (row[0], row[1])):
         yield key, [row[2:] for row in group]
 
@@ -47,24 +48,23 @@ def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequenc
 def _placed(model: Model, domains: Domains, values: Domains | None) -> pl.DataFrame:
     codes = domains.codes[model.running.nodes]
     own = codes if values is None else values.codes[model.running.nodes]
-    frame = pl.DataFrame(
+    frame = fr.PLACED.frame(
         {
             fr.POD: np.arange(len(codes), dtype=np.uint32),
             fr.CLASS: model.running.classes.astype(np.uint32),
             fr.DOMAIN: codes.astype(np.int32),
             fr.VALUE: own.astype(np.int32),
-        },
-        schema=fr.PLACED,
+        }
     )
     return frame.filter((pl.col(fr.DOMAIN) >= 0) & (pl.col(fr.VALUE) >= 0))
 
 
 def _sides(apart: Sequence[Separation]) -> pl.DataFrame:
-    rows: list[tuple[int, int, bool, bool]] = []
+    rows: list[tuple[object, ...]] = []
     for at, one in enumerate(apart):
         if one.owners == one.matched:
             rows += [(at, cls, True, True) for cls in one.owners]
             continue
         owners, matched = set(one.owners), set(one.matched)
         rows += [(at, cls, cls in owners, cls in matched) for cls in sorted(owners | matched)]
-    return pl.DataFrame(rows, schema=fr.SIDES, orient="row")
+    return fr.SIDES.rows(rows)
