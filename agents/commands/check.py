@@ -1,7 +1,7 @@
 """`underhost check`: what is wrong with the running pods of a dump, with budgets and hosts.
 
-In: dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or JUnit. Exit 1 where a finding is at or
-above `--fail-on`; that is what a CI job asks.
+In: dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or JUnit, its findings as CSV or Parquet.
+Exit 1 where a finding is at or above `--fail-on`; that is what a CI job asks.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,8 @@ from underhost.agents.commands.input.options import (
     grouped,
     output_option,
 )
-from underhost.agents.commands.output.documents import JUNIT, REPORT_FORMATS, SARIF
+from underhost.agents.commands.output.documents import CSV, JUNIT, PARQUET, REPORT_FORMATS, SARIF
+from underhost.agents.commands.output.files import csv, parquet, refuse_terminal
 
 if TYPE_CHECKING:
     from underhost.agents.commands.output.documents import Table
@@ -54,6 +55,7 @@ def register(app: typer.Typer) -> None:
         from underhost.agents.evaluate.findings import SEVERITIES, at_or_above
 
         one_of("--output", output, REPORT_FORMATS)
+        refuse_terminal(output, watch=watch)
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
         failing: list[Finding] = []
         last = None
@@ -117,6 +119,11 @@ def show_report(
         from underhost.agents.commands.output.ci import junit
 
         out.show(junit(f"underhost {command}", report.findings, {one.id for one in failing}))
+    elif output in (CSV, PARQUET):
+        from underhost.agents.evaluate.report import findings_frame
+
+        frame = findings_frame(report.findings)
+        out.show(csv(frame) if output == CSV else parquet(frame))
     elif output == out.NAME:
         from underhost.agents.commands.output.columns import clean
 

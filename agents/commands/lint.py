@@ -1,7 +1,7 @@
 """`underhost lint`: what is wrong with the rules of manifests and dumps, wherever the pods are.
 
-In: manifests, dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or JUnit; its findings name an
-object and a field. Exit 1 where a finding is at or above `--fail-on`.
+In: manifests, dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or JUnit, its findings as CSV
+or Parquet; these name an object and a field. Exit 1 where a finding is at or above `--fail-on`.
 """
 
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ from underhost.agents.commands.input.options import (
     output_option,
 )
 from underhost.agents.commands.output.documents import REPORT_FORMATS
+from underhost.agents.commands.output.files import refuse_terminal
 
 if TYPE_CHECKING:
     from underhost.agents.commands.output.documents import Table
@@ -47,6 +48,7 @@ def register(app: typer.Typer) -> None:
         from underhost.agents.lint.report import lint
 
         one_of("--output", output, REPORT_FORMATS)
+        refuse_terminal(output)
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
         picture = read_site(source, Judged(host_key), manifests=True)
         objects = picture.objects

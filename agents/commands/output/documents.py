@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 TABLE, WIDE, JSON, YAML, NAME = "table", "wide", "json", "yaml", "name"
 FORMATS = (TABLE, WIDE, JSON, YAML, NAME)
 SARIF, JUNIT = "sarif", "junit"
-REPORT_FORMATS = (*FORMATS, SARIF, JUNIT)
+CSV, PARQUET = "csv", "parquet"
+REPORT_FORMATS = (*FORMATS, SARIF, JUNIT, CSV, PARQUET)
 """Of the commands whose findings other tools read."""
 TONES = {
     "violation": "bold red",
@@ -79,10 +80,10 @@ def _complete(finding: "dict[str, object]") -> None:
         finding.setdefault("peers", [])
 
 
-def show(text: str) -> None:
-    """Print what has its own line end; a closed pipe is the caller's to notice."""
+def show(content: str | bytes) -> None:
+    """Print what has its own line end, or the bytes of a file; a closed pipe is the caller's to notice."""
     progress.end()
-    typer.echo(text, nl=False)
+    typer.echo(content, nl=False)
 
 
 def show_tables(tables: Iterable[Table]) -> None:
