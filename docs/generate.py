@@ -17,6 +17,7 @@ from underhost.agents.http.extender import ExtenderMetrics
 from underhost.agents.lint.report import CHECKS
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.rules import REGISTRY
+from underhost.schemas import severities as severity_table
 from underhost.schemas.frames import PUBLISHED
 from underhost.schemas.topics import TOPICS
 from underhost.streams.settings import model as settings
@@ -177,6 +178,18 @@ def frames() -> str:
     return text
 
 
+def severities() -> str:
+    """The table of severities."""
+    text = f"# Severities\n\n{MADE}\nWorst first: `--fail-on S` and `alerting.severity` count S and what is above.\n\n"
+    text += "| severity | meaning | evictions can repair it | alert | SARIF | Event |\n|---|---|---|---|---|---|\n"
+    for row in severity_table.ROWS:
+        repair = "" if not row.repairable else "yes" if row.grave else "where asked for"
+        text += (
+            f"| `{row.name}` | {row.meaning} | {repair} | {row.alert} | {row.report} | {row.event} `{row.reason}` |\n"
+        )
+    return text
+
+
 def metrics() -> str:
     """Every metric of `/metrics`."""
     text = f"# Metrics\n\n{MADE}\nAt `/metrics` of every worker. No label holds a name out of a cluster.\n\n"
@@ -210,6 +223,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "lint.md": lint,
     "metrics.md": metrics,
     "rules.md": rules,
+    "severities.md": severities,
     "topics.md": topics,
 }
 

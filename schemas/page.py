@@ -125,6 +125,25 @@ class SiteList(_Page):
     kind: str = "Sites"
 
 
+class SeverityRow(_Row, frozen=True):
+    """How the page shows findings of a severity; `alert` is the label of its alert. From `schemas/severities.py`."""
+
+    name: str
+    meaning: str
+    alert: str
+    colour: str
+    icon: str
+    grave: bool = False
+
+
+class SeverityList(_Page):
+    """`/api/v1/severities`: worst first."""
+
+    severities: list[SeverityRow]
+    api_version: str = API_VERSION
+    kind: str = "Severities"
+
+
 class HistoryEntry(_Row, frozen=True):
     """Something that was decided, done or seen. `topic` is where it was published, `subject` what it is about.
 

@@ -5,21 +5,10 @@ tells alerts apart by, so they hold only what stays as long as the finding does:
 not the node that its pod runs on at the moment.
 """
 
-from underhost.agents.evaluate.findings import INVENTORY, UNKNOWN_NODE
+from underhost.agents.evaluate.findings import INVENTORY
 from underhost.schemas.records import FindingEvent
+from underhost.schemas.severities import BY_NAME, UNKNOWN_NODE
 
-LEVELS = {
-    "violation": "critical",
-    "physical": "critical",
-    "unsatisfiable": "warning",
-    "budget": "warning",
-    "unknown-node": "warning",
-    "co-located": "warning",
-    "drift": "info",
-    "label-stale": "info",
-    "unknown-host": "info",
-}
-"""The label `severity`, as Prometheus' rules have it, by the severity of the finding."""
 STOPPED = "UnderhostWritesStopped"
 """The alert of findings that say that a site's writes stop: all of them, or those that rest on where VMs run."""
 LISTED = 8
@@ -37,10 +26,11 @@ def severity_alert(severity: str) -> str:
 
 
 def level(event: FindingEvent) -> str:
-    """The label `severity`."""
+    """The label `severity`, as Prometheus' rules have it."""
     if event.rule == INVENTORY:
         return "critical" if event.severity == UNKNOWN_NODE else "warning"
-    return LEVELS.get(event.severity, "warning")
+    row = BY_NAME.get(event.severity)
+    return row.alert if row is not None else "warning"
 
 
 def labels_of(event: FindingEvent) -> dict[str, str]:

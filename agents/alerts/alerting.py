@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from underhost.agents.alerts.alertmanager import Alertmanager
 from underhost.agents.alerts.webhook import Webhook
-from underhost.agents.evaluate.findings import INVENTORY, at_or_above
+from underhost.agents.evaluate.findings import INVENTORY
 from underhost.schemas.records import FindingEvent
+from underhost.schemas.severities import at_or_above
 from underhost.streams.settings.model import AlertingSettings
 
 Counted = Callable[[str, str], None]

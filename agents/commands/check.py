@@ -24,6 +24,7 @@ from underhost.agents.commands.input.options import (
 )
 from underhost.agents.commands.output.documents import CSV, JUNIT, PARQUET, REPORT_FORMATS, SARIF
 from underhost.agents.commands.output.files import csv, parquet, refuse_terminal
+from underhost.schemas.severities import PHYSICAL, SEVERITIES, at_or_above
 
 if TYPE_CHECKING:
     from underhost.agents.commands.output.documents import Table
@@ -45,14 +46,13 @@ def register(app: typer.Typer) -> None:
         source: From,
         among: Among,
         output: Annotated[str, output_option(REPORT_FORMATS)] = "table",
-        fail_on: FailOnOption = "physical",
+        fail_on: FailOnOption = PHYSICAL,
         drift: Annotated[bool, typer.Option("--drift", help="Also preferences that another node would meet.")] = False,
         host_key: HostKeyOption = None,
         watch: WatchOption = False,
     ) -> None:
         """Find violations, shared hosts, blocked budgets and drift among the running pods."""
         from underhost.agents.commands.output.columns import one_of
-        from underhost.agents.evaluate.findings import SEVERITIES, at_or_above
 
         one_of("--output", output, REPORT_FORMATS)
         refuse_terminal(output, watch=watch)
@@ -82,7 +82,6 @@ def _report(site: Site, scope: Scope) -> "Report":
 
 def limited(report: "Report", site: Site, scope: Scope) -> "Report":
     """The report about the pods in scope: findings of none of them, and those of nodes alone, are left out."""
-    from underhost.agents.evaluate.findings import SEVERITIES
     from underhost.agents.site.owners import FINISHED
     from underhost.schemas.documents import Report
 
@@ -167,7 +166,6 @@ def subject(finding: "Finding") -> str:
 def summary(report: "Report") -> str:
     """One line: what was looked at, and how many findings of each severity."""
     from underhost.agents.commands.output.documents import counted
-    from underhost.agents.evaluate.findings import SEVERITIES
 
     counts = report.summary
     seen = f"{counted(counts['pods'], 'pod')}, {counted(counts['nodes'], 'node')}, {counted(counts['hosts'], 'host')}"

@@ -11,7 +11,6 @@ from underhost.agents.commands.input import values as names
 from underhost.agents.commands.input.offline import faults_named, read_site
 from underhost.agents.commands.input.options import From, Judged, grouped
 from underhost.agents.commands.plans import (
-    PHYSICAL,
     FailOnOption,
     NoHaOption,
     OutputOption,
@@ -19,6 +18,7 @@ from underhost.agents.commands.plans import (
     answer_each,
     check_options,
 )
+from underhost.schemas.severities import PHYSICAL
 
 
 def register(app: typer.Typer) -> None:

@@ -21,6 +21,7 @@ from underhost.agents.commands.input.options import (
 )
 from underhost.agents.commands.output.documents import REPORT_FORMATS
 from underhost.agents.commands.output.files import refuse_terminal
+from underhost.schemas.severities import SEVERITIES, UNSATISFIABLE, at_or_above
 
 if TYPE_CHECKING:
     from underhost.agents.commands.output.documents import Table
@@ -39,12 +40,11 @@ def register(app: typer.Typer) -> None:
         *,
         source: From,
         output: Annotated[str, output_option(REPORT_FORMATS)] = "table",
-        fail_on: FailOnOption = "unsatisfiable",
+        fail_on: FailOnOption = UNSATISFIABLE,
         host_key: HostKeyOption = None,
     ) -> None:
         """Find rules that can never work, or do nothing, in manifests and dumps."""
         from underhost.agents.commands.output.columns import one_of
-        from underhost.agents.evaluate.findings import SEVERITIES, at_or_above
         from underhost.agents.lint.report import lint
 
         one_of("--output", output, REPORT_FORMATS)

@@ -10,7 +10,8 @@ import typer
 from underhost.agents.commands.input import values as names
 from underhost.agents.commands.input.offline import read_site
 from underhost.agents.commands.input.options import From, Judged, grouped
-from underhost.agents.commands.plans import PHYSICAL, FailOnOption, OutputOption, answer, check_options
+from underhost.agents.commands.plans import FailOnOption, OutputOption, answer, check_options
+from underhost.schemas.severities import PHYSICAL
 
 
 def register(app: typer.Typer) -> None:

@@ -13,6 +13,7 @@ from underhost.agents.commands.input import values as names
 from underhost.agents.commands.input.offline import Site, faults_named
 from underhost.agents.commands.input.options import NEVER, output_option
 from underhost.agents.commands.output.documents import FORMATS
+from underhost.schemas.severities import SEVERITIES, at_or_above
 
 if TYPE_CHECKING:
     from underhost.agents.whatif.plan import Answer
@@ -31,13 +32,11 @@ FailOnOption = Annotated[
     ),
 ]
 NoHaOption = Annotated[bool, typer.Option("--no-ha", help="No VM of a failed host is restarted: its nodes are lost.")]
-PHYSICAL = "physical"
 
 
 def check_options(output: str, fail_on: str) -> None:
     """Refuse what could not be printed before anything is read. Raises InputError."""
     from underhost.agents.commands.output.columns import one_of
-    from underhost.agents.evaluate.findings import SEVERITIES
 
     one_of("--output", output, FORMATS)
     one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
@@ -89,7 +88,6 @@ def answer_each(found: list["Target"], kind: str, output: str, fail_on: str) -> 
 
 def fails(document: "WhatIf", fail_on: str) -> bool:
     """Whether the answer is exit code 1."""
-    from underhost.agents.evaluate.findings import at_or_above
 
     if document.pending or document.blocked or any(move.to is None for move in document.vm_moves):
         return True

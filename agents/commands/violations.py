@@ -14,6 +14,7 @@ import typer
 from underhost.agents.commands.input import values as names
 from underhost.agents.commands.input.options import FollowOption, Topics, grouped, output_option
 from underhost.agents.commands.input.topics import settings_of
+from underhost.schemas.severities import RANK, SEVERITIES
 
 if TYPE_CHECKING:
     from underhost.schemas.records import FindingEvent
@@ -45,7 +46,6 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Show the open findings of the running pipeline."""
         from underhost.agents.commands.output.columns import one_of
-        from underhost.agents.evaluate.findings import SEVERITIES
         from underhost.streams.reader import open_reader
 
         one_of("--output", output, FORMATS)
@@ -124,7 +124,6 @@ def _decode(record: "Record") -> "FindingEvent | None":
 
 
 def _order(event: "FindingEvent") -> tuple[Any, ...]:
-    from underhost.agents.evaluate.findings import RANK
 
     return event.site, RANK.get(event.severity, len(RANK)), event.rule, event.pod or "", event.id
 

@@ -13,13 +13,13 @@ from underhost.agents.commands.input import values as names
 from underhost.agents.commands.input.offline import read_site
 from underhost.agents.commands.input.options import From, Judged, grouped
 from underhost.agents.commands.plans import (
-    PHYSICAL,
     FailOnOption,
     NoHaOption,
     OutputOption,
     answer,
     check_options,
 )
+from underhost.schemas.severities import PHYSICAL
 
 if TYPE_CHECKING:
     from underhost.agents.whatif.steps import Step

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from underhost.agents.demo.picture import Picture
 from underhost.schemas.records import FindingEvent
+from underhost.schemas.severities import GRAVE
 from underhost.schemas.topics import HOSTS, NODES, VMS
 from underhost.schemas.vsphere import Vm
 from underhost.streams.ports import Record
 
 OWN_RULES = "underhost"
 """How the names of the DRS rules that the pipeline owns begin."""
-GRAVE = ("violation", "physical")
 
 Told = list[str]
 """A headline and the lines below it."""

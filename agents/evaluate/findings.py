@@ -1,39 +1,40 @@
-"""What findings have in common: severities in their order, stable ids, and groups of pods that refuse one another."""
+"""What findings have in common: their order, stable ids, and groups of pods that refuse one another."""
 
 import hashlib
 from collections.abc import Iterable
 
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
-
-VIOLATION, PHYSICAL, UNSATISFIABLE, BUDGET = "violation", "physical", "unsatisfiable", "budget"
-UNKNOWN_NODE, CO_LOCATED, DRIFT, LABEL_STALE, UNKNOWN_HOST = (
-    "unknown-node",
-    "co-located",
-    "drift",
-    "label-stale",
-    "unknown-host",
-)
-SEVERITIES = (
-    VIOLATION,
-    PHYSICAL,
-    UNSATISFIABLE,
+from underhost.schemas.severities import (
     BUDGET,
-    UNKNOWN_NODE,
     CO_LOCATED,
     DRIFT,
     LABEL_STALE,
+    PHYSICAL,
+    RANK,
+    SEVERITIES,
     UNKNOWN_HOST,
+    UNKNOWN_NODE,
+    UNSATISFIABLE,
+    VIOLATION,
 )
-"""From the top; `--fail-on S` fails on S and everything before it."""
+
+__all__ = [
+    "BUDGET",
+    "CO_LOCATED",
+    "DRIFT",
+    "LABEL_STALE",
+    "PHYSICAL",
+    "RANK",
+    "SEVERITIES",
+    "UNKNOWN_HOST",
+    "UNKNOWN_NODE",
+    "UNSATISFIABLE",
+    "VIOLATION",
+]
+
 INVENTORY = "Inventory"
 """Rule of the findings that say that a site's writes stop (`agents/pipeline/gates/guards.py`)."""
-RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
-
-
-def at_or_above(severity: str, floor: str) -> bool:
-    """Whether a finding of `severity` counts for `--fail-on FLOOR`."""
-    return RANK[severity] <= RANK[floor]
 
 
 def finding_id(site: str, severity: str, rule: str, key: str, value: str, uid: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from underhost.agents.evaluate import findings as f
 from underhost.schemas.records import Finding
+from underhost.schemas.severities import GRAVE
 
 NOTHING: Sequence[Finding] = ()
 
@@ -86,6 +87,6 @@ class FindingStore:
 
 
 def _group(finding: Finding) -> list[str]:
-    if not finding.peers or finding.severity not in (f.VIOLATION, f.PHYSICAL) or finding.pod is None:
+    if not finding.peers or finding.severity not in GRAVE or finding.pod is None:
         return []
     return [finding.pod, *finding.peers]

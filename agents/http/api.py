@@ -19,7 +19,8 @@ from underhost.agents.http.history import Pasts, document
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import PodVerdict
 from underhost.schemas.errors import InputError
-from underhost.schemas.page import History, PodDetail, SiteList
+from underhost.schemas.page import History, PodDetail, SeverityList, SeverityRow, SiteList
+from underhost.schemas.severities import ROWS
 
 WAITING = 8
 """Explanations that may wait for their turn; one more is told to come again."""
@@ -33,6 +34,10 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
 
     async def sites(request: web.Request) -> web.Response:
         return document(_encoder.encode(SiteList([feeds.summary(site) for site in feeds.names()], sorted(features()))))
+
+    async def severities(_: web.Request) -> web.Response:
+        rows = [SeverityRow(row.name, row.meaning, row.alert, row.colour, row.icon, row.grave) for row in ROWS]
+        return document(_encoder.encode(SeverityList(rows)))
 
     async def site_map(request: web.Request) -> web.Response:
         if "at" in request.query:
@@ -77,6 +82,7 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
 
     return [
         web.get("/api/v1/sites", sites),
+        web.get("/api/v1/severities", severities),
         web.get("/api/v1/map", site_map),
         web.get("/api/v1/findings", findings),
         web.get("/api/v1/activity", activity),

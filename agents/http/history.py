@@ -20,6 +20,7 @@ from underhost.agents.snapshots.moments import moment_of
 from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.page import HistoryRange, OpenFindings, SiteMap
 from underhost.schemas.records import Finding, FindingEvent
+from underhost.schemas.severities import LABEL_STALE
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import TopicReader
 
@@ -32,7 +33,7 @@ REMEMBERED = 32
 """Moments whose documents are kept."""
 WAITING = 8
 """Requests that may wait for their turn; one more is told to come again."""
-RECORDED = ("label-stale",)
+RECORDED = (LABEL_STALE,)
 """Severities that time alone makes: they are told as they were published, not worked out."""
 
 INVENTORY = "Inventory"

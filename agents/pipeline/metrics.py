@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from underhost.agents.pipeline.decide.evaluation import Decisions
 from underhost.schemas.records import Outcome
+from underhost.schemas.severities import SEVERITIES
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -91,16 +92,3 @@ class Metrics:
     def answered(self, outcome: Outcome) -> None:
         """A sink has answered a command."""
         self.outcomes.labels(outcome.kind, outcome.result).inc()
-
-
-SEVERITIES = (
-    "violation",
-    "physical",
-    "unsatisfiable",
-    "budget",
-    "unknown-node",
-    "co-located",
-    "drift",
-    "label-stale",
-    "unknown-host",
-)

@@ -23,6 +23,7 @@ from underhost.agents.site.owners import (
 )
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import EMPTY_LIST, OwnerReference, Pod, Workload
+from underhost.schemas.severities import GRAVE
 
 SYSTEM_PRIORITY = 2_000_000_000
 """The priority of system-cluster-critical; system-node-critical is above it."""
@@ -43,7 +44,7 @@ class EvictionTerms:
         except_namespaces: whose pods never are.
     """
 
-    severities: frozenset[str] = frozenset({"violation", "physical"})
+    severities: frozenset[str] = frozenset(GRAVE)
     owners: frozenset[str] = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", _VMIRS})
     schedulers: frozenset[str] = frozenset({"default-scheduler"})
     ours: frozenset[str] = frozenset({"underhost"})

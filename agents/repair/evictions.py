@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from underhost.agents.compiled.model import Compiler
-from underhost.agents.evaluate import findings as f
 from underhost.agents.repair.evictable import EvictionTerms, why_never
 from underhost.agents.repair.refusers import Broken, Group, groups_of, preferred, rather
 from underhost.agents.schedule.places import Places, Running
@@ -24,8 +23,9 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
+from underhost.schemas.severities import REPAIRABLE
 
-NEVER_MORE = frozenset({f.VIOLATION, f.PHYSICAL, f.CO_LOCATED})
+NEVER_MORE = frozenset(REPAIRABLE)
 """Severities of which an eviction never makes a new one."""
 NO_BETTER = "no other node would take it and mend anything without breaking something else"
 GOES = "it goes already"

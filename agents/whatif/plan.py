@@ -12,7 +12,6 @@ from typing import NamedTuple
 from underhost.agents.compiled.model import Compiler, Model
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident
-from underhost.agents.evaluate.findings import SEVERITIES
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.owners import FINISHED, pinned
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -23,6 +22,7 @@ from underhost.agents.whatif.world import Evaluation, World
 from underhost.schemas.documents import Blocked, BudgetUse, Report, Target, WhatIf
 from underhost.schemas.errors import InputError
 from underhost.schemas.manifests import Manifest
+from underhost.schemas.severities import SEVERITIES
 
 NO_MANIFESTS: Mapping[str, Manifest] = {}
 

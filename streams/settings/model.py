@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 import yaml
@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_va
 from pydantic.alias_generators import to_camel
 
 from underhost.schemas.errors import InputError
+from underhost.schemas.severities import CO_LOCATED, GRAVE, LEAST, REPAIRABLE, SEVERITIES
 from underhost.streams.settings.faults import fault
 from underhost.streams.settings.group import Group
 from underhost.streams.settings.kafka import KafkaSettings as KafkaSettings
@@ -24,6 +25,12 @@ _SERVICE_LINK = re.compile(r"UNDERHOST_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT|
 """What Kubernetes puts into a container for Services named `underhost…` in its namespace: no settings of ours."""
 _LISTS = {"files", "clusters", "aliases", "hosts", "severities", "owners", "schedulers", "except_namespaces"}
 CAPV_HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
+
+if TYPE_CHECKING:
+    SeverityName: TypeAlias = str
+    RepairableName: TypeAlias = str
+else:  # what the table holds: a type checker cannot read it, pydantic can
+    SeverityName, RepairableName = Literal[SEVERITIES], Literal[REPAIRABLE]
 
 
 def _label_key(key: str) -> str:
@@ -155,7 +162,7 @@ class LimitSettings(Group):
 class EvictionSettings(Group):
     """Which pods the evictor may end, and how many at once; it ends none unless `sinks.evictions` is true."""
 
-    severities: tuple[Literal["violation", "physical", "co-located"], ...] = ("violation", "physical")
+    severities: tuple[RepairableName, ...] = GRAVE
     """Findings that are repaired. Co-located replicas break no rule, so that they are left alone unless asked for."""
     wait: float = Field(default=60.0, ge=0)
     """Seconds that a finding must have stood: DRS, a rollout or its owner may end it without an eviction."""
@@ -208,24 +215,11 @@ def public(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{rest}"
 
 
-Severity = Literal[
-    "violation",
-    "physical",
-    "unsatisfiable",
-    "budget",
-    "unknown-node",
-    "co-located",
-    "drift",
-    "label-stale",
-    "unknown-host",
-]
-
-
 class WebhookSettings(Group):
     """A URL that is called for every change of a finding, with a CloudEvent."""
 
     url: str = Field(pattern=r"^https?://")
-    severity: Severity = "unknown-host"
+    severity: SeverityName = LEAST
     """Only findings of this severity and above."""
     headers_file: Path | None = None
     """Lines of `Name: value`, a token among them; read again at every call."""
@@ -235,7 +229,7 @@ class AlertingSettings(Group):
     """Who is alerted to findings; nobody unless given."""
 
     alertmanagers: tuple[Annotated[str, Field(pattern=r"^https?://")], ...] = ()
-    severity: Severity = "co-located"
+    severity: SeverityName = CO_LOCATED
     """Alertmanagers are told of findings of this severity and above."""
     repeat: float = Field(default=60.0, gt=0)
     """Seconds between repetitions. An alert that is not repeated for four of them counts as resolved."""

@@ -30,7 +30,7 @@ def test_a_vm_moved_by_hand_turns_its_host_red_and_drs_repairs_it(browser: Any, 
         demo.do(lambda: demo.site.move_vm("kni-worker6", "esx-1"))
         for each in (page, phone):
             expect(nodes_on(each, "esx-1")).to_have_text(["kni-worker", "kni-worker2", "kni-worker6"])
-            expect(host(each, "esx-1")).to_contain_class("wrong s-physical")
+            expect(host(each, "esx-1")).to_contain_class("wrong grave")
         expect(page.locator("#findings .item .subject")).to_contain_text("share esx-1")
         expect(host(page, "esx-1").locator(".pod.wrong .label")).to_have_text(["mssql2016", "mssql2016"])
 
@@ -58,10 +58,10 @@ def test_a_host_dies_and_what_ha_breaks_is_repaired(
         demo.do(lambda: demo.site.fail_host("esx-1"))
         expect(host(page, "esx-1").locator(".flag")).to_have_text("disconnected")
         expect(host(page, "esx-1").locator(".empty")).to_have_text("no node here")
-        expect(host(page, "esx-2")).to_contain_class("wrong s-physical")  # HA asks no rule: two databases on one host
+        expect(host(page, "esx-2")).to_contain_class("wrong grave")  # HA asks no rule: two databases on one host
         chip = page.locator("#summary .chip", has_text="physical")
         expect(chip).to_have_text("physical1")
 
         expect(chip).to_have_count(0)
-        expect(host(page, "esx-2")).not_to_contain_class("wrong s-physical")
+        expect(host(page, "esx-2")).not_to_contain_class("wrong grave")
         expect(page.locator(".past-list .subject", has_text="mssql2016")).to_contain_text("shared esx-2")

@@ -38,7 +38,7 @@ def listed(values: Callable[[], Iterable[str]]) -> Callable[[typer.Context, str]
 
 def severities(_: typer.Context) -> list[str]:
     """Of `--fail-on`."""
-    from underhost.agents.evaluate.findings import SEVERITIES
+    from underhost.schemas.severities import SEVERITIES
 
     return [*SEVERITIES, "never"]
 

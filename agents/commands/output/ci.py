@@ -6,23 +6,13 @@ In: findings of `check` or `lint`. Out: text. Equal findings give equal bytes: n
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from underhost.schemas.severities import BY_NAME
+
 if TYPE_CHECKING:
     from underhost.schemas.records import Finding
     from underhost.streams.files.reader import Objects
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_ERROR, _WARNING, _NOTE = "error", "warning", "note"
-LEVELS = {
-    "violation": _ERROR,
-    "physical": _ERROR,
-    "unsatisfiable": _ERROR,
-    "budget": _WARNING,
-    "unknown-node": _WARNING,
-    "co-located": _WARNING,
-    "drift": _NOTE,
-    "label-stale": _NOTE,
-    "unknown-host": _NOTE,
-}
 
 
 def sarif(findings: Sequence["Finding"], objects: "Objects") -> str:
@@ -39,7 +29,7 @@ def sarif(findings: Sequence["Finding"], objects: "Objects") -> str:
                         "id": f"{severity}/{rule}",
                         "name": rule,
                         "shortDescription": {"text": f"{rule}: {severity}"},
-                        "defaultConfiguration": {"level": LEVELS[severity]},
+                        "defaultConfiguration": {"level": BY_NAME[severity].report},
                     }
                     for severity, rule in rules
                 ],
@@ -61,7 +51,7 @@ def _result(finding: "Finding", rule: int, objects: "Objects") -> dict[str, Any]
     return {
         "ruleId": f"{finding.severity}/{finding.rule}",
         "ruleIndex": rule,
-        "level": LEVELS[finding.severity],
+        "level": BY_NAME[finding.severity].report,
         "message": {"text": finding.message},
         "locations": [location],
         "partialFingerprints": {"underhostFinding/v1": finding.id},

@@ -13,6 +13,7 @@ import typer
 
 from underhost.agents.commands.output import progress
 from underhost.agents.commands.output.columns import clean, columns
+from underhost.schemas.severities import ROWS
 
 if TYPE_CHECKING:
     import msgspec
@@ -25,12 +26,7 @@ CSV, PARQUET = "csv", "parquet"
 REPORT_FORMATS = (*FORMATS, SARIF, JUNIT, CSV, PARQUET)
 """Of the commands whose findings other tools read."""
 TONES = {
-    "violation": "bold red",
-    "physical": "red",
-    "unsatisfiable": "red",
-    "budget": "yellow",
-    "unknown-node": "yellow",
-    "co-located": "yellow",
+    **{row.name: row.terminal for row in ROWS},
     "yes": "green",
     "no": "red",
     "Pending": "yellow",

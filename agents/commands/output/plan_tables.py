@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from underhost.agents.commands.output.documents import Table, available, counted
-from underhost.agents.evaluate.findings import SEVERITIES
 from underhost.agents.whatif.plan import Answer
 from underhost.schemas.documents import Target, WhatIf
 from underhost.schemas.records import Finding
+from underhost.schemas.severities import SEVERITIES
 
 NOWHERE = "-"
 NO_HOST = "no other host can take it: room, a DRS rule, or DRS is off"

@@ -23,7 +23,7 @@ export async function postJson(path, body, signal) {
 
 const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-/** Follows one site. `told` gets (kind, data): sites, state, load, change, activity, activities. */
+/** Follows one site. `told` gets (kind, data): severities, sites, state, load, change, activity, activities. */
 export class Live {
   #site = "";
   #told;
@@ -67,8 +67,9 @@ export class Live {
     this.#close();
     while (run === this.#run) {
       try {
-        const sites = await getJson("/api/v1/sites");
+        const [{ severities }, sites] = await Promise.all([getJson("/api/v1/severities"), getJson("/api/v1/sites")]);
         if (run !== this.#run) return;
+        this.#told("severities", severities);
         this.#told("sites", sites);
         const name = this.#site || sites.sites.find((each) => each.ready)?.site || sites.sites[0]?.site;
         const summary = sites.sites.find((each) => each.site === name);

@@ -2,7 +2,7 @@
 
 import { icon } from "./icons.js";
 import { byWeight } from "./map.js";
-import { SEVERITIES } from "./store.js";
+import { severities, severityChip, severityTag } from "./severities.js";
 import { count, el, fill, namespaceOf, shortNames, timeOf } from "./text.js";
 
 const SHOWN = 100; // items of a list before it asks whether more are wanted
@@ -20,10 +20,6 @@ export function roving(list) {
     all[to].tabIndex = 0;
     all[to].focus();
   });
-}
-
-export function severityTag(severity) {
-  return el("span", { class: `severity s-${severity}` }, icon(severity), severity);
 }
 
 export class Findings {
@@ -103,25 +99,20 @@ export class Findings {
   }
 
   #options(all) {
-    const severities = new Map();
-    for (const finding of all) severities.set(finding.severity, (severities.get(finding.severity) ?? 0) + 1);
+    const counts = new Map();
+    for (const finding of all) counts.set(finding.severity, (counts.get(finding.severity) ?? 0) + 1);
     options(this.rule, "All rules", [...new Set(all.map((finding) => finding.rule))].sort());
     options(this.namespace, "All namespaces", this.store.namespaces());
+    const chosen = this.#filter.severities;
     const toggle = (severity) => () => {
-      const chosen = this.#filter.severities;
       if (!chosen.delete(severity)) chosen.add(severity);
       this.update();
-      this.chips.querySelector(`.s-${severity}`)?.focus();
+      this.chips.querySelector(`[data-severity="${severity}"]`)?.focus();
     };
     fill(
       this.chips,
-      SEVERITIES.filter((severity) => severities.has(severity) || this.#filter.severities.has(severity)).map((severity) =>
-        el(
-          "button",
-          { type: "button", class: `chip s-${severity}`, "aria-pressed": String(this.#filter.severities.has(severity)), on: { click: toggle(severity) } },
-          icon(severity), severity, el("b", {}, severities.get(severity) ?? 0),
-        ),
-      ),
+      severities().filter((severity) => counts.has(severity) || chosen.has(severity)).map((severity) =>
+        severityChip(severity, counts.get(severity) ?? 0, { pressed: String(chosen.has(severity)), click: toggle(severity) })),
     );
   }
 
@@ -142,7 +133,8 @@ export class Findings {
 
   #subject(finding, pods) {
     if (!pods.length) return finding.node ? `node ${finding.node}` : finding.rule;
-    const where = finding.severity === "physical" && finding.domain ? ` share ${finding.domain.value}` : "";
+    // Only where a host is shared against a rule is that rule the source, and the host the domain.
+    const where = finding.source && finding.domain ? ` share ${finding.domain.value}` : "";
     return `${shortNames(pods.map((name) => this.store.pods.get(name) ?? { name }))}${where}`;
   }
 

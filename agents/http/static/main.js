@@ -8,7 +8,8 @@ import { Palette, slotClass, workloadKey } from "./palette.js";
 import { Panel } from "./panel.js";
 import { Past } from "./past.js";
 import { podLabel, stateOf } from "./pods.js";
-import { GRAVE, SEVERITIES, Store } from "./store.js";
+import { classesOf, isGrave, setSeverities, severities, severityChip, severityIcon } from "./severities.js";
+import { Store } from "./store.js";
 import { clean, count, el, fill, tick, workloadName } from "./text.js";
 import { WhatIf, account, figures } from "./whatif.js";
 
@@ -30,7 +31,8 @@ const past = new Past($("past"), { shown: showPast, site: () => site });
 
 // ------------------------------------------------------------------------------------------------ following the worker
 const live = new Live((kind, data) => {
-  if (kind === "sites") showSites(data);
+  if (kind === "severities") setSeverities(data);
+  else if (kind === "sites") showSites(data);
   else if (kind === "state") showState(data);
   else if (kind === "load") load(data);
   else if (kind === "change") store.apply(data);
@@ -92,18 +94,18 @@ $("site").addEventListener("change", () => {
 // ------------------------------------------------------------------------------------------------- figures and legend
 function showSummary() {
   const waiting = store.waiting().length;
-  const severities = new Map();
-  for (const finding of store.findings.values()) severities.set(finding.severity, (severities.get(finding.severity) ?? 0) + 1);
-  const grave = [...severities.keys()].some((severity) => GRAVE.has(severity));
+  const counts = new Map();
+  for (const finding of store.findings.values()) counts.set(finding.severity, (counts.get(finding.severity) ?? 0) + 1);
+  const grave = [...counts.keys()].some(isGrave);
   const figures = [[store.hosts.size, "host"], [store.nodes.size, "node"], [store.pods.size, "pod"]];
   fill(
     $("summary"),
     figures.map(([number, what]) => el("span", { class: "figure" }, el("b", {}, number.toLocaleString("en")), number === 1 ? what : `${what}s`)),
     waiting > 0 && el("span", { class: "figure waiting" }, el("b", {}, waiting.toLocaleString("en")), "waiting for a node"),
     el("span", { class: "gap" }),
-    severities.size
-      ? SEVERITIES.filter((severity) => severities.has(severity)).map((severity) =>
-          el("button", { type: "button", class: `chip s-${severity}`, on: { click: () => { view("findings"); findings.only(severity); } } }, icon(severity), severity, el("b", {}, severities.get(severity))))
+    counts.size
+      ? severities().filter((severity) => counts.has(severity)).map((severity) =>
+          severityChip(severity, counts.get(severity), { click: () => { view("findings"); findings.only(severity); } }))
       : el("span", { class: "chip good" }, icon("check"), "no open finding"),
   );
   for (const each of document.querySelectorAll("#tab-findings b, .foot [data-view=findings] b")) {
@@ -150,10 +152,9 @@ function showOverview() {
   while (overview.children.length < hosts.length) overview.append(document.createElement("i"));
   hosts.forEach((host, at) => {
     const cell = overview.children[at];
-    const severity = store.severity("host", host.id);
     if (cell.host !== host.id) cell.title = clean(host.name);
     cell.host = host.id;
-    const name = severity ? `s-${severity}` : "";
+    const name = classesOf(store.severity("host", host.id));
     if (cell.className !== name) cell.className = name;
   });
 }
@@ -383,7 +384,7 @@ function pointAt(item, element, event, scene = map.scene) {
     el("b", {}, pod.name),
     el("span", {}, `${pod.workload || "no workload"} · ${stateOf(pod)}`),
     el("span", {}, [pod.node, scene.hostOf(pod)?.name].filter(Boolean).join(" on ") || "waits for a node"),
-    wrong.map((finding) => el("span", { class: `s-${finding.severity}` }, icon(finding.severity), finding.reason)),
+    wrong.map((finding) => el("span", { class: classesOf(finding.severity) }, severityIcon(finding.severity), finding.reason)),
   );
   tip.setAttribute("aria-label", podLabel(pod, wrong));
   tip.hidden = false;

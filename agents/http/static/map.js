@@ -3,7 +3,7 @@
 
 import { icon } from "./icons.js";
 import { Dots, detailFor, drawElements, inOrder } from "./pods.js";
-import { isLeast } from "./store.js";
+import { classesOf, rankOf, severityIcon } from "./severities.js";
 import { count, el, fill, natural } from "./text.js";
 
 const NO_HOST = ""; // the id of the place of nodes whose host is not known
@@ -195,7 +195,7 @@ export class MapView {
     const signature = [host.name, lost, on.length, pods, severity, findings.length].join("|");
     if (element.signature !== signature) {
       element.signature = signature;
-      element.className = ["host", host.pseudo && "pseudo", lost && "off", severity && `wrong s-${severity}`].filter(Boolean).join(" ");
+      element.className = ["host", host.pseudo && "pseudo", lost && "off", severity && `wrong ${classesOf(severity)}`].filter(Boolean).join(" ");
       const figures = `${count(on.length, "node")}, ${count(pods, "pod")}`;
       const wrong = findings.length ? `, ${count(findings.length, "finding")}` : "";
       element.setAttribute("aria-label", `host ${host.name}${lost ? `, ${lost}` : ""}, ${figures}${wrong}`);
@@ -234,7 +234,7 @@ export class MapView {
     const signature = [severity, zone, flags, pods, this.group].join("|");
     if (element.signature !== signature) {
       element.signature = signature;
-      element.className = ["node", flags.length && "off", severity && `wrong s-${severity}`].filter(Boolean).join(" ");
+      element.className = ["node", flags.length && "off", severity && `wrong ${classesOf(severity)}`].filter(Boolean).join(" ");
       const wrong = severity ? `, ${severity}` : "";
       element.setAttribute("aria-label", `node ${node.name}${zone ? `, zone ${zone}` : ""}, ${count(pods, "pod")}${flags.map((flag) => `, ${flag}`).join("")}${wrong}`);
       fill(
@@ -470,11 +470,11 @@ export class MapView {
 }
 
 export function badge(severity, number) {
-  return severity && el("span", { class: `badge s-${severity}`, title: `${number} findings, worst: ${severity}` }, icon(severity), number);
+  return severity && el("span", { class: `badge ${classesOf(severity)}`, title: `${number} findings, worst: ${severity}` }, severityIcon(severity), number);
 }
 
 /** The worse of what is known first. */
-export const byWeight = (one, other) => isLeast(one.severity) - isLeast(other.severity) || (one.firstSeen < other.firstSeen ? 1 : -1);
+export const byWeight = (one, other) => rankOf(one.severity) - rankOf(other.severity) || (one.firstSeen < other.firstSeen ? 1 : -1);
 
 function place(parent, wanted) {
   wanted.forEach((element, at) => {

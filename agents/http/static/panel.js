@@ -2,9 +2,9 @@
 
 import { getJson } from "./api.js";
 import { icon } from "./icons.js";
-import { severityTag } from "./lists.js";
 import { workloadKey, slotClass } from "./palette.js";
 import { inOrder, stateOf } from "./pods.js";
+import { severityTag } from "./severities.js";
 import { count, el, fill, natural, namespaceOf, timeOf, workloadName } from "./text.js";
 
 const AGAIN = 800; // milliseconds between a change and a new explanation
@@ -196,7 +196,7 @@ export class Panel {
       return el("tr", { class: node === pod.node ? "no here" : "no" }, place, el("td", {}, el("span", { class: "no" }, icon("close"), "no")), el("td", { colspan: rules.length + 1 }, why));
     }
     const conflicts = each.physicalConflicts ?? 0;
-    const shares = conflicts > 0 && el("span", { class: "why s-physical" }, `shares its host with ${count(conflicts, "pod")} to keep apart`);
+    const shares = conflicts > 0 && el("span", { class: "why shared" }, `shares its host with ${count(conflicts, "pod")} to keep apart`);
     return el("tr", { class: node === pod.node ? "here" : null }, place, el("td", {}, el("span", { class: "yes" }, icon("check"), "yes"), shares), el("td", { class: "total" }, each.total ?? "–"),
       rules.map((rule) => el("td", { class: "score" }, each.scores?.[rule] ?? "–", each.scores?.[rule] !== undefined && el("meter", { min: 0, max: 100, value: each.scores[rule], "aria-hidden": "true" }))));
   }

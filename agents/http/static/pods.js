@@ -1,6 +1,7 @@
 // How the pods of one node are drawn: chips with names, blocks, or, where there are thousands, dots on a canvas.
 
 import { slotClass, workloadKey } from "./palette.js";
+import { classesOf, colourOf } from "./severities.js";
 import { el, natural, shortName } from "./text.js";
 
 export const NAMES_UP_TO = 160; // pods of a site, without those that belong to their node
@@ -74,7 +75,7 @@ function makePod(pod, named, severity, findings, palette) {
   const classes = ["pod", slotClass(palette.of(pod)), named ? "named" : "block"];
   if (stateOf(pod) !== "running") classes.push("hollow");
   if (pod.leaving) classes.push("leaving");
-  if (severity) classes.push("wrong", `s-${severity}`);
+  if (severity) classes.push("wrong", classesOf(severity));
   const element = el(
     "div",
     { class: classes.join(" "), role: "treeitem", tabindex: -1, "aria-label": podLabel(pod, findings) },
@@ -150,7 +151,7 @@ export class Dots {
         context.strokeRect(x + 0.5, y + 0.5, DOT - 1, DOT - 1);
       }
       if (severity) {
-        context.strokeStyle = this.#colour(`s-${severity}`);
+        context.strokeStyle = this.#colour(colourOf(severity));
         context.lineWidth = 2;
         context.strokeRect(x + 0.5, y + 0.5, DOT - 1, DOT - 1);
       }

@@ -1,20 +1,14 @@
 // What is known of one site now: hosts, nodes, pods, findings, and who is on whom. Changed by documents and events of
 // the API; whoever shows it listens for `change`, which names the nodes that look other than before.
 
+import { rankOf } from "./severities.js";
 import { namespaceOf } from "./text.js";
 
-export const SEVERITIES = [
-  "violation", "physical", "unsatisfiable", "budget", "unknown-node", "co-located", "drift", "label-stale",
-  "unknown-host",
-];
-export const GRAVE = new Set(["violation", "physical"]);
 const RESOLVED_KEPT = 20;
 const NONE = Object.freeze([]);
 
-export const isLeast = (severity) => SEVERITIES.indexOf(severity) + 1 || SEVERITIES.length + 1;
-
 function worse(one, other) {
-  return !one || isLeast(other) < isLeast(one) ? other : one;
+  return !one || rankOf(other) < rankOf(one) ? other : one;
 }
 
 export class Store extends EventTarget {

@@ -3,8 +3,8 @@
 
 import { postJson } from "./api.js";
 import { icon } from "./icons.js";
-import { severityTag } from "./lists.js";
 import { outcomeOf } from "./outcome.js";
+import { severityTag } from "./severities.js";
 import { count, el, fill, natural } from "./text.js";
 
 const SHOWN = 60;

@@ -7,7 +7,6 @@ tables by then: ready means that they have caught up.
 import time
 from collections.abc import Collection, Iterable
 
-from underhost.agents.evaluate.findings import LABEL_STALE
 from underhost.agents.pipeline.decide.evaluation import Engine, Evaluation, Memory
 from underhost.agents.pipeline.decide.evaluator import PolarsEngine
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
@@ -22,6 +21,7 @@ from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import topics
 from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement
+from underhost.schemas.severities import LABEL_STALE
 from underhost.streams.settings.model import Settings
 
 OUR_SCHEDULER = "underhost"

@@ -13,22 +13,10 @@ from underhost.agents.pipeline.decide.open_findings import OPENED, RESOLVED
 from underhost.agents.sinks.events.sink import Regarding, Told, Type, event
 from underhost.agents.sinks.orders import APPLIED, FAILED, REFUSED
 from underhost.schemas.records import Action, FindingEvent, Outcome
+from underhost.schemas.severities import BY_NAME
 
 MOST = 100
 """Objects that are told of one finding; what is wrong with hundreds is read on one of them."""
-REASONS = {
-    "violation": "RuleViolated",
-    "physical": "HostShared",
-    "unsatisfiable": "RuleUnsatisfiable",
-    "budget": "BudgetBlocked",
-    "unknown-node": "NodeUnknown",
-    "co-located": "ReplicasCoLocated",
-    "drift": "PlacementDrifted",
-    "label-stale": "HostLabelStale",
-    "unknown-host": "HostUnknown",
-}
-QUIET = frozenset({"drift"})
-"""Severities that are no warning."""
 ENDED = "FindingResolved"
 _RESULTS = {APPLIED: "", REFUSED: "Refused", FAILED: "Failed"}
 """What is told of at all; a dry run and what was so already change nothing."""
@@ -67,8 +55,9 @@ class Tidings:
         else:
             again = row.state == OPENED or severity != row.severity
             wanted = objects if again else [one for one in objects if one not in before]
-            type_ = _NORMAL if row.severity in QUIET else _WARNING
-            reason, note = REASONS.get(row.severity, "Finding"), row.message
+            known = BY_NAME.get(row.severity)
+            type_, reason = (known.event, known.reason) if known is not None else (_WARNING, "Finding")
+            note = row.message
             self._members[row.id] = row.severity, list(dict.fromkeys([*before, *objects]))
         cause, because = f"{row.id} {row.state} {row.updated_at}", f"finding {row.id} is {row.state}"
         return [_tell(one, type_, reason, note, "Checking", cause, because) for one in wanted[:MOST]]

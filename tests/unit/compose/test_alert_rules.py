@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from underhost.agents.alerts.alert import LEVELS, severity_alert
+from underhost.agents.alerts.alert import severity_alert
+from underhost.schemas.severities import SEVERITIES
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "compose/prometheus/rules/underhost.yml"
@@ -48,7 +49,7 @@ def test_a_rule_says_what_is_wrong_how_bad_it_is_and_where_its_runbook_is(name: 
 
 def test_there_is_a_runbook_for_every_alert_and_for_nothing_else() -> None:
     pages = {page.stem for page in (ROOT / "docs/runbooks").glob("*.md")}
-    assert pages == set(ALERTS) | {severity_alert(severity) for severity in LEVELS}
+    assert pages == set(ALERTS) | {severity_alert(severity) for severity in SEVERITIES}
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/runbooks").glob("*.md")), ids=lambda page: page.stem)

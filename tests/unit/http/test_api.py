@@ -22,6 +22,7 @@ from underhost.agents.http.server import start_web
 from underhost.agents.pipeline.latest import Board
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.records import Outcome, Placement
+from underhost.schemas.severities import SEVERITIES
 from underhost.schemas.topics import OUTCOMES, PLACEMENTS, Topic
 from underhost.streams.ports import Record
 
@@ -121,6 +122,19 @@ async def test_before_the_first_decision_a_site_says_what_it_waits_for(asked: As
     for path in ("map", "findings", "events", "pods/shop/db-0"):
         assert await asked.get(f"api/v1/{path}") == (503, {"error": "site prod: kubernetes has not listed pods"})
     assert await asked.get("api/v1/map?site=other") == (404, {"error": "no site 'other' here; there is: prod"})
+
+
+async def test_the_severities_come_worst_first_with_what_the_page_shows_them_by(asked: Asked) -> None:
+    _, found = await asked.get("api/v1/severities")
+    assert [row["name"] for row in found["severities"]] == list(SEVERITIES)
+    assert found["severities"][0] == {
+        "name": "violation",
+        "meaning": "A running pod would be refused on its own node today.",
+        "alert": "critical",
+        "colour": "crimson",
+        "icon": "octagon",
+        "grave": True,
+    }
 
 
 async def test_the_map_and_the_findings_are_one_picture(asked: Asked) -> None:
