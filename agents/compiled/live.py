@@ -10,11 +10,11 @@ from itertools import islice, repeat
 from typing import NamedTuple
 
 from underhost.agents.compiled.classifier import Classifier, Outdated
-from underhost.agents.compiled.differences import is_classed_alike
 from underhost.agents.compiled.live_model import LiveModel, LiveState
 from underhost.agents.compiled.live_nodes import LiveNodes
 from underhost.agents.compiled.projection import Projection
 from underhost.agents.compiled.reader import PendingPod, PodReader, Reading, pending_pod
+from underhost.agents.site.changes import is_classed_alike
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 

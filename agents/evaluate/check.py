@@ -54,10 +54,9 @@ def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> R
 
 def _summary(snapshot: Snapshot, model: Model, counts: "Counter[str]") -> dict[str, int]:
     """Pods that have not finished, nodes, hosts, and findings by severity."""
-    hosts = {joined.host for joined in snapshot.node_hosts.values() if joined.host}
     return {
         "pods": len(model.running.keys) + len(model.pending) + len(model.unbound),
         "nodes": len(snapshot.nodes),
-        "hosts": len(snapshot.hosts) or len(hosts),
+        "hosts": snapshot.count_hosts(),
         **{severity: counts[severity] for severity in f.SEVERITIES},
     }

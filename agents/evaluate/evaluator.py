@@ -9,7 +9,6 @@ follow a change (`Outdated`) is compiled anew.
 from collections.abc import Mapping
 
 from underhost.agents.compiled.classifier import Outdated
-from underhost.agents.compiled.differences import count_hosts
 from underhost.agents.compiled.live import Live
 from underhost.agents.compiled.model import Model, compile
 from underhost.agents.evaluate import findings as f
@@ -86,7 +85,7 @@ class Resident:
             summary={
                 "pods": len(self._live.places),
                 "nodes": len(snapshot.nodes),
-                "hosts": len(snapshot.hosts) or count_hosts(snapshot),
+                "hosts": snapshot.count_hosts(),
                 **{severity: store.counts[severity] for severity in f.SEVERITIES},
             },
         )

@@ -4,12 +4,12 @@ In: the snapshot before and the one now. Out: a live model that is the one now, 
 changed node are marked under what was and under what is; in between the model follows.
 """
 
-from underhost.agents.compiled.differences import changed_keys, host_of, is_named_alike, owners_of, reads_alike
 from underhost.agents.compiled.live import Live, Place
 from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.evaluate.applications import Owner
 from underhost.agents.evaluate.judges import Judges
 from underhost.agents.evaluate.marks import Marks
+from underhost.agents.site.changes import changed_keys, host_of, is_named_alike, owners_of, reads_alike
 from underhost.agents.site.owners import controller_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Pod

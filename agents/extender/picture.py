@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.classifier import Outdated
-from underhost.agents.compiled.differences import changed_keys, host_of, reads_alike
 from underhost.agents.compiled.domains import Topology
 from underhost.agents.compiled.live import Live
 from underhost.agents.compiled.live_model import LiveState
 from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.evaluate.relations import Relations
 from underhost.agents.rules.separations import INTER_POD_AFFINITY
+from underhost.agents.site.changes import changed_keys, host_of, reads_alike
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Namespace, Node, Pod

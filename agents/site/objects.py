@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.site.snapshot import Snapshot, View
+from underhost.agents.site.changes import View
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import LISTED, Key, parse_key

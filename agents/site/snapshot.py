@@ -1,40 +1,12 @@
 """One immutable picture of a site: what every decision is made from. Tables, dumps and the simulator all make one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
-from weakref import ref
 
 from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
 from underhost.schemas.records import NodeHost
 from underhost.schemas.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
-
-K = TypeVar("K")
-V = TypeVar("V")
-_STEPS = 8  # others (the extender, a page) take snapshots between two cycles as well
-
-
-class View(dict[K, V]):
-    """A mapping of a snapshot that knows in which keys it may differ from those taken shortly before it.
-
-    Whoever follows a site looks at these alone; whoever saw another mapping last compares all, and is right as well.
-    """
-
-    def __init__(self, rows: Mapping[K, V], before: "View[K, V] | None" = None, changed: Iterable[K] = ()) -> None:
-        super().__init__(rows)
-        self._steps: tuple[tuple[ref[View[K, V]], tuple[K, ...]], ...] = ()
-        if before is not None:
-            self._steps = ((ref(before), tuple(changed)), *before._steps)[:_STEPS]
-
-    def since(self, before: Mapping[K, V]) -> Iterable[K] | None:
-        """The keys that may differ from that mapping; None where it is none of those before this."""
-        found = dict[K, None]()
-        for view, changed in self._steps:
-            found.update(dict.fromkeys(changed))
-            if view() is before:
-                return found
-        return None
 
 
 @dataclass(frozen=True)
@@ -88,3 +60,7 @@ class Snapshot:
     node_hosts: Mapping[str, NodeHost] = field(default_factory=dict)
     vsphere: bool = False
     offsets: Mapping[str, int] = field(default_factory=dict)
+
+    def count_hosts(self) -> int:
+        """The hosts; where the input names none, those that nodes are known to be on."""
+        return len(self.hosts) or len({joined.host for joined in self.node_hosts.values() if joined.host})

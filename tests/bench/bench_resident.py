@@ -21,7 +21,8 @@ import msgspec
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident
-from underhost.agents.site.snapshot import Options, Snapshot, View
+from underhost.agents.site.changes import View
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import NodeHost
 from underhost.schemas.vsphere import Host

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 
 from underhost.agents.evaluate import findings as f
 from underhost.agents.sinks.labels.host_value import label_value, label_values
+from underhost.agents.site.changes import Derived, same_objects
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.site.terms import labels
@@ -34,7 +35,7 @@ class StaleLabels:
         self._last: dict[tuple[str, str], tuple[str, str]] = {}
         self._hosts: object = None
         self._values: Mapping[str, str] = {}
-        self._seen: dict[str, tuple[Node, NodeHost, list[tuple[str, str]]]] = {}
+        self._carried: Derived[str, list[tuple[str, str]]] = Derived()
 
     def findings(self, snapshot: Snapshot, now: float) -> list[Finding]:
         """The labels that have named one wrong host for the bound, by node and key. `now` is monotonic seconds.
@@ -62,25 +63,18 @@ class StaleLabels:
         A node is looked at anew only where itself, its host or any host is not the very same.
         """
         inputs = (snapshot.nodes, snapshot.hosts, snapshot.node_hosts)
-        if all(a is b for a, b in zip(inputs, self._inputs, strict=True)):
+        if same_objects(self._inputs, inputs):
             return self._last
+        nodes, places = snapshot.nodes, snapshot.node_hosts
         if snapshot.hosts is not self._hosts:
-            self._hosts, self._seen = snapshot.hosts, {}
+            self._hosts = snapshot.hosts
             self._values = label_values({ref: host.name for ref, host in snapshot.hosts.items()})
-        before, self._seen = self._seen, {}
-        found: dict[tuple[str, str], tuple[str, str]] = {}
-        for name, joined in snapshot.node_hosts.items():
-            node = snapshot.nodes.get(name)
-            if node is None or not joined.host:
-                continue
-            seen = before.get(name)
-            if seen is None or seen[0] is not node or seen[1] is not joined:
-                seen = (node, joined, self._wrong_of(node, joined))
-            self._seen[name] = seen
-            for key, value in seen[2]:
-                found[(name, key)] = (value, joined.host)
-        self._inputs, self._last = inputs, found
-        return found
+            self._carried.clear()
+        placed = {name: (nodes[name], joined) for name, joined in places.items() if name in nodes and joined.host}
+        wrong = self._carried.of(placed, lambda name: self._wrong_of(nodes[name], places[name]))
+        self._inputs = inputs
+        self._last = {(name, key): (value, places[name].host) for name, of in wrong.items() for key, value in of}
+        return self._last
 
     def _wrong_of(self, node: Node, joined: NodeHost) -> list[tuple[str, str]]:
         """(key, value) of the labels of one node that do not name its host."""

@@ -6,6 +6,7 @@ thread. A report of a snapshot as it would be is not kept: the engine follows it
 
 from typing import Protocol
 
+from underhost.agents.site.changes import is_same_picture
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 
@@ -26,7 +27,7 @@ class Reports:
 
     def of(self, snapshot: Snapshot) -> Report:
         """The report; the last one again where nothing of the picture has changed but markers or outcomes came."""
-        if self._last is not None and _same_picture(self._last[0], snapshot):
+        if self._last is not None and is_same_picture(self._last[0], snapshot):
             return self._last[1]
         report = self._engine.check(snapshot, self._options)
         self._last = (snapshot, report)
@@ -35,13 +36,3 @@ class Reports:
     def suppose(self, snapshot: Snapshot) -> Report:
         """The report of a snapshot that is only thought of."""
         return self._engine.check(snapshot, self._options)
-
-
-def _same_picture(one: Snapshot, other: Snapshot) -> bool:
-    """Whether two snapshots hold the same objects. What did not change is the very same mapping in both."""
-    mappings = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "vms", "hosts")
-    return (
-        all(getattr(one, name) is getattr(other, name) for name in mappings)
-        and (one.clusters, one.rules, one.vsphere) == (other.clusters, other.rules, other.vsphere)
-        and one.node_hosts == other.node_hosts
-    )

@@ -6,12 +6,12 @@ In: a snapshot without hosts. Out: the same mapping with a `since` that stays wh
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 import msgspec
 
+from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.join import HostIndex, join
-from underhost.agents.site.snapshot import Snapshot, View
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import NodeHost
 from underhost.schemas.topics import NODE_HOSTS
@@ -75,9 +75,9 @@ class Topology:
     def _moved(self, snapshot: Snapshot) -> list[Vm] | None:
         """The nodes' VMs that may have another host now; None where it may be another VM that a node runs on."""
         nodes, vms, hosts = self._inputs
-        changed_nodes, changed_vms = _changed(snapshot.nodes, nodes), _changed(snapshot.vms, vms)
-        if hosts is not snapshot.hosts or changed_nodes is None or changed_vms is None:
+        if hosts is not snapshot.hosts:
             return None
+        changed_nodes, changed_vms = changed_keys(nodes, snapshot.nodes), changed_keys(vms, snapshot.vms)
         if any(_node_claim(nodes.get(name)) != _node_claim(snapshot.nodes.get(name)) for name in changed_nodes):
             return None
         if any(_vm_claim(vms.get(ref)) != _vm_claim(snapshot.vms.get(ref)) for ref in changed_vms):
@@ -102,16 +102,6 @@ class Topology:
             return msgspec.structs.replace(row, since=now)
         dated = msgspec.structs.replace(row, since=before.since)
         return before if before == dated else dated
-
-
-K = TypeVar("K")
-
-
-def _changed(now: Mapping[K, object], before: Mapping[K, object]) -> Iterable[K] | None:
-    """The keys that may differ; None where the two mappings do not know of one another."""
-    if now is before:
-        return ()
-    return now.since(before) if isinstance(now, View) else None
 
 
 def _node_claim(node: Node | None) -> tuple[object, ...]:

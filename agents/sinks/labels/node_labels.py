@@ -17,6 +17,7 @@ from underhost.agents.sinks.labels.startup_taint import Lifting, carries, lift
 from underhost.agents.sinks.labels.values import LabelValues
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
 from underhost.agents.sinks.ports import KubernetesWriter
+from underhost.agents.site.changes import Derived, same_objects
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Node
@@ -57,8 +58,6 @@ class _Ordered:
 class _Look(NamedTuple):
     """What was found of one node: good for as long as the node, its row and all hosts are the very same."""
 
-    node: Node
-    joined: NodeHost
     desired: dict[str, object]
     wanted: Mapping[str, str | None]
     held: Mapping[str, str | None]
@@ -81,35 +80,34 @@ class LabelDecider:
         self._inputs: tuple[object, object, object] = (None, None, None)
         self._hosts: object = None
         self._values = LabelValues(settings, {})
-        self._looks: dict[str, _Look] = {}
+        self._looks: Derived[str, _Look] = Derived()
         self.due: float | None = None
         """When, in the seconds of `now`, an order that waits should be decided, even if nothing changes until then."""
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """One action for each node whose labels differ from its live host; see the module's constants for the pace."""
         inputs = (snapshot.nodes, snapshot.hosts, snapshot.node_hosts)
-        if all(a is b for a, b in zip(inputs, self._inputs, strict=True)) and (self.due is None or now < self.due):
+        if same_objects(self._inputs, inputs) and (self.due is None or now < self.due):
             return []  # the very same objects, and nothing was ordered or waits for its time
         actions: list[Action] = []
         self.due = None
         if snapshot.hosts is not self._hosts:
-            self._hosts, self._values, self._looks = snapshot.hosts, LabelValues(self._settings, snapshot.hosts), {}
-        before, self._looks = self._looks, {}
+            self._hosts, self._values = snapshot.hosts, LabelValues(self._settings, snapshot.hosts)
+            self._looks.clear()
         for gone in self._ordered.keys() - snapshot.nodes.keys():
             del self._ordered[gone]
-        for name, joined in sorted(snapshot.node_hosts.items()):
-            node = snapshot.nodes.get(name)
-            # A host that vSphere has not shown us (yet) is unknown, whatever the VM calls it: never a label.
-            if node is None or joined.host not in snapshot.hosts:
-                continue
-            look = before.get(name)
-            if look is None or look.node is not node or look.joined is not joined:
-                look = self._look(node, joined)
-            self._looks[name] = look
+        # A host that vSphere has not shown us (yet) is unknown, whatever the VM calls it: never a label.
+        placed = {
+            name: (snapshot.nodes[name], joined)
+            for name, joined in sorted(snapshot.node_hosts.items())
+            if name in snapshot.nodes and joined.host in snapshot.hosts
+        }
+        for name, look in self._looks.of(placed, lambda name: self._look(*placed[name])).items():
             desired, wanted, held = look.desired, look.wanted, look.held
             if look.settled:
                 self._settle(name, now)
             elif self._may_order(name, desired, held, now):
+                joined = snapshot.node_hosts[name]
                 reason = f"node {name} runs on host {joined.host_name or joined.host}"
                 action = order(KIND, f"node/{name}", desired, reason, snapshot.offsets)
                 # A node's first label is no move: the first move after it is followed at once.
@@ -128,7 +126,7 @@ class LabelDecider:
             desired["taint"] = {"key": taint, "needs": self._needs}
             watched += self._needs
         held = {key: labels.get(key) for key in watched}
-        return _Look(node, joined, desired, wanted, held, settled=held == wanted and not tainted)
+        return _Look(desired, wanted, held, settled=held == wanted and not tainted)
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """Remember what became of the last command for a node; older commands' outcomes say nothing."""

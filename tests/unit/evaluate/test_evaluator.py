@@ -7,11 +7,11 @@ import pytest
 from support.resident_changes import ChangingSite
 from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes, spread, term
 
-from underhost.agents.compiled.differences import changed_keys
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident
 from underhost.agents.schedule.pending import decide
-from underhost.agents.site.snapshot import Options, Snapshot, View
+from underhost.agents.site.changes import View, changed_keys
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import BadObjectError
 
 OPTIONS = [Options(), Options(physical_host="required")]

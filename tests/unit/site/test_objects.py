@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from underhost.agents.site.changes import View
 from underhost.agents.site.objects import Changes, SiteState, decode_record, read_key, read_record
-from underhost.agents.site.snapshot import Snapshot, View
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import parse_key
 from underhost.schemas.kubernetes import Metadata, Node, Pod, Workload, encode

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from underhost.agents.compiled.differences import changed_keys
+from underhost.agents.site.changes import Derived, changed_keys
 
 A, B, C, D = (object() for _ in range(4))
 
@@ -39,3 +39,19 @@ def test_random_changes_are_found_each_once(seed: int) -> None:
             now[name] = object()
     expected = [name for name in {*before, *now} if before.get(name) is not now.get(name)]
     assert sorted(changed_keys(before, now)) == sorted(expected)
+
+
+def test_a_value_is_derived_again_only_where_one_of_its_objects_is_another_one() -> None:
+    derived, asked = Derived[str, int](), []
+
+    def derive(key: str) -> int:
+        asked.append(key)
+        return len(asked)
+
+    assert derived.of({"a": (A, B), "b": (B, C)}, derive) == {"a": 1, "b": 2}
+    assert derived.of({"a": (A, D), "b": (B, C)}, derive) == {"a": 3, "b": 2}
+    assert derived.of({"b": (B, C)}, derive) == {"b": 2}
+    assert derived.of({"a": (A, D), "b": (B, C)}, derive) == {"a": 4, "b": 2}
+    derived.clear()
+    assert derived.of({"b": (B, C)}, derive) == {"b": 5}
+    assert asked == ["a", "b", "a", "a", "b"]
