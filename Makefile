@@ -7,7 +7,7 @@ ARGS ?=
 # Tests mostly wait for brokers, servers and clocks: two files at a time take half as long. More are more brokers at once.
 WORKERS ?= 2
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test parts check format types bench parity docs up down stack-test manifests lock clean
+.PHONY: help setup run demo test parts check format types bench same parity docs up down stack-test manifests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ format: setup ## rewrite the sources in the project's format
 
 bench: setup ## measure: ratios and memory, each comparison within one run
 	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+same: setup ## compare every offline answer with another checkout: ARGS="--against OTHER/.venv/bin/python"
+	@$(BIN)/python tests/oracle/same.py $(ARGS)
 
 parity: setup ## compare the evaluator with the upstream scheduler's plugins (needs Go)
 	@$(BIN)/python tests/oracle/parity.py $(ARGS)
