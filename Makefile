@@ -63,7 +63,7 @@ format: setup ## rewrite the sources in the project's format
 	@$(BIN)/ruff check --fix .
 
 bench: setup ## measure: ratios and memory, each comparison within one run
-	@$(BIN)/python tests/bench/run.py $(ARGS)
+	@cd tests && ../$(BIN)/python -m bench.run $(ARGS)
 
 same: setup ## compare every offline answer with another checkout: ARGS="--against OTHER/.venv/bin/python"
 	@$(BIN)/python tests/oracle/same.py $(ARGS)

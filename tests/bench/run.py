@@ -13,17 +13,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "real"))
-
-import parts_folder  # noqa: E402  the folder is no package
-from kafka_process import KafkaProcess  # noqa: E402
+from support.processes.kafka import KafkaProcess
+from support.processes.parts import built_parts
 
 
 def pipeline() -> None:
     """Changes per second from topic to evaluated finding, latency and memory: 1,000 nodes, 10,000 pods."""
-    _show("embedded default", "bench_pipeline.py", "embedded")
-    parts, why = parts_folder.find()
+    _show("embedded default", "pipeline", "embedded")
+    parts, why = built_parts()
     if parts is None:
         print(f"  Apache Kafka: left out, {why}")
         return
@@ -31,14 +28,14 @@ def pipeline() -> None:
         broker = KafkaProcess(Path(folder), parts)
         broker.start()
         try:
-            _show("Apache Kafka", "bench_pipeline.py", broker.address)
+            _show("Apache Kafka", "pipeline", broker.address)
         finally:
             broker.kill()
 
 
 def check() -> None:
     """A check of 7 nodes beside an import of polars; a check of 5,000 nodes with 150,000 pods on 512 hosts."""
-    _show("underhost check", "bench_check.py")
+    _show("underhost check", "check")
 
 
 def schedule() -> None:
@@ -47,37 +44,37 @@ def schedule() -> None:
         print("  left out, the upstream scheduler's plugins need Go to be built")
         return
     for nodes in ("1000", "5000"):
-        _show(f"{nodes} nodes", "bench_schedule.py", nodes)
+        _show(f"{nodes} nodes", "schedule", nodes)
 
 
 def labels() -> None:
     """Fifty different nodes move every second, for 30 s: from each real vMotion to its label."""
-    parts, why = parts_folder.find()
+    parts, why = built_parts()
     if parts is None:
         print(f"  left out, {why}")
         return
-    _show("embedded default", "bench_labels.py", str(parts), "30", "50")
+    _show("embedded default", "labels", str(parts), "30", "50")
 
 
 def label() -> None:
     """From a real vMotion to the label on the Node: kube-apiserver, vcsim, and either transport."""
-    parts, why = parts_folder.find()
+    parts, why = built_parts()
     if parts is None:
         print(f"  left out, {why}")
         return
-    _show("embedded default", "bench_label.py", str(parts), "embedded", "28")
+    _show("embedded default", "label", str(parts), "embedded", "28")
     with tempfile.TemporaryDirectory() as folder:
         broker = KafkaProcess(Path(folder), parts)
         broker.start()
         try:
-            _show("Apache Kafka", "bench_label.py", str(parts), broker.address, "28")
+            _show("Apache Kafka", "label", str(parts), broker.address, "28")
         finally:
             broker.kill()
 
 
 def _show(title: str, script: str, *arguments: str) -> None:
     print(f"  {title}", flush=True)
-    done = subprocess.run([sys.executable, str(HERE / script), *arguments], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", f"bench.{script}", *arguments], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{script} failed:\n{done.stderr[-3000:]}")
     for line in done.stdout.splitlines():
@@ -87,15 +84,15 @@ def _show(title: str, script: str, *arguments: str) -> None:
 
 def resident() -> None:
     """The resident evaluator: one change, and bursts of 200 pods, judged and decided; CPU times."""
-    _show("one change, 5,000 nodes with 150,000 pods on 512 hosts", "bench_resident.py")
-    _show("bursts, 1,000 nodes with 3,000 pods", "bench_burst.py", "1000", "150")
-    _show("bursts, 5,000 nodes with 150,000 pods", "bench_burst.py", "5000", "7500")
+    _show("one change, 5,000 nodes with 150,000 pods on 512 hosts", "resident")
+    _show("bursts, 1,000 nodes with 3,000 pods", "burst", "1000", "150")
+    _show("bursts, 5,000 nodes with 150,000 pods", "burst", "5000", "7500")
 
 
 def extender() -> None:
     """Answers to kube-scheduler over HTTP, by node name: 5,000 nodes and 50,000 pods that change meanwhile."""
     for title, rate in (("50 other changes a second", "50"), ("no other changes", "0")):
-        _show(title, "bench_extender.py", "5000", "50000", "500", rate)
+        _show(title, "extender", "5000", "50000", "500", rate)
 
 
 def page() -> None:
@@ -103,7 +100,7 @@ def page() -> None:
     if shutil.which("chromium") is None:
         print("  left out, there is no Chromium")
         return
-    _show("1,000 nodes, 20,000 pods", "bench_page.py")
+    _show("1,000 nodes, 20,000 pods", "page")
 
 
 def first_finding() -> None:
@@ -111,21 +108,21 @@ def first_finding() -> None:
     if shutil.which("chromium") is None:
         print("  left out, there is no Chromium")
         return
-    _show("git clone, make run, a browser", "bench_first_finding.py")
+    _show("git clone, make run, a browser", "first_finding")
 
 
 def whatif() -> None:
     """A plan beside a check of the same files: 5,000 nodes with 150,000 pods on 512 hosts; every host failing alone."""
-    _show("what-if", "bench_whatif.py")
+    _show("what-if", "whatif")
 
 
 def binder() -> None:
     """Pods bound a second beside the real kube-scheduler, on one real API server: 1,000 nodes, 3,000 pods."""
-    parts, why = parts_folder.find()
+    parts, why = built_parts()
     if parts is None:
         print(f"  left out, {why}")
         return
-    _show("kube-scheduler 1.36, then underhost", "bench_binder.py", str(parts))
+    _show("kube-scheduler 1.36, then underhost", "binder", str(parts))
 
 
 BENCHES: dict[str, Callable[[], None]] = {
@@ -145,7 +142,7 @@ BENCHES: dict[str, Callable[[], None]] = {
 
 def _compile() -> None:
     """Bytecode of all that is imported, as installing it makes: without it a command takes a second more to start."""
-    sources = HERE.parents[1]
+    sources = Path(__file__).parents[2]
     folders = [sysconfig.get_path("purelib"), *(str(sources / name) for name in ("schemas", "streams", "agents"))]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-m", "compileall", "-q", *folders]

@@ -1,7 +1,7 @@
-"""vcsim, with its feed of updates made fast: what lets it move fifty VMs a second. Called by `bench_labels.py`.
+"""vcsim, with its feed of updates made fast: what lets it move fifty VMs a second. Called by `bench.labels`.
 
 vcsim reads every object of a property filter anew, through XML, for each of the eight or so updates of a vMotion: with
-600 VMs that is over 100 ms of CPU a move, so that it falls behind without end (`bench_labels.py` prints none of that).
+600 VMs that is over 100 ms of CPU a move, so that it falls behind without end (`bench.labels` prints none of that).
 Here a TLS server stands in front of it and passes every call on, but one: the waits for updates after the first list
 are answered from the moves that were made, in vcsim's own words. Login, list, polls and the vMotions themselves are
 vcsim's, and the client's TLS, SOAP and parsing are what they are with any vCenter.

@@ -1,4 +1,4 @@
-"""What a command, or a process that runs, uses: seconds, CPU, memory. Called by the benches, and by itself.
+"""What a command, or a process that runs, uses: seconds, CPU, memory.
 
 `usage.py FILE COMMAND...` runs the command and writes the figures to FILE as JSON. Linux counts what a process was
 before its exec as its memory: only a child of a small process shows its own.

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kube_process import Kube, free_ports, start_kube
-from manifests import NAMESPACES, PLAIN, apply, objects, token_of
-from world import KubeApi, eventually
+from support.processes.kube import Kube, free_ports, start_kube
+from support.processes.manifests import NAMESPACES, PLAIN, apply, objects, token_of
+from support.processes.world import KubeApi, eventually
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NAME = "underhost-pod"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown_site import ShownSite
-from visits import CHROMIUM, PATIENCE, Visits, honest
+from support.processes.browser import CHROMIUM, PATIENCE, Visits, honest
+from support.sites.shown import ShownSite
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

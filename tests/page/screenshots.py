@@ -9,14 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from playwright.sync_api import expect, sync_playwright  # noqa: E402  the folders are no packages
-from shown_site import LiveDemo  # noqa: E402
-from visits import CHROMIUM, PATIENCE, PHONE  # noqa: E402
+from playwright.sync_api import expect, sync_playwright
+from support.processes.browser import CHROMIUM, PATIENCE, PHONE
+from support.sites.shown import LiveDemo
 
-OUT = HERE.parents[1] / "docs" / "images"
+OUT = Path(__file__).parents[2] / "docs" / "images"
 SIZE = {"width": 1440, "height": 720}
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 from playwright.sync_api import expect
-from shown_site import ShownSite
 from support.page_builders import a_finding
-from visits import Visits
+from support.processes.browser import Visits
+from support.sites.shown import ShownSite
 
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Metadata, Node, OwnerReference, Pod, PodSpec, PodStatus

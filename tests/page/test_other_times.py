@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from aiohttp import web
 from playwright.sync_api import expect
-from shown_site import ShownSite
 from support.check_builders import a_node, a_pod, a_site, a_workload, apart
 from support.page_builders import a_finding
-from test_map import a_shop
-from visits import PHONE, Visits, honest
+from support.processes.browser import PHONE, Visits, honest
+from support.sites.shop import a_shop
+from support.sites.shown import ShownSite
 
 from underhost.agents.site.snapshot import Snapshot
 

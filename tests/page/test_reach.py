@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from big_site import big_site, shared_hosts
 from playwright.sync_api import expect
-from shown_site import ShownSite
-from test_map import SHARED, a_shop
-from visits import PHONE, Visits
+from support.processes.browser import PHONE, Visits
+from support.sites.big import big_site, shared_hosts
+from support.sites.shop import SHARED, a_shop
+from support.sites.shown import ShownSite
 
 
 def focused(page: Any) -> str:

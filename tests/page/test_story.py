@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from shown_site import LiveDemo
-from visits import PHONE, honest
+from support.processes.browser import PHONE, honest
+from support.sites.shown import LiveDemo
 
 from underhost.streams.simulated import failures
 

@@ -4,15 +4,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import parts_folder
 import pytest
-from kafka_process import KafkaProcess
+from support.processes.kafka import KafkaProcess
+from support.processes.parts import built_parts
 
 
 @pytest.fixture(scope="session")
 def parts() -> Path:
     """The folder of the built real parts; without them the test is skipped, with CI=true it fails."""
-    folder, why = parts_folder.find()
+    folder, why = built_parts()
     if folder is None:
         message = f"needs the real parts: {why}"
         if os.environ.get("CI") == "true":

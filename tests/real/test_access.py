@@ -3,7 +3,6 @@
 import contextlib
 import json
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_process import Kube, free_ports, start_kube
-from manifests import NAMESPACES, PLAIN, SINKS, apply, config_of, objects, put, token_of
-from world import KubeApi, eventually
+from support.processes.kube import Kube, free_ports, start_kube
+from support.processes.manifests import NAMESPACES, PLAIN, SINKS, apply, config_of, objects, put, token_of
+from support.processes.underhost import UNDERHOST
+from support.processes.world import KubeApi, eventually
 
 from underhost.agents.sinks.events.sink import EventSink, Regarding, Told, event
 from underhost.agents.sinks.events.writer import KubernetesEvents
@@ -368,7 +368,7 @@ def worker(cluster: Cluster, account: str, config: Path) -> Iterator[tuple[str, 
     """`underhost run` with this account, as its pod would run it: (its address, its log). It has to end well."""
     [port] = free_ports(1)
     address, log = f"127.0.0.1:{port}", config.with_name("worker.log")
-    command = [str(Path(sys.executable).parent / "underhost"), "run", f"--config={config}", f"--listen={address}"]
+    command = [UNDERHOST, "run", f"--config={config}", f"--listen={address}"]
     command.append(f"--kubeconfig={cluster.kubeconfig(account)}")
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, cwd=config.parent)

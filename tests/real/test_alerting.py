@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from alert_processes import AlertmanagerProcess, missing
-from support.receiver import Receiver
+from support.fakes.receiver import Receiver
+from support.processes.alerting import AlertmanagerProcess, missing
 
 from underhost.agents.alerts.alerting import Alerting
 from underhost.schemas.records import FindingEvent

@@ -3,15 +3,15 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_process import free_ports
-from kube_process import ADMIN_TOKEN, Kube, start_kube
-from vcsim_process import PASSWORD, USERNAME, Vcsim, start_vcsim
+from support.processes.kafka import free_ports
+from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.underhost import UNDERHOST
+from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, start_vcsim
 
 pytestmark = pytest.mark.real
 
@@ -51,7 +51,7 @@ def run(config: dict[str, Any], folder: Path) -> tuple[int, list[str]]:
     """(exit code, the lines of errors) of a run that is expected to end by itself."""
     path = folder / "underhost.yaml"
     path.write_text(json.dumps(config))
-    command = [str(Path(sys.executable).parent / "underhost"), "run", "--config", str(path)]
+    command = [UNDERHOST, "run", "--config", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "NO_COLOR": "1"})
     assert "Traceback" not in done.stderr
     return done.returncode, [line for line in done.stderr.splitlines() if line.startswith("error:")]

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
-from kafka_process import free_ports
-from kube_process import Kube, start_kube
-from world import KubeApi, eventually, helpers
+from support.processes.crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
+from support.processes.kafka import free_ports
+from support.processes.kube import Kube, start_kube
+from support.processes.underhost import UNDERHOST
+from support.processes.world import KubeApi, eventually, helpers
 
 from underhost.agents.sinks.bindings import BindSink
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
@@ -30,7 +30,6 @@ from underhost.streams.settings.model import KubernetesSettings
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
-UNDERHOST = str(Path(sys.executable).parent / "underhost")
 PODS, NODES, NODES_PER_HOST, TAINTED = 1000, 120, 4, 12
 CPU, MEMORY = (100, 250, 500, 1000, 1500), (128, 512, 1024, 2048)
 """Millicores and MiB that the pods ask for, in turn."""

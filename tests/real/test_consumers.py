@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from kafka_process import KafkaProcess
+from support.processes.kafka import KafkaProcess
 
 from underhost.schemas.keys import finding_key
 from underhost.schemas.records import FindingEvent

@@ -2,15 +2,14 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_process import KafkaProcess
+from support.processes.kafka import KafkaProcess
+from support.processes.underhost import UNDERHOST
 
 pytestmark = pytest.mark.real
-PROGRAM = Path(sys.executable).with_name("underhost")
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +22,7 @@ def broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 def run(broker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(PROGRAM), *arguments, "--bootstrap-servers", broker]
+    command = [UNDERHOST, *arguments, "--bootstrap-servers", broker]
     return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crowd import HOST_LABEL, Object, a_node, a_pod, inventory
-from kafka_process import free_ports
-from kube_process import Kube, start_kube
-from world import KubeApi, eventually
+from support.processes.crowd import HOST_LABEL, Object, a_node, a_pod, inventory
+from support.processes.kafka import free_ports
+from support.processes.kube import Kube, start_kube
+from support.processes.underhost import UNDERHOST
+from support.processes.world import KubeApi, eventually
 
 from underhost.agents.sinks.events.messages import Tidings
 from underhost.agents.sinks.events.sink import EventSink
@@ -29,7 +29,6 @@ from underhost.streams.settings.model import KubernetesSettings
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-UNDERHOST = str(Path(sys.executable).parent / "underhost")
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_process import ADMIN_TOKEN, Kube, free_ports, start_kube
-from listener import Listener
-from test_story import running
-from world import Audit, KubeApi, eventually, helpers
+from support.processes.kube import ADMIN_TOKEN, Kube, free_ports, start_kube
+from support.processes.listener import Listener
+from support.processes.underhost import running
+from support.processes.world import Audit, KubeApi, eventually, helpers
 
 from underhost.agents.sinks.evictions.sink import EvictionSink
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -14,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_process import Kube, free_ports, start_kube
-from scheduler_process import kube_scheduler
-from world import Audit, KubeApi, eventually, helpers
+from support.processes.kube import Kube, free_ports, start_kube
+from support.processes.scheduler import kube_scheduler
+from support.processes.underhost import UNDERHOST
+from support.processes.world import Audit, KubeApi, eventually, helpers
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -79,7 +79,7 @@ def underhost(folder: Path, kube: Kube, inventory: Path, mode: str, port: int) -
         "web": {"listen": f"127.0.0.1:{port}"},
     }
     config.write_text(json.dumps(tree))
-    command = [str(Path(sys.executable).parent / "underhost"), "run", "--config", str(config)]
+    command = [UNDERHOST, "run", "--config", str(config)]
     with (folder / f"{mode}.log").open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "NO_COLOR": "1"})
     try:

@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from kafka_process import KafkaProcess
-from support import frozen_worker
-from support.fake_pipeline import FakeCluster
-from support.pipeline_harness import running
-from support.programs import program
+from support.fakes.pipeline import FakeCluster
+from support.processes.kafka import KafkaProcess
+from support.processes.programs import program
+from support.workers import frozen as frozen_worker
+from support.workers.pipeline import running
 
 from underhost.schemas.topics import OUTCOMES
 from underhost.streams.settings.model import CAPV_HOST_KEY
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.real
 @contextmanager
 def frozen(journal: Path, address: str) -> Iterator[subprocess.Popen[str]]:
     """A worker that has read a node's labels and stands still before it writes them."""
-    command = program("support.frozen_worker", str(journal), address)
+    command = program("support.workers.frozen", str(journal), address)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as worker:
         try:
             os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)

@@ -8,7 +8,6 @@ import itertools
 import json
 import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_process import free_ports
-from listener import Listener
 from pyVmomi import vim
-from test_story import running
-from vcsim_process import start_vcsim
-from world import HOST_LABEL, NODES, VCenter, World, eventually, world
+from support.processes.kafka import free_ports
+from support.processes.listener import Listener
+from support.processes.underhost import UNDERHOST, running
+from support.processes.vcsim import start_vcsim
+from support.processes.world import HOST_LABEL, NODES, VCenter, World, eventually, world
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -106,8 +105,7 @@ class Site:
         return self.here.api.node_labels() == self.hosts_of_nodes()
 
     def resume(self) -> str:
-        program = str(Path(sys.executable).parent / "underhost")
-        command = [program, "resume", SITE, "--config", str(self.config)]
+        command = [UNDERHOST, "resume", SITE, "--config", str(self.config)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kube_process import start_kube
-from manifests import ROOT, has
-from world import KubeApi, eventually
+from support.processes.kube import start_kube
+from support.processes.manifests import ROOT, has
+from support.processes.world import KubeApi, eventually
 
 pytestmark = pytest.mark.real
 

@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from fleet import SITES, Fleet, Worker, until
-from kafka_process import KafkaProcess
 from mode.threads import WorkerThread
-from support.fake_pipeline import FakeCluster
-from support.pipeline_harness import running
+from support.fakes.pipeline import FakeCluster
+from support.processes.kafka import KafkaProcess
+from support.workers.fleet import SITES, Fleet, Worker, until
+from support.workers.pipeline import running
 
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS

@@ -3,14 +3,14 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from authority import Authority
-from kafka_process import KafkaProcess, Secured
+from support.processes.authority import Authority
+from support.processes.kafka import KafkaProcess, Secured
+from support.processes.underhost import UNDERHOST
 
 from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.publish import KafkaPublisher
@@ -18,7 +18,6 @@ from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import KafkaSettings
 
 pytestmark = pytest.mark.real
-PROGRAM = Path(sys.executable).with_name("underhost")
 PASSWORD = "correct-horse-7"
 
 
@@ -63,7 +62,7 @@ def environment(kafka: Mapping[str, Any]) -> dict[str, str]:
 def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     everything = {**os.environ, "NO_COLOR": "1", **(env or {})}
     done = subprocess.run(
-        [str(PROGRAM), *arguments], capture_output=True, text=True, timeout=120, check=False, env=everything
+        [UNDERHOST, *arguments], capture_output=True, text=True, timeout=120, check=False, env=everything
     )
     assert PASSWORD not in done.stdout + done.stderr
     return done

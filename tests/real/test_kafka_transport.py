@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 
 import pytest
-from kafka_process import KafkaProcess
+from support.processes.kafka import KafkaProcess
 from support.transport_contract import TransportContract, pod, take
 
 from underhost.schemas.topics import PODS, TOPICS

@@ -11,9 +11,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from kube_process import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, free_ports, start_kube
-from outage import Outage
-from support.fake_topics import FakeTopics
+from support.fakes.topics import FakeTopics
+from support.processes.kube import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, free_ports, start_kube
+from support.processes.relay import Outage
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build

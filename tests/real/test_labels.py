@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_process import free_ports
-from listener import Listener
 from pyVim.task import WaitForTask
 from pyVmomi import vim
-from test_story import running
-from vcsim_process import Tagging
-from world import CLUSTER, FOREIGN_RULE, NODES, VCenter, World, eventually, world
+from support.processes.kafka import free_ports
+from support.processes.listener import Listener
+from support.processes.underhost import running
+from support.processes.vcsim import Tagging
+from support.processes.world import CLUSTER, FOREIGN_RULE, NODES, VCenter, World, eventually, world
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from alert_processes import AlertmanagerProcess, PrometheusProcess, missing
-from kafka_process import free_ports
-from support.receiver import Receiver
+from support.fakes.receiver import Receiver
+from support.processes.alerting import AlertmanagerProcess, PrometheusProcess, missing
+from support.processes.kafka import free_ports
 
 pytestmark = pytest.mark.real
 

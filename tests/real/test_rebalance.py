@@ -1,8 +1,8 @@
 """A site's partition moves to another worker and back, on a real Kafka broker: no row of the past is left."""
 
 import pytest
-from fleet import SITES, Fleet, Worker, until
-from kafka_process import KafkaProcess
+from support.processes.kafka import KafkaProcess
+from support.workers.fleet import SITES, Fleet, Worker, until
 
 from underhost.schemas.keys import listed_key
 from underhost.schemas.topics import PODS

@@ -7,7 +7,6 @@ password is a word like any other): each is nowhere else, and is looked for in e
 import asyncio
 import json
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -15,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_process import free_ports
-from kube_process import ADMIN_TOKEN, Kube, start_kube
-from support.receiver import Receiver
-from vcsim_process import PASSWORD, USERNAME, Vcsim, start_vcsim
-from world import KubeApi
+from support.fakes.receiver import Receiver
+from support.processes.kafka import free_ports
+from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.underhost import UNDERHOST
+from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, start_vcsim
+from support.processes.world import KubeApi
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-UNDERHOST = str(Path(sys.executable).parent / "underhost")
 OTHER_PASSWORD, WRONG_PASSWORD, WRONG_TOKEN = "canary-password", "canary-wrong-password", "canary-wrong-token"
 URL, HEADER, USER = "canary-in-the-url", "canary-in-the-header", "canary-user"
 SECRETS = (ADMIN_TOKEN, "canary")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from kube_process import Kube, start_kube
-from support.simulation import a_site
-from vcsim_process import PASSWORD, USERNAME, start_vcsim
+from support.processes.kube import Kube, start_kube
+from support.processes.vcsim import PASSWORD, USERNAME, start_vcsim
+from support.sites.simulated import a_site
 
 from underhost.agents.drs.cover import rule_name
 from underhost.agents.sinks.drs.writer import VSphereDrsWriter

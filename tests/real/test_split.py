@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -11,11 +10,12 @@ from typing import Any
 
 import aiohttp
 import pytest
-from kafka_process import KafkaProcess, free_ports
-from support.fake_pipeline import FakeCluster
-from support.pipeline_harness import running
+from support.fakes.pipeline import FakeCluster
+from support.processes.kafka import KafkaProcess, free_ports
+from support.processes.underhost import UNDERHOST
+from support.processes.world import HOST_LABEL
+from support.workers.pipeline import running
 from typer.testing import CliRunner
-from world import HOST_LABEL
 
 from underhost.agents.cli import build
 from underhost.schemas.records import Placement
@@ -25,8 +25,6 @@ from underhost.streams.publish import KafkaPublisher
 from underhost.streams.settings.model import KafkaSettings, Settings, SinkSettings, VSphereSettings
 
 pytestmark = pytest.mark.real
-
-UNDERHOST = str(Path(sys.executable).parent / "underhost")
 
 
 @pytest.fixture

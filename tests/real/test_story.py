@@ -5,19 +5,16 @@ what the real parts and an independent consumer say.
 """
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
-from kafka_process import KafkaProcess, free_ports
-from listener import Listener
-from world import CLUSTER, FOREIGN_RULE, NODES, World, eventually, world
+from support.processes.kafka import KafkaProcess, free_ports
+from support.processes.listener import Listener
+from support.processes.underhost import answer_of, running
+from support.processes.world import CLUSTER, FOREIGN_RULE, NODES, World, eventually, world
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -42,44 +39,6 @@ def transport(request: pytest.FixtureRequest, tmp_path: Path, parts: Path) -> It
 def here(tmp_path: Path, parts: Path) -> Iterator[World]:
     with world(tmp_path, parts) as made:
         yield made
-
-
-class Pipeline:
-    """`underhost run --config`, a process of its own."""
-
-    def __init__(self, config: Path, log: Path) -> None:
-        self._config, self._log = config, log
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with self._log.open("ab") as out:
-            self._process = self._spawn(out)
-
-    def _spawn(self, out: IO[bytes]) -> "subprocess.Popen[bytes]":
-        command = [str(Path(sys.executable).parent / "underhost"), "run", "--config", str(self._config)]
-        return subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "NO_COLOR": "1"})
-
-    def end(self, number: signal.Signals) -> int:
-        assert self._process is not None
-        if self._process.poll() is None:
-            self._process.send_signal(number)
-        return self._process.wait(30)
-
-    def log(self) -> str:
-        return self._log.read_text() if self._log.exists() else ""
-
-
-@contextmanager
-def running(config: Path, log: Path) -> Iterator[Pipeline]:
-    pipeline = Pipeline(config, log)
-    pipeline.start()
-    try:
-        yield pipeline
-    except BaseException:
-        print(pipeline.log()[-6000:])
-        raise
-    finally:
-        pipeline.end(signal.SIGKILL)
 
 
 def own_rules(here: World) -> dict[str, list[str]]:
@@ -133,24 +92,16 @@ def a_poison_record_lands_in_dead_letters(transport: Mapping[str, str], listener
 def the_files_say_the_same(here: World, folder: Path, pods: set[str], waiting: str) -> None:
     """`inventory`, `check` and `explain` over a dump of the real cluster and what vCenter says now."""
     (folder / "dump.json").write_text(json.dumps(here.api.dump()))
-    inventory = underhost("inventory", "--config", str(folder / "underhost.yaml"), "-o", "json", code=0)
+    inventory = answer_of("inventory", "--config", str(folder / "underhost.yaml"), "-o", "json", code=0)
     (folder / "inventory.json").write_text(json.dumps(inventory))
     files = ("-f", str(folder / "dump.json"), "--inventory", str(folder / "inventory.json"), "-o", "json")
-    report = underhost("check", *files, code=1)
+    report = answer_of("check", *files, code=1)
     [found] = [finding for finding in report["findings"] if finding["severity"] == "violation"]
     assert ({found["pod"], *found["peers"]}, found["rule"]) == (pods, "InterPodAffinity")
-    explained = underhost("explain", f"default/{waiting}", *files, code=0)["pods"][f"default/{waiting}"]["nodes"]
+    explained = answer_of("explain", f"default/{waiting}", *files, code=0)["pods"][f"default/{waiting}"]["nodes"]
     assert {node: verdict["failing"] for node, verdict in explained.items()} == {
         node: {"InterPodAffinity": [REASON]} for node in NODES
     }
-
-
-def underhost(*arguments: str, code: int) -> Any:
-    """The JSON that the command prints."""
-    program = str(Path(sys.executable).parent / "underhost")
-    done = subprocess.run([program, *arguments], capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return json.loads(done.stdout)
 
 
 def the_finding(listener: Listener, pods: set[str]) -> Any:

@@ -23,8 +23,8 @@ import structlog.testing
 from pydantic import SecretStr
 from pyVim.connect import Disconnect, SmartConnect
 from pyVmomi import SoapAdapter, vim, vmodl
-from support.fake_vcenter import FakeTopics
-from vcsim_process import PASSWORD, USERNAME, Tagging, Vcsim, start_vcsim
+from support.fakes.vcenter import FakeTopics
+from support.processes.vcsim import PASSWORD, USERNAME, Tagging, Vcsim, start_vcsim
 
 from underhost.agents.drs.cover import rule_name
 from underhost.agents.sinks.drs.rules import DrsSink

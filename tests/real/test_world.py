@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from world import FOREIGN_RULE, NODES, eventually, world
+from support.processes.world import FOREIGN_RULE, NODES, eventually, world
 
 pytestmark = pytest.mark.real
 

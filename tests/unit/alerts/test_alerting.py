@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.receiver import Receiver
+from support.fakes.receiver import Receiver
 
 from underhost.agents.alerts import delivery, webhook
 from underhost.agents.alerts.alert import alert

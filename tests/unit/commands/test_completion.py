@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.terminal import Terminal
+from support.processes.terminal import Terminal
 
 from underhost.agents.commands.completion import SCRIPTS
 from underhost.agents.commands.input.completing import answer

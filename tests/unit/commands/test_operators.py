@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.embedded_worker import a_publisher
+from support.workers.embedded import a_publisher
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build

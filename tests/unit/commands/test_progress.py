@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.terminal import Terminal
+from support.processes.terminal import Terminal
 
 from underhost.agents.commands.output.progress import CLEAR
 from underhost.agents.schedule.progress import listen, told

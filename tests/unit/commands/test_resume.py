@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.fake_pipeline import FakeCluster
-from support.pipeline_harness import running, settings_in
+from support.fakes.pipeline import FakeCluster
+from support.workers.pipeline import running, settings_in
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build

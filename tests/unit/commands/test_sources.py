@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 from aiohttp import web
-from support.fake_kube import FakeKube
-from support.pipeline_harness import running, settings_in
+from support.fakes.kube import FakeKube
+from support.workers.pipeline import running, settings_in
 from typer.testing import CliRunner, Result
 
 from underhost.agents.cli import build

@@ -4,8 +4,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.random_clusters import RandomCluster
 from support.rule_builders import HOST, a_node, a_pod, app, cluster, nodes, term
+from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.model import Compiler, Model, compile
 from underhost.agents.evaluate.judge import judge

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from support.resident_changes import ChangingSite
 from support.rule_builders import HOST, ZONE, NodeBuilder, PodBuilder, a_node, a_pod, app, cluster, nodes, spread, term
+from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from support.simulation import MemoryTopics, a_site, turns, watched
+from support.sites.simulated import MemoryTopics, a_site, turns, watched
 
 from underhost.agents.demo.picture import Picture
 from underhost.agents.demo.story import Story, happened, move_and_mend, status

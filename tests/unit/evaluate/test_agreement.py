@@ -1,7 +1,7 @@
 """Loop, explain and judge ask the same rules: on random clusters they must say the same."""
 
 import pytest
-from support.random_clusters import RandomCluster
+from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.evaluate.judge import judge

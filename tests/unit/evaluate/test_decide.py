@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.resident_changes import ChangingSite
 from support.rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, spread, term
+from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident

@@ -4,8 +4,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.resident_changes import ChangingSite
 from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes, spread, term
+from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident

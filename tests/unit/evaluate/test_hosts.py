@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.random_clusters import HOST_KEY, RandomCluster
+from support.sites.random_cluster import HOST_KEY, RandomCluster
 
 from underhost.agents.schedule.explain import explain
 from underhost.agents.site.snapshot import Options, Snapshot

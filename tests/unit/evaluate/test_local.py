@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from support.random_clusters import RandomCluster
 from support.rule_builders import a_node, a_pod, cluster
+from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.model import Model, compile
 from underhost.agents.compiled.state import State

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
-from support.extender_site import Asking, FakeSite, built
 from support.rule_builders import HOST, RACK, ZONE, PodBuilder, a_node, a_pod, app, spread, term
+from support.sites.extender import Asking, FakeSite, built
 
 from underhost.agents.rules.inter_pod_affinity import REASON_AFFINITY, REASON_ANTI_AFFINITY
 from underhost.agents.rules.inter_pod_affinity import REASON_EXISTING_ANTI_AFFINITY as REASON_EXISTING

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
-from support.extender_site import Asking, FakeSite, built, version_of
 from support.rule_builders import HOST, PodBuilder, a_node, a_pod, app, spread, term
+from support.sites.extender import Asking, FakeSite, built, version_of
 
 from underhost.agents.extender.judge import REASON_MAY_SHARE
 from underhost.agents.rules.physical_host import REASON_SHARED_HOST

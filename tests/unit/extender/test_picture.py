@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from support.random_clusters import HOST_KEY, RandomCluster
-from support.resident_changes import ChangingSite
 from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes, refused, term
+from support.sites.changing import ChangingSite
+from support.sites.random_cluster import HOST_KEY, RandomCluster
 
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.overlay import Moved

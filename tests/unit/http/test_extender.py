@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
-from support.extender_site import SITE, FakeSite, built
-from support.fake_pipeline import FakeCluster
-from support.pipeline_harness import Running, running, settings_in
+from support.fakes.pipeline import FakeCluster
 from support.rule_builders import HOST, a_pod, app, term
+from support.sites.extender import SITE, FakeSite, built
+from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.http import extender as room
 from underhost.agents.http.routes import Rooms

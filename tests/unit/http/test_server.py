@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 from aiohttp import web as http
 from prometheus_client import CollectorRegistry, Gauge
-from support.fake_pipeline import FakeCluster
-from support.pipeline_harness import running, settings_in
+from support.fakes.pipeline import FakeCluster
+from support.workers.pipeline import running, settings_in
 
 from underhost.agents.http.guard import body_of
 from underhost.agents.http.routes import Rooms

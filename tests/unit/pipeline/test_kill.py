@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support import kill_worker
-from support.kill_story import EVERYTHING, finished, journal, killed, ordered
+from support.workers import killed as killed_worker
+from support.workers.kill_story import EVERYTHING, finished, journal, killed, ordered
 
 from underhost.schemas.topics import ACTIONS, PLACEMENTS
 
@@ -19,7 +19,7 @@ async def test_a_killed_worker_ends_in_the_same_state_without_repeating_a_comman
         killed(tmp_path, stall)
     finished(tmp_path)
     assert journal(tmp_path) == EVERYTHING
-    assert await ordered(tmp_path, ACTIONS) == {f"default/node//n{number}": 1 for number in range(kill_worker.NODES)}
+    assert await ordered(tmp_path, ACTIONS) == {f"default/node//n{number}": 1 for number in range(killed_worker.NODES)}
     assert await ordered(tmp_path, PLACEMENTS) == {
-        f"default/pod/shop/db-{number}": 1 for number in range(kill_worker.NODES)
+        f"default/pod/shop/db-{number}": 1 for number in range(killed_worker.NODES)
     }

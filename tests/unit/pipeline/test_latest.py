@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from support.fake_pipeline import FakeCluster
-from support.pipeline_harness import running, settings_in
+from support.fakes.pipeline import FakeCluster
+from support.workers.pipeline import running, settings_in
 
 from underhost.agents.pipeline.decide.evaluation import Decisions
 from underhost.agents.pipeline.latest import Board

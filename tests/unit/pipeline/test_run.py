@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.fake_pipeline import FakeCluster, FakeEngine, FakeSource
-from support.pipeline_harness import Running, running, settings_in
+from support.fakes.pipeline import FakeCluster, FakeEngine, FakeSource
+from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.connections import Outside
 from underhost.schemas.errors import Refused

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.repair_clusters import a_cluster
+from support.sites.repairable import a_cluster
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.fake_kube import FakeKube, Fault, a_node, a_pod
+from support.fakes.kube import FakeKube, Fault, a_node, a_pod
 
 from underhost.agents.sinks.bindings import BindSink, action_of
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter

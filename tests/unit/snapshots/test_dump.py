@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.check_builders import a_budget, a_node, a_pod, a_site, a_workload
-from support.random_clusters import RandomCluster
+from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.snapshot import Options, Snapshot

@@ -4,8 +4,8 @@ import asyncio
 from contextlib import aclosing
 from pathlib import Path
 
-from support.embedded_worker import a_publisher
 from support.transport_contract import pod, take
+from support.workers.embedded import a_publisher
 
 from underhost.schemas.topics import NODES, PODS
 from underhost.streams.admin import ensure_topics

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pytest
-from support.fake_topics import FakeTopics
+from support.fakes.topics import FakeTopics
 
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, decode

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from support.check_builders import a_budget
-from support.random_clusters import APPS, RandomCluster
+from support.sites.random_cluster import APPS, RandomCluster
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State

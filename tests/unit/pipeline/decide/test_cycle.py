@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
-from support.fake_pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.decide.cycle import SiteCycle
 from underhost.agents.pipeline.decide.evaluation import Decisions, Evaluation, Memory

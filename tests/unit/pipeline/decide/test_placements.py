@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from support.fake_pipeline import FakeCluster
+from support.fakes.pipeline import FakeCluster
 
 from underhost.agents.pipeline.decide.placements import NOWHERE, Placements
 from underhost.agents.site.snapshot import Snapshot

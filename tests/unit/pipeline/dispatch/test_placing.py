@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.fake_pipeline import FakeCluster
-from support.pipeline_harness import running, settings_in
+from support.fakes.pipeline import FakeCluster
+from support.workers.pipeline import running, settings_in
 
 from underhost.agents.pipeline import worker as worker_module
 from underhost.agents.pipeline.run import Pipeline

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from support.fake_pipeline import FakeCluster
+from support.fakes.pipeline import FakeCluster
 
 from underhost.agents.pipeline.gates.fence import FencedPublisher, fenced
 from underhost.schemas.errors import Unreachable

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.check_builders import a_node, a_pod, a_site, apart
-from support.fake_vcenter import FakeDrsWriter
+from support.fakes.vcenter import FakeDrsWriter
 
 from underhost.agents.drs.cover import rule_name
 from underhost.agents.sinks.drs.rules import DrsDecider, DrsSink, Pacing

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.fake_pipeline import FakeCluster
+from support.fakes.pipeline import FakeCluster
 
 from underhost.agents.pipeline.decide.placements import Placements
 from underhost.agents.sinks.events.waiting import AGAIN, OPEN, SOON, WaitingDecider, message

@@ -6,7 +6,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 from support.check_builders import a_budget
-from support.eviction_town import Town, adversary
+from support.sites.town import Town, adversary
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import Action, Outcome

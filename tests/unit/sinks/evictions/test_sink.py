@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.fake_kube import FakeKube, Fault, a_pod
+from support.fakes.kube import FakeKube, Fault, a_pod
 
 from underhost.agents.sinks.evictions.sink import EvictionSink, outdated
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fake_kube import FakeKube, Fault, a_node, managed_by
+from support.fakes.kube import FakeKube, Fault, a_node, managed_by
 
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.labels.node_labels import LabelSink

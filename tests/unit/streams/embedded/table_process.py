@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import faust
-from support.embedded_worker import a_topic, an_app, running
+from support.workers.embedded import a_topic, an_app, running
 
 from underhost.streams.table import Table
 

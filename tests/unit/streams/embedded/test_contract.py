@@ -4,8 +4,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
-from support.embedded_worker import a_publisher
 from support.transport_contract import TransportContract
+from support.workers.embedded import a_publisher
 
 from underhost.streams.ports import Publisher
 from underhost.streams.settings.model import KafkaSettings

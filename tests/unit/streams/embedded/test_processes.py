@@ -9,8 +9,8 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from support.embedded_worker import a_publisher
 from support.transport_contract import pod, take
+from support.workers.embedded import a_publisher
 
 from underhost.schemas.errors import Refused, Unreachable
 from underhost.schemas.topics import PODS

@@ -11,7 +11,7 @@ import faust
 import pytest
 from faust.transport.drivers import TRANSPORTS
 from faust.types import TP
-from support.embedded_worker import a_topic, an_app, running
+from support.workers.embedded import a_topic, an_app, running
 
 from underhost.schemas.errors import InputError, Refused
 from underhost.streams.embedded import registry

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Struct
-from support.fake_topics import FakeTopics
+from support.fakes.topics import FakeTopics
 
 from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.kubernetes import Metadata, Node, Pod, decode

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.fake_kube import FakeKube, Fault
+from support.fakes.kube import FakeKube, Fault
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.kubernetes import kubeconfig

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.fake_kube import FakeKube, Fault, a_pod
-from support.fake_topics import FakeTopics
+from support.fakes.kube import FakeKube, Fault, a_pod
+from support.fakes.topics import FakeTopics
 
 from underhost.schemas.topics import DEAD_LETTERS, PODS
 from underhost.streams.kubernetes.watcher import KubernetesSource

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from support.fake_kube import FakeKube, Fault, a_node, a_pod
+from support.fakes.kube import FakeKube, Fault, a_node, a_pod
 
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.streams.files.reader import Objects, Reading

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support.fake_kube import FakeKube, Fault, a_node, a_pod
-from support.fake_topics import FakeTopics
+from support.fakes.kube import FakeKube, Fault, a_node, a_pod
+from support.fakes.topics import FakeTopics
 
 from underhost.schemas.errors import Refused, Unreachable
 from underhost.schemas.kubernetes import decode

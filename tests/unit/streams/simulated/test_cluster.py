@@ -1,7 +1,7 @@
 """The simulated Kubernetes cluster: owners, schedulers, budgets, bindings and labels."""
 
 import pytest
-from support.simulation import a_site
+from support.sites.simulated import a_site
 
 from underhost.schemas.errors import Conflict, Gone, Retry
 from underhost.streams.simulated.objects import is_ready

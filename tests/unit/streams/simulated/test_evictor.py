@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.pipeline_harness import Running, running, settings_in
+from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.connections import Outside
 from underhost.agents.pipeline.decide.evaluator import PolarsEngine

@@ -1,6 +1,6 @@
 """Hosts that die, come back, or are emptied for maintenance."""
 
-from support.simulation import a_site
+from support.sites.simulated import a_site
 
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.vsphere import DrsRule

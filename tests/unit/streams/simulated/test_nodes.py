@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from support.simulation import a_site
+from support.sites.simulated import a_site
 
 from underhost.schemas.errors import Conflict
 from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec

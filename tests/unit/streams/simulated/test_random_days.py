@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.simulation import MemoryTopics, a_site, turns, watched
+from support.sites.simulated import MemoryTopics, a_site, turns, watched
 
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry
 from underhost.schemas.keys import LISTED, object_key, parse_key

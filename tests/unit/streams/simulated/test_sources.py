@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.simulation import MemoryTopics, a_site, turns, watched
+from support.sites.simulated import MemoryTopics, a_site, turns, watched
 
 from underhost.schemas.errors import InputError
 from underhost.schemas.keys import parse_key

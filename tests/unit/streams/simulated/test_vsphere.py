@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.simulation import a_site
+from support.sites.simulated import a_site
 
 from underhost.agents.drs.cover import desired_rules
 from underhost.agents.site.join import join

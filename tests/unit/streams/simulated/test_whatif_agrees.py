@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.simulation import a_site
+from support.sites.simulated import a_site
 
 from underhost.agents.schedule.pending import schedule
 from underhost.agents.site.join import join

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 from msgspec.structs import replace
-from support.fake_vcenter import FakeVCenter, a_vm
+from support.fakes.vcenter import FakeVCenter, a_vm
 
 from underhost.agents.commands.inventory import fields_of, render
 from underhost.agents.commands.output.columns import document

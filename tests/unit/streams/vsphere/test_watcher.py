@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from support.fake_vcenter import FakeTopics, FakeVCenter, a_vm
+from support.fakes.vcenter import FakeTopics, FakeVCenter, a_vm
 
 from underhost.schemas.errors import Gone, InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import decode

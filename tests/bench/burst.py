@@ -1,9 +1,9 @@
 """Pods that arrive in bursts: what does one cycle of the resident evaluator cost, judged and decided?
 
-`bench_burst.py NODES APPS [CYCLES]`; called by `run.py`. Prints `name<TAB>value` lines. In each cycle 200 pods of ten
-applications come (half of these are new, with their workload), and the 200 that were decided in the last cycle are seen
-on their nodes. CPU times, of the update and of the decision; the last cycle's report and
-decisions are compared with those of an evaluator that starts anew.
+`bench.burst NODES APPS [CYCLES]`. Prints `name<TAB>value` lines. In each cycle 200 pods of ten applications come (half
+of these are new, with their workload), and the 200 that were decided in the last cycle are seen on their nodes. CPU
+times, of the update and of the decision; the last cycle's report and decisions are compared with those of an evaluator
+that starts anew.
 """
 
 import gc
@@ -13,9 +13,9 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import bench_check as site
-import bench_resident
 import msgspec
+from bench.large import LargeSite, pod, spec_of
+from bench.resident import Site
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident
@@ -30,9 +30,9 @@ Pods = dict[str, k8s.Pod]
 class Bursts:
     """A site, and the pods of one cycle after another."""
 
-    def __init__(self) -> None:
-        self.made = bench_resident.Site()
-        self._apps = site.APPS
+    def __init__(self, size: LargeSite) -> None:
+        self.made = Site(size)
+        self._apps = size.apps
         self._number = 0
 
     def arrive(self) -> tuple[Pods, dict[str, k8s.Workload]]:
@@ -41,11 +41,11 @@ class Bursts:
         workloads: dict[str, k8s.Workload] = {}
         for at in range(APPS):
             app = NEW + self._number if at % 2 else self.made.pick.randrange(self._apps)
-            spec = site._spec(app)
+            spec = spec_of(app)
             for _ in range(REPLICAS):
                 self._number += 1
-                pod: k8s.Pod = _read(site._pod(app, NEW + self._number, "", spec), k8s.Pod)
-                pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+                made: k8s.Pod = _read(pod(app, NEW + self._number, "", spec), k8s.Pod)
+                pods[f"{made.metadata.namespace}/{made.metadata.name}"] = made
             if app >= NEW:
                 workloads[f"StatefulSet/team-{app % 40}/app-{app}"] = _workload(app)
         return pods, workloads
@@ -76,10 +76,9 @@ def _bound(waiting: Pods, decided: list[PodDecision]) -> Pods:
 
 def main() -> None:
     """Measure and print."""
-    site.NODES, site.APPS = int(sys.argv[1]), int(sys.argv[2])
-    site.HOSTS = max(1, site.NODES // 320) * 32
+    size = LargeSite.of(int(sys.argv[1]), int(sys.argv[2]))
     cycles = int(sys.argv[3]) if len(sys.argv) > 3 else 40
-    bursts, options = Bursts(), Options()
+    bursts, options = Bursts(size), Options()
     made, resident = bursts.made, Resident(options)
     resident.update(made.snapshot)
     gc.freeze()

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 import pyVim.connect
 import pyVim.task
-from kube_process import ADMIN_TOKEN, Kube, start_kube
 from pyVmomi import vim, vmodl
-from vcsim_process import PASSWORD, USERNAME, Vcsim, start_vcsim
+from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, start_vcsim
 
 HOST_LABEL = "node.cluster.x-k8s.io/esxi-host"
 NODES = tuple(f"node-{number}" for number in range(1, 8))

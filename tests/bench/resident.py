@@ -1,7 +1,7 @@
 """How long does a resident evaluator take to judge one change? p50 and p99 by kind of change; memory.
 
-`bench_resident.py [NODES APPS ROUNDS]`; called by `run.py`. Prints `name<TAB>value` lines. The site is that of
-`bench_check.py`: 20 replicas an application with required anti-affinity, spread and node affinity, a few misplaced.
+`bench.resident [NODES APPS ROUNDS]`. Prints `name<TAB>value` lines. The site is that of
+`bench.check`: 20 replicas an application with required anti-affinity, spread and node affinity, a few misplaced.
 Times are CPU times: a loaded machine changes little. The mappings know the keys that changed, as
 those of whoever keeps the site's tables do. A node comes and goes with its VM's host, as in the pipeline.
 """
@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import bench_check as site
 import msgspec
+from bench import large
+from bench.large import LargeSite
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Resident
@@ -33,16 +34,17 @@ JOINING = 10  # nodes of one scale-up
 class Site:
     """Mutable mappings under one snapshot after another: a copy of 150,000 references would be timed otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: LargeSite) -> None:
+        self.size = size
         self.pick = random.Random(7)
-        built = site._objects()
+        built = size.objects()
         self.nodes = View({one["metadata"]["name"]: _read(one, k8s.Node) for one in built if one["kind"] == "Node"})
         pods = [_read(one, k8s.Pod) for one in built if one["kind"] == "Pod"]
         self.pods = View({f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods})
         self.keys = list(self.pods)
         self.names = list(self.nodes)
-        hosts = {f"host-{at}": Host(f"esx-{at}", f"host-{at}", cluster=f"C{at // 32}") for at in range(site.HOSTS)}
-        self.node_hosts = View({name: self._joined(name, at * 7 % site.HOSTS) for at, name in enumerate(self.names)})
+        hosts = {f"host-{at}": Host(f"esx-{at}", f"host-{at}", cluster=f"C{at // 32}") for at in range(size.hosts)}
+        self.node_hosts = View({name: self._joined(name, size.host_of(at)) for at, name in enumerate(self.names)})
         self.snapshot = Snapshot(
             nodes=self.nodes,
             pods=self.pods,
@@ -125,18 +127,18 @@ class Site:
         """The first pod of an application: a class and a selector that were not there."""
         self.number += 1
         name = self.pick.choice(self.names)
-        raw = site._pod(1_000_000 + self.number, 0, name, site._spec(1_000_000 + self.number))
+        raw = large.pod(1_000_000 + self.number, 0, name, large.spec_of(1_000_000 + self.number))
         pod = _read(raw, k8s.Pod)
         return self.apply(pods={f"{pod.metadata.namespace}/{pod.metadata.name}": pod})
 
     def node_moved(self) -> Snapshot:
         """The node's VM is on another host."""
         name, _ = self.a_node()
-        return self.apply(node_hosts={name: self._joined(name, self.pick.randrange(site.HOSTS))})
+        return self.apply(node_hosts={name: self._joined(name, self.pick.randrange(self.size.hosts))})
 
     def node_rezoned(self) -> Snapshot:
         """The label of a topology key that spread and anti-affinity use."""
-        return self._labelled(site.ZONE, f"z{self.pick.randrange(10)}")
+        return self._labelled(large.ZONE, f"z{self.pick.randrange(10)}")
 
     def node_labelled(self) -> Snapshot:
         """A label that no rule reads."""
@@ -167,8 +169,8 @@ class Site:
         for _ in range(count):
             self.number += 1
             name = f"{self.pick.choice('amnz')}{self.pick.randrange(10_000):04d}-{self.number}"
-            nodes[name] = _read(site._node(name, f"z{self.pick.randrange(10)}"), k8s.Node)
-            node_hosts[name] = self._joined(name, self.pick.randrange(site.HOSTS))
+            nodes[name] = _read(large.node(name, f"z{self.pick.randrange(10)}"), k8s.Node)
+            node_hosts[name] = self._joined(name, self.pick.randrange(self.size.hosts))
             self.spare.append(name)
         return self.apply(nodes=nodes, node_hosts=node_hosts)
 
@@ -190,11 +192,9 @@ def _read(built: dict[str, Any], kind: type[Any]) -> Any:
 def main() -> None:
     """Measure and print."""
     sizes = [int(argument) for argument in sys.argv[1:]]
-    if sizes:
-        site.NODES, site.APPS = sizes[0], sizes[1]
-        site.HOSTS = max(1, sizes[0] // 320) * 32
+    size = LargeSite.of(sizes[0], sizes[1]) if sizes else LargeSite()
     rounds = sizes[2] if len(sizes) > 2 else 200
-    made, options = Site(), Options()
+    made, options = Site(size), Options()
     resident = Resident(options)
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # as the command line does

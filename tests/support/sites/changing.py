@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from support.random_clusters import RandomCluster
 from support.rule_builders import HOST, term
+from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas import kubernetes as k8s

@@ -1,4 +1,4 @@
-"""The binder beside the real kube-scheduler: pods bound per second on one real API server. Called by `run.py`.
+"""The binder beside the real kube-scheduler: pods bound per second on one real API server.
 
 kube-apiserver and etcd with nodes that KWOK keeps alive (`NODES` of them, four on an ESXi host); the same 3,000 pods,
 plain, and as replicas that required anti-affinity keeps off one another's host. First kube-scheduler binds them, its
@@ -23,15 +23,13 @@ from datetime import datetime
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "real"))
+from bench.usage import cpu_of
+from support.processes.crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
+from support.processes.kafka import free_ports
+from support.processes.kube import Kube, start_kube
+from support.processes.underhost import UNDERHOST
+from support.processes.world import KubeApi, eventually, helpers
 
-from crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
-from kafka_process import free_ports
-from kube_process import Kube, start_kube
-from usage import cpu_of
-from world import KubeApi, eventually, helpers
-
-UNDERHOST = str(Path(sys.executable).parent / "underhost")
 NODES_PER_HOST, REPLICAS = 4, 5
 STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")
 LEASE = 200

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from kube_process import ADMIN_TOKEN, Kube
+from support.processes.kube import ADMIN_TOKEN, Kube
 
 AT_ONCE = 32
 HOST_LABEL = "node.cluster.x-k8s.io/esxi-host"

@@ -1,17 +1,17 @@
 """How long is a plan? A drain beside a check of the same files: 5,000 nodes on 512 hosts, 150,000 pods, 750 budgets.
 
-Called by `run.py`. Prints `name<TAB>value` lines. The dump is that of `bench_check.py`, with a budget for every tenth
-application, so that drains go in steps.
+Prints `name<TAB>value` lines. The dump is that of `bench.check`, with a budget for every tenth application, so that
+drains go in steps.
 """
 
-import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import bench_check
-from usage import usage_of
+from bench.large import LargeSite
+from bench.usage import usage_of
+from support.processes.underhost import UNDERHOST
 
 ROUNDS = 2
 PLANS = {
@@ -26,19 +26,17 @@ PLANS = {
 def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as folder:
-        dump, inventory = Path(folder, "dump.json"), Path(folder, "inventory.json")
-        objects = [*bench_check._objects(), *_budgets()]
-        dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}), encoding="utf-8")
-        inventory.write_text(json.dumps(bench_check._inventory()), encoding="utf-8")
+        site = LargeSite()
+        dump, inventory = site.write(Path(folder), _budgets(site.apps))
         given = ["-f", str(dump), "--inventory", str(inventory), "-o", "json"]
-        check = _least([bench_check.UNDERHOST, "check", *given])
+        check = _least([UNDERHOST, "check", *given])
         print(f"check: whole command, CPU s\t{check[0]:.2f}")
         for name, plan in PLANS.items():
-            cpu, memory = _least([bench_check.UNDERHOST, *plan, *given])
+            cpu, memory = _least([UNDERHOST, *plan, *given])
             print(f"{name}: CPU s\t{cpu:.2f}")
             print(f"{name}: CPU / check's\t{cpu / check[0]:.2f}")
             print(f"{name}: memory, MiB\t{memory:.0f}")
-        each = usage_of([bench_check.UNDERHOST, "fail", "--each", "host", *given])
+        each = usage_of([UNDERHOST, "fail", "--each", "host", *given])
         print(f"each of 512 hosts with HA: CPU s\t{each.cpu:.1f}")
         print(f"each of 512 hosts with HA: CPU / check's\t{each.cpu / check[0]:.1f}")
 
@@ -49,7 +47,7 @@ def _least(command: list[str]) -> tuple[float, float]:
     return min(run.cpu for run in runs), min(run.memory for run in runs)
 
 
-def _budgets() -> list[dict[str, Any]]:
+def _budgets(apps: int) -> list[dict[str, Any]]:
     return [
         {
             "kind": "PodDisruptionBudget",
@@ -57,7 +55,7 @@ def _budgets() -> list[dict[str, Any]]:
             "metadata": {"name": f"app-{app}", "namespace": f"team-{app % 40}"},
             "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": f"app-{app}"}}},
         }
-        for app in range(0, bench_check.APPS, 10)
+        for app in range(0, apps, 10)
     ]
 
 

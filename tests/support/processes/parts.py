@@ -5,11 +5,11 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-RECIPE = Path(__file__).parent / "parts" / "build.sh"
+RECIPE = Path(__file__).parents[2] / "real" / "parts" / "build.sh"
 
 
 @cache
-def find() -> tuple[Path | None, str]:
+def built_parts() -> tuple[Path | None, str]:
     """(folder, "") when the parts are built, else (None, why not in one line)."""
     cache_dir = os.environ.get("REAL_PARTS_CACHE") or str(Path.home() / ".cache" / "underhost")
     done = subprocess.run(["bash", str(RECIPE), "--where", cache_dir], capture_output=True, text=True)

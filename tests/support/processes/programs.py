@@ -7,5 +7,5 @@ _RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module
 
 
 def program(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of `tests`, as `support.kill_worker`, with arguments."""
-    return [sys.executable, "-c", _RUN, str(Path(__file__).parents[1]), module, *arguments]
+    """The command that runs a module of `tests`, as `support.workers.killed`, with arguments."""
+    return [sys.executable, "-c", _RUN, str(Path(__file__).parents[2]), module, *arguments]

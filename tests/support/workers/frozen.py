@@ -1,6 +1,6 @@
 """A worker that freezes in the middle of a write: it has read the node, and is stopped before it writes the label.
 
-`python frozen_worker.py JOURNAL BOOTSTRAP` runs until it is killed. Each host that it labels a node with is a line of
+`support.workers.frozen JOURNAL BOOTSTRAP` runs until it is killed. Each host that it labels a node with is a line of
 the journal; what the worker says is on standard output. It stops itself (SIGSTOP) at the first node that it reads, and
 goes on at a SIGCONT as if no time had passed; meanwhile the node's VM has moved from h1 to h2. Run by tests.
 """
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.fake_pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.worker import run_worker
 from underhost.streams.settings.model import CAPV_HOST_KEY, KafkaSettings, Settings, SinkSettings, VSphereSettings

@@ -1,20 +1,15 @@
 """The page with 1,000 nodes and 20,000 pods in Chromium: from the click to the drawn map, a change, a search, a scroll.
 
-Called by `run.py`. Prints `name<TAB>value` lines. The times are the page's own performance marks, in a window of
+Prints `name<TAB>value` lines. The times are the page's own performance marks, in a window of
 1440×900; the map is drawn when the frame that holds it has been presented.
 """
 
-import sys
-from pathlib import Path
 from typing import Any
 
-for folder in ("", "page"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / folder))
-
-from big_site import big_site, shared_hosts  # noqa: E402  the folders are no packages
-from playwright.sync_api import sync_playwright  # noqa: E402
-from shown_site import ShownSite  # noqa: E402
-from visits import CHROMIUM, PATIENCE, WIDE  # noqa: E402
+from playwright.sync_api import sync_playwright
+from support.processes.browser import CHROMIUM, PATIENCE, WIDE
+from support.sites.big import big_site, shared_hosts
+from support.sites.shown import ShownSite
 
 RUNS = 7
 MARKS = """() => Object.fromEntries(performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime]))"""

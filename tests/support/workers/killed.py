@@ -1,6 +1,6 @@
 """A worker that can be killed: its cluster is kept in a journal, and it stops for ever in the middle of a write.
 
-`python kill_worker.py FOLDER BOOTSTRAP|- STALL` runs until every pod is bound and every node labelled, then exits: 0.
+`support.workers.killed FOLDER BOOTSTRAP|- STALL` runs until every pod is bound and every node labelled, then exits: 0.
 STALL is `before:N` or `after:N` (the Nth write is not made, or is made and never answered) or `never`. Run by tests.
 """
 
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.fake_pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.worker import run_worker
 from underhost.streams.ports import Outgoing

@@ -5,8 +5,8 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from support import kill_worker
-from support.programs import program
+from support.processes.programs import program
+from support.workers import killed as killed_worker
 
 from underhost.schemas.topics import Topic
 from underhost.streams.reader import open_reader
@@ -14,7 +14,7 @@ from underhost.streams.reader import open_reader
 
 def killed(folder: Path, stall: str, bootstrap: str = "-") -> None:
     """Start a worker, wait until it stands still in a write, and kill it: nothing of it can be said or finished."""
-    command = program("support.kill_worker", str(folder), bootstrap, stall)
+    command = program("support.workers.killed", str(folder), bootstrap, stall)
     with (folder / "stderr").open("ab") as errors:
         worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert worker.stdout is not None
@@ -28,7 +28,7 @@ def killed(folder: Path, stall: str, bootstrap: str = "-") -> None:
 
 def finished(folder: Path, bootstrap: str = "-") -> None:
     """Start a worker and let it come to its end."""
-    command = program("support.kill_worker", str(folder), bootstrap, "never")
+    command = program("support.workers.killed", str(folder), bootstrap, "never")
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
@@ -41,16 +41,16 @@ def journal(folder: Path) -> list[dict[str, object]]:
 
 async def ordered(folder: Path, topic: Topic, bootstrap: str = "-") -> Counter[str]:
     """How often each target was ordered, of all runs."""
-    reader = open_reader(kill_worker.settings(folder, bootstrap).kafka)
+    reader = open_reader(killed_worker.settings(folder, bootstrap).kafka)
     keys = [(record.key or b"").decode() async for record in reader.history([topic])]
     await reader.close()
     return Counter(keys)
 
 
 EVERYTHING = [
-    *({"kind": "bind", "name": f"db-{number}", "node": f"n{number}"} for number in range(kill_worker.NODES)),
+    *({"kind": "bind", "name": f"db-{number}", "node": f"n{number}"} for number in range(killed_worker.NODES)),
     *(
         {"kind": "label", "labels": {"node.cluster.x-k8s.io/esxi-host": f"h{number}"}, "name": f"n{number}"}
-        for number in range(kill_worker.NODES)
+        for number in range(killed_worker.NODES)
     ),
 ]

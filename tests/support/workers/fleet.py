@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from support.fake_pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.connections import Outside
 from underhost.agents.pipeline.metrics import Metrics

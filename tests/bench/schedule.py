@@ -1,6 +1,6 @@
 """How fast is a placement beside the upstream scheduler's own loop, in one run on one machine, with equal placements?
 
-Called by `run.py`, with a number of nodes and the workloads to run (all by default). Prints `name<TAB>value` lines.
+Arguments: a number of nodes, and the workloads to run (all by default). Prints `name<TAB>value` lines.
 Upstream is measured inside its process, its set-up not counted; of ours the whole command, and the loop alone in a
 fresh process. Three workloads: applications of twenty replicas that must be apart and would rather be in different
 zones (uniform), a mixture of every kind of rule (mixed), and the uniform one with labels and requests of its own for
@@ -14,12 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench.usage import usage_of
 from oracle import upstream
-from usage import usage_of
+from support.processes.underhost import UNDERHOST
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 OWN = "statefulset.kubernetes.io/pod-name"
@@ -31,7 +30,6 @@ REPLICAS = 20
 SIZES = {1_000: (10_000, 1_000), 5_000: (20_000, 2_000)}  # nodes: (running, pending)
 UNIFORM, MIXED, DIFFERENT = "uniform", "mixed", "different"
 LOOP = "loop-of"
-UNDERHOST = str(Path(sys.executable).parent / "underhost")
 Json = dict[str, Any]
 
 
@@ -74,7 +72,8 @@ def _ours(path: str) -> tuple[float, float, Json]:
 
 
 def _loop(path: str) -> float:
-    done = subprocess.run([sys.executable, __file__, LOOP, path], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "bench.schedule", LOOP, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kube_process import ADMIN_TOKEN, Kube
-from world import KubeApi, eventually
+from support.processes.kube import ADMIN_TOKEN, Kube
+from support.processes.world import KubeApi, eventually
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "kubernetes"
 PLAIN, SINKS, SPLIT = ROOT / "compose" / "kubernetes" / "underhost.yaml", DATA / "sinks.yaml", DATA / "split.yaml"
 NAMESPACES = {PLAIN: "plain", SINKS: "sinks", SPLIT: "underhost"}

@@ -1,11 +1,12 @@
-"""Fifty different nodes move every second: from each real vMotion to its label. Called by `run.py`.
+"""Fifty different nodes move every second: from each real vMotion to its label.
 
 kube-apiserver and vcsim, `underhost run` on the embedded default in the middle. 600 nodes on ten hosts take turns, so
 that no node moves twice within the ten seconds in which further changes are held back on purpose. Each move is a real
 `RelocateVM_Task`, and counts from the moment before the call to the label in a watch of the API server; at the end each
-label must be what vcsim itself says. vcsim is too slow a teller of fifty moves a second, so `update_feed.py` tells them
-in its place. Where the time goes in between is read from the times of the records in the topics. A machine that has no
-processor to spare makes every stage wait, so the CPU of each process is measured, too. Prints `name<TAB>value` lines.
+label must be what vcsim itself says. vcsim is too slow a teller of fifty moves a second, so `bench.update_feed` tells
+them in its place. Where the time goes in between is read from the times of the records in the topics. A machine that
+has no processor to spare makes every stage wait, so the CPU of each process is measured, too. Prints `name<TAB>value`
+lines.
 
 Arguments: the folder of the real parts, seconds, moves a second.
 """
@@ -26,18 +27,16 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import yaml
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "real"))
-
 import msgspec
-from kafka_process import free_ports
-from kube_process import ADMIN_TOKEN, Kube, start_kube
+import yaml
+from bench.update_feed import UpdateFeed
+from bench.usage import cpu_of, machine
 from pyVmomi import vim
-from update_feed import UpdateFeed
-from usage import cpu_of, machine
-from vcsim_process import PASSWORD, USERNAME, start_vcsim
-from world import HOST_LABEL, KubeApi, VCenter, eventually
+from support.processes.kafka import free_ports
+from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.underhost import UNDERHOST
+from support.processes.vcsim import PASSWORD, USERNAME, start_vcsim
+from support.processes.world import HOST_LABEL, KubeApi, VCenter, eventually
 
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS, OUTCOMES, VMS
@@ -45,7 +44,6 @@ from underhost.streams.ports import Record
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import KafkaSettings
 
-UNDERHOST = str(Path(sys.executable).parent / "underhost")
 NODES, HOSTS = 600, 10
 LIMIT = 6000
 """Label writes a minute that the configuration allows: the default, twice of what fifty moves a second need."""

@@ -1,4 +1,4 @@
-"""Answers to kube-scheduler over HTTP, by node name, for a large site whose pods change all the time, for `run.py`.
+"""Answers to kube-scheduler over HTTP, by node name, for a large site whose pods change all the time.
 
 5,000 nodes on 1,250 ESXi hosts with 50,000 pods: 10,000 applications of five replicas, apart by hostname. This process
 is kube-scheduler: it asks filter and prioritize about one more replica after another (every fifth of an application
@@ -222,7 +222,7 @@ class Scheduler:
 
 def begin(nodes: int, pods: int, rate: int) -> tuple["subprocess.Popen[str]", str]:
     """A worker that is ready, and its address."""
-    command = [sys.executable, __file__, "worker", str(nodes), str(pods), str(rate)]
+    command = [sys.executable, "-m", "bench.extender", "worker", str(nodes), str(pods), str(rate)]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     address = worker.stdout.readline().strip()

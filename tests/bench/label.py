@@ -1,4 +1,4 @@
-"""From a real vMotion to the node's label: kube-apiserver and vcsim, `underhost run` in the middle. Called by `run.py`.
+"""From a real vMotion to the node's label: kube-apiserver and vcsim, `underhost run` in the middle.
 
 Prints `name<TAB>value` lines. Arguments: the folder of the real parts, `embedded` or a bootstrap server, moves.
 """
@@ -9,12 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "real"))
-
-from kafka_process import free_ports
-from world import NODES, World, eventually, world
-
-UNDERHOST = str(Path(sys.executable).parent / "underhost")
+from support.processes.kafka import free_ports
+from support.processes.underhost import UNDERHOST
+from support.processes.world import NODES, World, eventually, world
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from support.fake_pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.connections import Outside
 from underhost.agents.pipeline.latest import Board

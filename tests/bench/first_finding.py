@@ -1,6 +1,6 @@
 """From a fresh clone to the first finding on the page: git clone, `make run`, a browser that waits for the row.
 
-Called by `run.py`. Prints `name<TAB>value` lines. The package cache is made warm by a clone before; its time is told,
+Prints `name<TAB>value` lines. The package cache is made warm by a clone before; its time is told,
 too. The commit of this checkout is cloned; what is not committed is not measured.
 """
 
@@ -15,10 +15,8 @@ import time
 from pathlib import Path
 from typing import IO
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "page"))
-
 from playwright.sync_api import sync_playwright
-from visits import CHROMIUM, WIDE
+from support.processes.browser import CHROMIUM, WIDE
 
 ROOT = Path(__file__).parents[2]
 GOAL = 90

@@ -212,7 +212,7 @@ async def measure(kafka: KafkaSettings, sizes: Sizes) -> dict[str, float]:
 
 
 def main() -> None:
-    """`bench_pipeline.py TRANSPORT [NODES PODS CHANGES SINGLES]`; TRANSPORT is `embedded` or a bootstrap server."""
+    """`bench.pipeline TRANSPORT [NODES PODS CHANGES SINGLES]`; TRANSPORT is `embedded` or a bootstrap server."""
     logging.basicConfig(level=logging.WARNING)
     transport, sizes = sys.argv[1], Sizes(*map(int, sys.argv[2:]))
     with tempfile.TemporaryDirectory() as folder:

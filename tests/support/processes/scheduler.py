@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kube_process import Kube
+from support.processes.kube import Kube
 
-GUIDE = Path(__file__).parents[2] / "docs" / "extender.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "extender.md"
 
 
 def documented() -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""The command `underhost` in a process of its own: asked for an answer, or run as a worker until a test ends it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+UNDERHOST = str(Path(sys.executable).parent / "underhost")
+
+
+def answer_of(*arguments: str, code: int) -> Any:
+    """The JSON that the command prints; it must end with this exit code."""
+    done = subprocess.run([UNDERHOST, *arguments], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+class Worker:
+    """`underhost run --config`; what it says is added to the file `log`."""
+
+    def __init__(self, config: Path, log: Path) -> None:
+        self._config, self._log = config, log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, or start it again."""
+        with self._log.open("ab") as out:
+            self._process = self._spawn(out)
+
+    def _spawn(self, out: IO[bytes]) -> "subprocess.Popen[bytes]":
+        command = [UNDERHOST, "run", "--config", str(self._config)]
+        return subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "NO_COLOR": "1"})
+
+    def end(self, number: signal.Signals) -> int:
+        """Send it the signal if it still runs; its exit code."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        return self._process.wait(30)
+
+    def log(self) -> str:
+        """What it has said so far."""
+        return self._log.read_text() if self._log.exists() else ""
+
+
+@contextmanager
+def running(config: Path, log: Path) -> Iterator[Worker]:
+    """A worker that is killed at the end of the block; its log is printed if the block fails."""
+    worker = Worker(config, log)
+    worker.start()
+    try:
+        yield worker
+    except BaseException:
+        print(worker.log()[-6000:])
+        raise
+    finally:
+        worker.end(signal.SIGKILL)
