@@ -10,11 +10,11 @@ from underhost.schemas.records import Finding
 API_VERSION = "underhost/v1"
 
 
-class _Document(Struct, rename="camel"):
+class Document(Struct, rename="camel"):
     """Base: camelCase on the wire."""
 
 
-class NodeVerdict(_Document):
+class NodeVerdict(Document):
     """One pod on one node. `scores` are normalised 0-100 before the weight; `total` is their weighted sum."""
 
     feasible: bool
@@ -25,7 +25,7 @@ class NodeVerdict(_Document):
     physical_conflicts: int | UnsetType = UNSET
 
 
-class PodVerdict(_Document):
+class PodVerdict(Document):
     """One pod on every node."""
 
     nodes: dict[str, NodeVerdict]
@@ -33,7 +33,7 @@ class PodVerdict(_Document):
     error: str | UnsetType = UNSET
 
 
-class Explanation(_Document):
+class Explanation(Document):
     """`underhost explain`."""
 
     pods: dict[str, PodVerdict]
@@ -41,7 +41,7 @@ class Explanation(_Document):
     kind: str = "Explanation"
 
 
-class Placements(_Document):
+class Placements(Document):
     """`underhost schedule`."""
 
     placements: dict[str, str | None]
@@ -51,7 +51,7 @@ class Placements(_Document):
     kind: str = "Placements"
 
 
-class BudgetFigures(_Document):
+class BudgetFigures(Document):
     """A disruption budget as the disruption controller computes it."""
 
     expected: int
@@ -60,7 +60,7 @@ class BudgetFigures(_Document):
     allowed: int
 
 
-class Report(_Document):
+class Report(Document):
     """`underhost check` and `underhost lint`. `summary` has pods, nodes, hosts and a count per severity."""
 
     findings: list[Finding]
@@ -70,7 +70,7 @@ class Report(_Document):
     kind: str = "Report"
 
 
-class Move(_Document):
+class Move(Document):
     """A pod that ends on another node, or comes back. `from_` is null for a pod that had none when the plan began."""
 
     step: int
@@ -80,7 +80,7 @@ class Move(_Document):
     reason: str
 
 
-class VmMove(_Document):
+class VmMove(Document):
     """A VM that HA restarts or DRS moves, by names. `to` is null where no host can take it and its host must wait."""
 
     step: int
@@ -89,21 +89,21 @@ class VmMove(_Document):
     to: str | None
 
 
-class Blocked(_Document):
+class Blocked(Document):
     """A pod that a drain cannot evict, and the disruption budgets in its way."""
 
     pod: str
     budgets: list[str]
 
 
-class BudgetUse(_Document):
+class BudgetUse(Document):
     """A budget that evictions ask: what it allowed before the plan, and how many evictions it was charged for."""
 
     allowed_before: int
     used: int
 
 
-class WhatIf(_Document):
+class WhatIf(Document):
     """`underhost drain`, `fail`, `maintain` and `whatif`. `pending` counts nodes by reason, 0 where no node is asked.
 
     A pod keeps its name, though the one that its owner makes in its place would have another.
@@ -131,7 +131,7 @@ class Target(WhatIf):
     pods: int = 0
 
 
-class WhatIfList(_Document):
+class WhatIfList(Document):
     """`underhost fail --each host|node`: every target alone, worst first."""
 
     items: list[Target]

@@ -22,14 +22,14 @@ class NodeList(Struct, frozen=True):
     items: list[Raw] | None = None
 
 
-class _Meta(Struct, frozen=True):
+class _NodeMetadata(Struct, frozen=True):
     name: str = ""
 
 
-class Named(Struct, frozen=True):
+class NamedNode(Struct, frozen=True):
     """What is read of a node that was sent whole."""
 
-    metadata: _Meta = _Meta()
+    metadata: _NodeMetadata = _NodeMetadata()
 
 
 class ExtenderArgs(_Message, frozen=True):

@@ -14,11 +14,11 @@ EMPTY_OBJECT = Raw(b"{}")
 EMPTY_LIST = Raw(b"[]")
 
 
-class _Object(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+class ApiObject(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Base: frozen, camelCase on the wire, defaults left out."""
 
 
-class OwnerReference(_Object, frozen=True):
+class OwnerReference(ApiObject, frozen=True):
     """metadata.ownerReferences[]."""
 
     kind: str = ""
@@ -28,7 +28,7 @@ class OwnerReference(_Object, frozen=True):
     controller: bool | None = None
 
 
-class Annotations(_Object, frozen=True):
+class Annotations(ApiObject, frozen=True):
     """The few annotations that are read."""
 
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
@@ -38,7 +38,7 @@ class Annotations(_Object, frozen=True):
     migrated_plugins: str | None = field(default=None, name="storage.alpha.kubernetes.io/migrated-plugins")
 
 
-class Metadata(_Object, frozen=True):
+class Metadata(ApiObject, frozen=True):
     """metadata. `labels` is raw JSON: an object of strings, or null."""
 
     name: str = ""
@@ -54,7 +54,7 @@ class Metadata(_Object, frozen=True):
     owner_references: list[OwnerReference] | None = None
 
 
-class Condition(_Object, frozen=True):
+class Condition(ApiObject, frozen=True):
     """status.conditions[], without the times that change at every heartbeat."""
 
     type: str
@@ -63,7 +63,7 @@ class Condition(_Object, frozen=True):
 
 
 # ---------------------------------------------------------------------------------------------------------- nodes
-class NodeSpec(_Object, frozen=True):
+class NodeSpec(ApiObject, frozen=True):
     """Node spec. `taints` is raw: a list of {key, value, effect, timeAdded}, or null."""
 
     provider_id: str = field(default="", name="providerID")
@@ -71,20 +71,20 @@ class NodeSpec(_Object, frozen=True):
     taints: Raw = EMPTY_LIST
 
 
-class NodeAddress(_Object, frozen=True):
+class NodeAddress(ApiObject, frozen=True):
     """status.addresses[]."""
 
     type: str = ""
     address: str = ""
 
 
-class NodeSystemInfo(_Object, frozen=True):
+class NodeSystemInfo(ApiObject, frozen=True):
     """status.nodeInfo."""
 
     system_uuid: str = field(default="", name="systemUUID")
 
 
-class NodeStatus(_Object, frozen=True):
+class NodeStatus(ApiObject, frozen=True):
     """Node status. `allocatable` is raw: resource name to quantity. `images` is raw: a list of {names, sizeBytes}."""
 
     allocatable: Raw = EMPTY_OBJECT
@@ -94,7 +94,7 @@ class NodeStatus(_Object, frozen=True):
     node_info: NodeSystemInfo | None = None
 
 
-class Node(_Object, frozen=True):
+class Node(ApiObject, frozen=True):
     """v1 Node."""
 
     metadata: Metadata
@@ -103,7 +103,7 @@ class Node(_Object, frozen=True):
 
 
 # ----------------------------------------------------------------------------------------------------------- pods
-class ContainerPort(_Object, frozen=True):
+class ContainerPort(ApiObject, frozen=True):
     """containers[].ports[]."""
 
     container_port: int = 0
@@ -112,7 +112,7 @@ class ContainerPort(_Object, frozen=True):
     protocol: str = "TCP"
 
 
-class Container(_Object, frozen=True):
+class Container(ApiObject, frozen=True):
     """containers[] and initContainers[]. `resources` is raw: {requests, limits}."""
 
     name: str = ""
@@ -122,13 +122,13 @@ class Container(_Object, frozen=True):
     restart_policy: str | None = None
 
 
-class SchedulingGate(_Object, frozen=True):
+class SchedulingGate(ApiObject, frozen=True):
     """spec.schedulingGates[]."""
 
     name: str
 
 
-class PodSpec(_Object, frozen=True):
+class PodSpec(ApiObject, frozen=True):
     """Pod spec. The raw parts are in the API's shape."""
 
     node_name: str = ""
@@ -149,7 +149,7 @@ class PodSpec(_Object, frozen=True):
     host_network: bool = False
 
 
-class ContainerStatus(_Object, frozen=True):
+class ContainerStatus(ApiObject, frozen=True):
     """status.containerStatuses[]: what an in-place resize reads."""
 
     name: str = ""
@@ -157,7 +157,7 @@ class ContainerStatus(_Object, frozen=True):
     resources: Raw = EMPTY_OBJECT
 
 
-class PodStatus(_Object, frozen=True):
+class PodStatus(ApiObject, frozen=True):
     """Pod status. `resources` and `allocated_resources` are raw: of the pod as a whole, for an in-place resize."""
 
     phase: str = ""
@@ -169,7 +169,7 @@ class PodStatus(_Object, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
 
 
-class Pod(_Object, frozen=True):
+class Pod(ApiObject, frozen=True):
     """v1 Pod."""
 
     metadata: Metadata
@@ -178,26 +178,26 @@ class Pod(_Object, frozen=True):
 
 
 # --------------------------------------------------------------------------------------------------------- others
-class Namespace(_Object, frozen=True):
+class Namespace(ApiObject, frozen=True):
     """v1 Namespace."""
 
     metadata: Metadata
 
 
-class ServiceSpec(_Object, frozen=True):
+class ServiceSpec(ApiObject, frozen=True):
     """Service spec: `selector` is raw, an object of strings, or null."""
 
     selector: Raw = EMPTY_OBJECT
 
 
-class Service(_Object, frozen=True):
+class Service(ApiObject, frozen=True):
     """v1 Service."""
 
     metadata: Metadata
     spec: ServiceSpec = ServiceSpec()
 
 
-class WorkloadSpec(_Object, frozen=True):
+class WorkloadSpec(ApiObject, frozen=True):
     """What is read of a ReplicaSet, StatefulSet, Deployment, Job, ReplicationController or VMIRS.
 
     `selector` is raw (a LabelSelector; a plain map for a ReplicationController). `parallelism` is a Job's.
@@ -208,7 +208,7 @@ class WorkloadSpec(_Object, frozen=True):
     selector: Raw = EMPTY_OBJECT
 
 
-class Workload(_Object, frozen=True):
+class Workload(ApiObject, frozen=True):
     """An owner of pods; `kind` tells which."""
 
     kind: str
@@ -217,7 +217,7 @@ class Workload(_Object, frozen=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class BudgetSpec(_Object, frozen=True):
+class BudgetSpec(ApiObject, frozen=True):
     """PodDisruptionBudget spec. `selector` is raw; null and {} differ."""
 
     min_available: int | str | None = None
@@ -226,7 +226,7 @@ class BudgetSpec(_Object, frozen=True):
     unhealthy_pod_eviction_policy: str | None = None
 
 
-class BudgetStatus(_Object, frozen=True):
+class BudgetStatus(ApiObject, frozen=True):
     """PodDisruptionBudget status, as the disruption controller wrote it."""
 
     observed_generation: int = 0
@@ -236,7 +236,7 @@ class BudgetStatus(_Object, frozen=True):
     expected_pods: int = 0
 
 
-class Budget(_Object, frozen=True):
+class Budget(ApiObject, frozen=True):
     """policy PodDisruptionBudget (`apiVersion` matters: an empty selector means all pods in v1, none in v1beta1)."""
 
     metadata: Metadata

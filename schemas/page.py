@@ -13,7 +13,7 @@ class _Row(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Base of a row: camelCase on the wire, defaults left out."""
 
 
-class _Page(Struct, rename="camel"):
+class Document(Struct, rename="camel"):
     """Base of a document: camelCase on the wire."""
 
 
@@ -58,7 +58,7 @@ class MapPod(_Row, frozen=True):
     pinned: bool = False
 
 
-class SiteMap(_Page):
+class SiteMap(Document):
     """`/api/v1/map`: which pod is on which node on which host. `version` is where `/api/v1/events` goes on."""
 
     site: str
@@ -71,7 +71,7 @@ class SiteMap(_Page):
     kind: str = "Map"
 
 
-class OpenFindings(_Page):
+class OpenFindings(Document):
     """`/api/v1/findings`: what is open now, each with its first time. `version` as in the map."""
 
     site: str
@@ -81,7 +81,7 @@ class OpenFindings(_Page):
     kind: str = "Findings"
 
 
-class HistoryRange(_Page):
+class HistoryRange(Document):
     """`/api/v1/history`: every moment between these (RFC 3339) can be told, with `at=` of the map and the findings."""
 
     site: str
@@ -91,7 +91,7 @@ class HistoryRange(_Page):
     kind: str = "History"
 
 
-class MapChange(_Page, omit_defaults=True):
+class MapChange(Document, omit_defaults=True):
     """An event `change`: rows that are new or other than before, and the names (hosts: ids) of those that are gone."""
 
     hosts: list[MapHost] = []
@@ -104,7 +104,7 @@ class MapChange(_Page, omit_defaults=True):
     gone_findings: list[str] = []
 
 
-class SiteSummary(_Page):
+class SiteSummary(Document):
     """One site. `reason` says why nothing is decided for it now, or ""; `findings` counts by severity."""
 
     site: str
@@ -116,7 +116,7 @@ class SiteSummary(_Page):
     findings: dict[str, int]
 
 
-class SiteList(_Page):
+class SiteList(Document):
     """`/api/v1/sites`. `features` names what this worker's API can do beyond showing (`whatif`, `history`)."""
 
     sites: list[SiteSummary]
@@ -136,7 +136,7 @@ class SeverityRow(_Row, frozen=True):
     grave: bool = False
 
 
-class SeverityList(_Page):
+class SeverityList(Document):
     """`/api/v1/severities`: worst first."""
 
     severities: list[SeverityRow]
@@ -160,7 +160,7 @@ class HistoryEntry(_Row, frozen=True):
     snapshot: dict[str, int] = {}
 
 
-class History(_Page):
+class History(Document):
     """`/api/v1/activity`: newest first."""
 
     site: str
@@ -169,7 +169,7 @@ class History(_Page):
     kind: str = "Activity"
 
 
-class PodDetail(_Page):
+class PodDetail(Document):
     """`/api/v1/pods/NAMESPACE/NAME`: every rule's word on every node, what is wrong, what was decided before."""
 
     site: str

@@ -11,11 +11,11 @@ NULL = Raw(b"null")
 IMMEDIATE, WAIT_FOR_FIRST_CONSUMER = "Immediate", "WaitForFirstConsumer"
 
 
-class _Object(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+class ApiObject(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Base: frozen, camelCase on the wire, defaults left out."""
 
 
-class ClaimSpec(_Object, frozen=True):
+class ClaimSpec(ApiObject, frozen=True):
     """PersistentVolumeClaim spec. `resources` is raw {requests: {storage}}, `selector` a raw LabelSelector."""
 
     access_modes: list[str] | None = None
@@ -27,13 +27,13 @@ class ClaimSpec(_Object, frozen=True):
     selector: Raw = NULL
 
 
-class Phase(_Object, frozen=True):
+class Phase(ApiObject, frozen=True):
     """Status of a claim (Pending, Bound, Lost) or of a volume (Available, Bound, Released, ...)."""
 
     phase: str = ""
 
 
-class PersistentVolumeClaim(_Object, frozen=True):
+class PersistentVolumeClaim(ApiObject, frozen=True):
     """v1 PersistentVolumeClaim."""
 
     metadata: Metadata
@@ -41,7 +41,7 @@ class PersistentVolumeClaim(_Object, frozen=True):
     status: Phase = Phase()
 
 
-class ClaimReference(_Object, frozen=True):
+class ClaimReference(ApiObject, frozen=True):
     """spec.claimRef of a volume."""
 
     namespace: str = ""
@@ -49,14 +49,14 @@ class ClaimReference(_Object, frozen=True):
     uid: str = ""
 
 
-class CsiSource(_Object, frozen=True):
+class CsiSource(ApiObject, frozen=True):
     """spec.csi."""
 
     driver: str = ""
     volume_handle: str = ""
 
 
-class InTreeSource(_Object, frozen=True):
+class InTreeSource(ApiObject, frozen=True):
     """A volume of one of the in-tree kinds that upstream counts as their CSI drivers' volumes."""
 
     pd_name: str = ""
@@ -64,7 +64,7 @@ class InTreeSource(_Object, frozen=True):
     disk_uri: str = field(default="", name="diskURI")
 
 
-class VolumeSpec(_Object, frozen=True):
+class VolumeSpec(ApiObject, frozen=True):
     """PersistentVolume spec. `capacity` is raw {storage}, `node_affinity` raw {required: {nodeSelectorTerms}}."""
 
     access_modes: list[str] | None = None
@@ -82,7 +82,7 @@ class VolumeSpec(_Object, frozen=True):
     portworx_volume: InTreeSource | None = None
 
 
-class PersistentVolume(_Object, frozen=True):
+class PersistentVolume(ApiObject, frozen=True):
     """v1 PersistentVolume."""
 
     metadata: Metadata
@@ -90,20 +90,20 @@ class PersistentVolume(_Object, frozen=True):
     status: Phase = Phase()
 
 
-class TopologyRequirement(_Object, frozen=True):
+class TopologyRequirement(ApiObject, frozen=True):
     """allowedTopologies[].matchLabelExpressions[]."""
 
     key: str
     values: list[str] | None = None
 
 
-class TopologyTerm(_Object, frozen=True):
+class TopologyTerm(ApiObject, frozen=True):
     """allowedTopologies[]."""
 
     match_label_expressions: list[TopologyRequirement] | None = None
 
 
-class StorageClass(_Object, frozen=True):
+class StorageClass(ApiObject, frozen=True):
     """storage.k8s.io StorageClass; where it does not say, the API server binds immediately."""
 
     metadata: Metadata
@@ -112,39 +112,39 @@ class StorageClass(_Object, frozen=True):
     allowed_topologies: tuple[TopologyTerm, ...] = ()
 
 
-class DriverLimit(_Object, frozen=True):
+class DriverLimit(ApiObject, frozen=True):
     """spec.drivers[].allocatable of a CSINode."""
 
     count: int | None = None
 
 
-class NodeDriver(_Object, frozen=True):
+class NodeDriver(ApiObject, frozen=True):
     """spec.drivers[] of a CSINode."""
 
     name: str = ""
     allocatable: DriverLimit | None = None
 
 
-class CsiNodeSpec(_Object, frozen=True):
+class CsiNodeSpec(ApiObject, frozen=True):
     """CSINode spec."""
 
     drivers: list[NodeDriver] | None = None
 
 
-class CsiNode(_Object, frozen=True):
+class CsiNode(ApiObject, frozen=True):
     """storage.k8s.io CSINode: named as its node."""
 
     metadata: Metadata
     spec: CsiNodeSpec = CsiNodeSpec()
 
 
-class AttachmentSource(_Object, frozen=True):
+class AttachmentSource(ApiObject, frozen=True):
     """spec.source of a VolumeAttachment."""
 
     persistent_volume_name: str | None = None
 
 
-class AttachmentSpec(_Object, frozen=True):
+class AttachmentSpec(ApiObject, frozen=True):
     """VolumeAttachment spec."""
 
     attacher: str = ""
@@ -152,7 +152,7 @@ class AttachmentSpec(_Object, frozen=True):
     source: AttachmentSource = AttachmentSource()
 
 
-class VolumeAttachment(_Object, frozen=True):
+class VolumeAttachment(ApiObject, frozen=True):
     """storage.k8s.io VolumeAttachment."""
 
     metadata: Metadata

@@ -3,11 +3,11 @@
 from msgspec import Struct, field
 
 
-class _Object(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class _VSphereObject(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Base: frozen, camelCase on the wire, defaults left out."""
 
 
-class Host(_Object, frozen=True):
+class Host(_VSphereObject, frozen=True):
     """An ESXi host. `id` is its moref (`host-12`); `state` is connected, maintenance or disconnected."""
 
     name: str
@@ -26,7 +26,7 @@ class Host(_Object, frozen=True):
         return self.id or self.name
 
 
-class Vm(_Object, frozen=True):
+class Vm(_VSphereObject, frozen=True):
     """A virtual machine. `host` is the moref (or name) of the host it runs on, "" while unknown; `power` is on or off.
 
     `uuid` is the BIOS uuid (config.uuid), lower case with dashes.
@@ -49,7 +49,7 @@ class Vm(_Object, frozen=True):
         return self.id or self.name
 
 
-class DrsRule(_Object, frozen=True):
+class DrsRule(_VSphereObject, frozen=True):
     """A VM-VM rule of one vSphere cluster. `vms` are morefs, sorted; `key` is the server's, 0 before it is written.
 
     `type` is anti-affinity, affinity or other (a rule of a kind we never touch, VM-Host rules among them).
@@ -66,7 +66,7 @@ class DrsRule(_Object, frozen=True):
     resource_version: str = ""
 
 
-class Cluster(_Object, frozen=True):
+class Cluster(_VSphereObject, frozen=True):
     """A vSphere cluster, with its rules in an inventory file; in a topic the rules are records of their own."""
 
     name: str
@@ -78,7 +78,7 @@ class Cluster(_Object, frozen=True):
     resource_version: str = ""
 
 
-class Inventory(_Object, frozen=True):
+class Inventory(_VSphereObject, frozen=True):
     """What `underhost inventory` writes and `--inventory` reads."""
 
     kind: str = "Inventory"

@@ -17,7 +17,7 @@ from underhost.schemas.topics import TOPICS, Topic
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.view import open_view
 from underhost.streams.kafka import connect as kafka
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 CLEANUP = "cleanup.policy"
 POLL_SECONDS = 0.1

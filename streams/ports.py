@@ -20,7 +20,7 @@ class Outgoing(NamedTuple):
     headers: Mapping[str, bytes] = {}
 
 
-class Prepared(NamedTuple):
+class ProducerRecord(NamedTuple):
     """A record as a producer takes it; `topic` is the full name."""
 
     topic: str

@@ -22,10 +22,10 @@ from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams.cloudevents import cloud_events
 from underhost.streams.kafka import connect as kafka
 from underhost.streams.kafka.security import client_arguments
-from underhost.streams.pace import Backoff, Pace
 from underhost.streams.partition import partition_of
-from underhost.streams.ports import Outgoing, Prepared, Publisher
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.ports import Outgoing, ProducerRecord, Publisher
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.timing import Backoff, Timing
 
 log = structlog.get_logger("underhost.publish")
 
@@ -39,14 +39,14 @@ Send = Callable[[str, bytes, bytes | None, int, list[tuple[str, bytes]]], Awaita
 
 
 async def publish_until_taken(
-    publisher: Publisher, records: Sequence[Outgoing], what: str, pace: Pace | None = None
+    publisher: Publisher, records: Sequence[Outgoing], what: str, timing: Timing | None = None
 ) -> None:
     """Publish, however long the broker is away: a record that is dropped here is lost.
 
-    `what` names the records in the log. Attempts are `RETRY` seconds apart, or back off as `pace` says.
+    `what` names the records in the log. Attempts are `RETRY` seconds apart, or back off as `timing` says.
     """
-    backoff = None if pace is None else Backoff(pace)
-    sleep = asyncio.sleep if pace is None else pace.sleep
+    backoff = None if timing is None else Backoff(timing)
+    sleep = asyncio.sleep if timing is None else timing.sleep
     while True:
         try:
             return await publisher.publish(*records)
@@ -107,7 +107,7 @@ def partition_for(record: Outgoing, count: int) -> int:
     return partition_of(site, count)
 
 
-def _prepared(records: Iterable[Outgoing], count: int) -> Iterator[Prepared]:
+def _prepared(records: Iterable[Outgoing], count: int) -> Iterator[ProducerRecord]:
     """The records for topics of `count` partitions."""
     headers_of = cloud_events()
     for record in records:
@@ -115,10 +115,10 @@ def _prepared(records: Iterable[Outgoing], count: int) -> Iterator[Prepared]:
         headers = headers_of(record.topic, site if SITE.fullmatch(site) else "", record.event_id)
         headers += record.headers.items()
         key = record.key.encode("utf-8", "surrogateescape")
-        yield Prepared(record.topic.name, key, record.value, partition_for(record, count), headers)
+        yield ProducerRecord(record.topic.name, key, record.value, partition_for(record, count), headers)
 
 
-async def _send_all(send: Send, records: Iterable[Prepared]) -> None:
+async def _send_all(send: Send, records: Iterable[ProducerRecord]) -> None:
     """Send in order, then wait for every acknowledgement, so that no failure goes unseen."""
     acknowledgements: list[asyncio.Future[Any]] = []
     errors: list[BaseException] = []

@@ -15,11 +15,11 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.store import Entry
-from underhost.streams.embedded.view import View, open_view
+from underhost.streams.embedded.view import LogView, open_view
 from underhost.streams.kafka import connect as kafka
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Record, TopicReader
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 READ_RECORDS = 500
 POLL_MS = 1000
@@ -110,11 +110,11 @@ class EmbeddedReader:
         """Nothing is held between calls."""
 
     @staticmethod
-    def _partitions(view: View, topics: Iterable[Topic]) -> set[tuple[str, int]]:
+    def _partitions(view: LogView, topics: Iterable[Topic]) -> set[tuple[str, int]]:
         return {(topic.name, part) for topic in topics for part in range(view.partition_count(topic.name) or 0)}
 
     @staticmethod
-    async def _until_end(view: View, partitions: set[tuple[str, int]]) -> AsyncGenerator[Record, None]:
+    async def _until_end(view: LogView, partitions: set[tuple[str, int]]) -> AsyncGenerator[Record, None]:
         ends = {tp: view.end(tp) for tp in partitions}
         for tp in sorted(partitions):
             start = view.first(tp)

@@ -13,7 +13,7 @@ from underhost.agents.alerts.webhook import Webhook
 from underhost.agents.evaluate.findings import INVENTORY
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import at_or_above
-from underhost.streams.settings.model import AlertingSettings
+from underhost.streams.settings.alerting import AlertingSettings
 
 Counted = Callable[[str, str], None]
 """Is told (receiver: alertmanager or webhook, result)."""

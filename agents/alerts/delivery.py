@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 
 from underhost.schemas.errors import Refused, Unreachable
-from underhost.streams.settings.model import public
+from underhost.streams.settings.alerting import public
 
 TIMEOUT = aiohttp.ClientTimeout(total=10.0)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0

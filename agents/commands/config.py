@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
         """Print the settings that file, environment and flags make, defaults included."""
         import yaml
 
-        from underhost.streams.settings.model import public
+        from underhost.streams.settings.alerting import public
 
         settings = settings_of(where)
         # A password is in it only where the environment gave one, and is never shown, nor are whole URLs of webhooks;

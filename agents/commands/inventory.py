@@ -16,7 +16,7 @@ from underhost.agents.commands.output.columns import columns
 
 if TYPE_CHECKING:
     from underhost.schemas.vsphere import Inventory
-    from underhost.streams.settings.model import VSphereSettings
+    from underhost.streams.settings.clusters import VSphereSettings
 
 FORMATS = ("json", "yaml", "table")
 HOSTS = ("HOST", "CLUSTER", "STATE", "VMS", "CPU", "MEMORY")
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
         from underhost.agents.commands.output.columns import one_of
         from underhost.agents.pipeline import logs
         from underhost.schemas.errors import InputError
-        from underhost.streams.settings.model import load
+        from underhost.streams.settings.load import load
 
         one_of("--output", output, FORMATS)
         given: dict[str, Any] = {

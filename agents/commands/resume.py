@@ -18,7 +18,7 @@ from underhost.agents.commands.input.topics import settings_of
 if TYPE_CHECKING:
     from underhost.schemas.records import Action, Outcome
     from underhost.streams.ports import TopicReader
-    from underhost.streams.settings.model import KafkaSettings
+    from underhost.streams.settings.kafka import KafkaSettings
 
 ANSWER_WITHIN = 10.0
 """Seconds in which a worker must have answered."""

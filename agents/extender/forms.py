@@ -21,7 +21,7 @@ def names_of(args: wire.ExtenderArgs) -> list[str]:
     if args.nodes is None:
         raise InputError("NodeNames (nodeCacheCapable) or Nodes is expected")
     try:
-        return [msgspec.json.decode(item, type=wire.Named).metadata.name for item in args.nodes.items or ()]
+        return [msgspec.json.decode(item, type=wire.NamedNode).metadata.name for item in args.nodes.items or ()]
     except msgspec.MsgspecError as error:
         raise InputError(f"Nodes: {error}") from error
 

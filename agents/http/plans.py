@@ -28,7 +28,7 @@ from underhost.agents.whatif.plan import Compiled, each, what_if
 from underhost.agents.whatif.steps import HOST, NODE, Add, Step, parse
 from underhost.schemas.documents import WhatIfList, to_json
 from underhost.schemas.errors import InputError
-from underhost.streams.files.reader import Reading
+from underhost.streams.files.reader import InputReader
 
 SITE, OPTIONS = "X-Underhost-Site", "X-Underhost-Options"
 """Headers of a snapshot: its site, and how the worker judges it, as JSON."""
@@ -107,7 +107,7 @@ def _steps(plan: Plan) -> list[Step]:
             raise InputError(f"steps[{number}]: one option with its value is expected")
         ((name, value),) = step.items()
         if name == "add":
-            reading = Reading()
+            reading = InputReader()
             reading.read_text(b'{"kind":"List","items":' + bytes(value) + b"}", f"steps[{number}].add")
             steps.append(Add(added_of(reading.result())))
         else:

@@ -13,7 +13,8 @@ from underhost.agents.pipeline.supervisor import SourceFactory
 from underhost.agents.sinks.ports import DrsWriter, EventWriter, KubernetesWriter, Sink
 from underhost.schemas.errors import InputError
 from underhost.streams.ports import Publisher, Source, TopicReader
-from underhost.streams.settings.model import Settings, VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.model import Settings
 
 if TYPE_CHECKING:
     from underhost.streams.simulated.site import SimulatedSite

@@ -11,7 +11,7 @@ from underhost.agents.pipeline.gates.guards import Guards
 from underhost.agents.pipeline.latest import Board
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.streams.membership import Membership
+from underhost.streams.faust.membership import Membership
 
 WAITING = "it waits for its partitions and their tables"
 

@@ -41,9 +41,9 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action, FindingEvent, Outcome, Placement
 from underhost.schemas.topics import OUTCOMES, PODS, VIOLATIONS
-from underhost.streams.app import build_app
+from underhost.streams.faust.app import build_app
+from underhost.streams.faust.membership import Membership
 from underhost.streams.kafka.connect import translated
-from underhost.streams.membership import Membership
 from underhost.streams.ports import Outgoing
 from underhost.streams.publish import FaustPublisher
 from underhost.streams.reader import open_reader

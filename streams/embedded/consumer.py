@@ -15,10 +15,10 @@ from faust.types import TP, ConsumerMessage
 from mode import Service
 
 from underhost.schemas.errors import BackendError, Refused
-from underhost.streams.consuming import CarefulFetches
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
 from underhost.streams.embedded.store import Entry
+from underhost.streams.faust.fetching import CarefulFetches
 
 POLL_RECORDS = 500
 """At most this many records of one partition per poll, so that the others are not kept waiting."""

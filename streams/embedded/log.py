@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from underhost.schemas.errors import BackendError, InputError, Refused
 from underhost.streams.embedded import compaction, store
-from underhost.streams.embedded.memory import Batch, Partition
+from underhost.streams.embedded.memory import Partition, Transaction
 from underhost.streams.embedded.store import Entry, Headers, TopicPartition
 
 MAX_PENDING = 10_000
@@ -55,7 +55,7 @@ class Log:
         self._counts: dict[str, int] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
         self._committed: dict[tuple[str, TopicPartition], int] = {}
-        self._batch = Batch()
+        self._batch = Transaction()
         self._closing = False
 
     # ------------------------------------------------------------------------------------------------ open and close
@@ -222,7 +222,7 @@ class Log:
             self._wake.clear()
             if not self._batch:
                 continue
-            batch, self._batch = self._batch, Batch()
+            batch, self._batch = self._batch, Transaction()
             self._room.set()
             try:
                 await self._write(lambda batch=batch: self._write_batch(batch))  # type: ignore[misc]
@@ -232,7 +232,7 @@ class Log:
             self._publish(batch)
             following = clock() + (BUSY_APART if batch.records > BUSY else COMMIT_APART)
 
-    def _write_batch(self, batch: Batch) -> None:
+    def _write_batch(self, batch: Transaction) -> None:
         records = [
             (store.rowid(self._partitions[tp].number, entry[0]), entry[1], entry[2], store.pack(entry[4]), entry[3])
             for tp, entries in batch.entries.items()
@@ -242,7 +242,7 @@ class Log:
         if records or committed:
             store.append(self._db, records, committed)
 
-    def _publish(self, batch: Batch) -> None:
+    def _publish(self, batch: Transaction) -> None:
         for tp, entries in batch.entries.items():
             self._partitions[tp].extend(entries)
         self._committed.update(batch.committed)
@@ -256,7 +256,7 @@ class Log:
             arrived, self.arrived = self.arrived, asyncio.Event()
             arrived.set()
 
-    def _fail_batch(self, batch: Batch, error: BackendError) -> None:
+    def _fail_batch(self, batch: Transaction, error: BackendError) -> None:
         """Fail what was in the transaction that failed, and all that waits behind it."""
         for failed in (batch, self._batch):
             futures: list[asyncio.Future[Any]] = [*(future for future, _ in failed.sends), *failed.waiters]
@@ -264,7 +264,7 @@ class Log:
                 if not future.done():
                     future.set_exception(error)
                     future.exception()  # whoever dropped the future is told by the failed worker, not by the collector
-        self._batch = Batch()
+        self._batch = Transaction()
         self._room.set()
 
     # -------------------------------------------------------------------------------------------------------- reading

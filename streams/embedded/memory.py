@@ -46,7 +46,7 @@ def _size(entry: Entry) -> int:
     return 200 + len(entry.key or b"") + len(entry.value or b"")
 
 
-class Batch:
+class Transaction:
     """What the next transaction will hold."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
 from underhost.streams.embedded.store import Headers
-from underhost.streams.ports import Prepared
+from underhost.streams.ports import ProducerRecord
 
 CREATE_TIME = 0
 """RecordMetadata.timestamp_type: the timestamp is the producer's."""
@@ -157,7 +157,7 @@ class Producer(base.Producer):  # type: ignore[misc]
         written.add_done_callback(resolve)
         return done
 
-    async def send_together(self, records: Iterable[Prepared]) -> None:
+    async def send_together(self, records: Iterable[ProducerRecord]) -> None:
         """Append records; return once all are on disk, in one commit if they are few."""
         log, milliseconds, count = self.embedded, int(time.time() * 1000), 0
         for topic, key, value, partition, headers in records:

@@ -21,7 +21,7 @@ POLL_SECONDS = 0.1
 T = TypeVar("T")
 
 
-class View(Protocol):
+class LogView(Protocol):
     """What a reader needs of a log. What it shows is as of its opening, or of the last `wait_beyond`."""
 
     @property
@@ -121,7 +121,7 @@ class FileView:
 
 
 @asynccontextmanager
-async def open_view(path: Path) -> AsyncIterator[View]:
+async def open_view(path: Path) -> AsyncIterator[LogView]:
     """The log of `path`: in memory when this process owns it, the file read-only otherwise. Raises Unreachable."""
     if registry.held(path) is not None:
         log = await registry.acquire(path)

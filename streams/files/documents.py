@@ -27,7 +27,7 @@ INVENTORY, FOREIGN, UNKNOWN = "Inventory", "", "?"
 Text = bytes | memoryview | Raw
 
 
-class _Document(Item, rename="camel", gc=False):
+class _ObjectOrList(Item, rename="camel", gc=False):
     """An object, or a list of objects."""
 
     items: list[Raw] | UnsetType | None = UNSET
@@ -42,7 +42,7 @@ class _RawList(Struct, rename="camel"):
     items: list[Raw] | None = None
 
 
-_document = msgspec.json.Decoder(_Document)
+_document = msgspec.json.Decoder(_ObjectOrList)
 _raw_list = msgspec.json.Decoder(_RawList)
 _array = msgspec.json.Decoder(list[Raw])
 _item = msgspec.json.Decoder(Item)
@@ -71,7 +71,7 @@ def read_document(data: Text, file: str, into: Collected) -> tuple[str, list[Bad
         return kind or UNKNOWN, _read(document, data, file, into, ("", ""), "")
 
 
-def _read_items(document: _Document, file: str, into: Collected) -> list[BadObjectError]:
+def _read_items(document: _ObjectOrList, file: str, into: Collected) -> list[BadObjectError]:
     faults: list[BadObjectError] = []
     implied = _implied(document.kind, document.api_version)
     for index, raw in enumerate(document.items or ()):

@@ -19,7 +19,7 @@ from underhost.streams.files.objects import NAME_MAX, Collected
 _POD, _CORE = "Pod", ("", "v1")
 
 
-class _Pod(Struct, rename="camel", gc=False):
+class _ListedPod(Struct, rename="camel", gc=False):
     """A pod that a cluster made. What does not fit is no fault yet."""
 
     metadata: k8s.Metadata
@@ -29,7 +29,7 @@ class _Pod(Struct, rename="camel", gc=False):
     api_version: Literal["v1"] | None = None
 
 
-_decode = msgspec.json.Decoder(_Pod).decode
+_decode = msgspec.json.Decoder(_ListedPod).decode
 
 
 def read_pod(raw: Raw, file: str, implied: tuple[str, str], into: Collected) -> bool:
@@ -68,7 +68,7 @@ def read_pod(raw: Raw, file: str, implied: tuple[str, str], into: Collected) -> 
     return True
 
 
-def _shared(item: _Pod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
+def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
     """The pod with the parts of another of its owner, most of its memory and of what is to be checked.
 
     None where their specs differ. Raises BadObjectError.

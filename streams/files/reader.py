@@ -94,7 +94,7 @@ def load_files(
 
     Raises InputError with every fault found: one line each that names file, object and field.
     """
-    reading = Reading(stdin, compact=compact)
+    reading = InputReader(stdin, compact=compact)
     for path in paths:
         reading.read(path)
     if inventory is not None:
@@ -102,7 +102,7 @@ def load_files(
     return reading.result()
 
 
-class Reading:
+class InputReader:
     """One input of several parts: files, and texts that came from elsewhere. `load_files` is one of files alone."""
 
     def __init__(self, stdin: BinaryIO | None = None, *, compact: bool = False) -> None:

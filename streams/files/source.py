@@ -32,11 +32,11 @@ from underhost.schemas.topics import (
     Topic,
 )
 from underhost.schemas.vsphere import Inventory
-from underhost.streams.doubts import Doubts
 from underhost.streams.files.reader import Objects, load_files
 from underhost.streams.ports import Publisher, TopicReader
-from underhost.streams.reconcile import doubt_of, plan_listing
-from underhost.streams.watch import deliverable
+from underhost.streams.watching.doubts import Doubts
+from underhost.streams.watching.reconcile import doubt_of, plan_listing
+from underhost.streams.watching.reflector import deliverable
 
 Records = dict[str, dict[str, Struct]]
 PUBLISH_AT_ONCE = 1000

@@ -16,7 +16,7 @@ from faust.exceptions import FaustError
 
 from underhost.schemas.errors import Unreachable
 from underhost.streams.kafka.security import client_arguments, refusal
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 CONNECT_SECONDS = 10.0
 REQUEST_MS = 10_000

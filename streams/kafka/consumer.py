@@ -14,8 +14,8 @@ from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from underhost.streams.consuming import CarefulFetches
-from underhost.streams.membership import Membership, now
+from underhost.streams.faust.fetching import CarefulFetches
+from underhost.streams.faust.membership import Membership, now
 
 COMMIT_WITHIN, END_WITHIN = 1.5, 2.0
 """Seconds at the end of a consumer for its last commit, and for leaving its group: Kafka may not answer at all."""
@@ -136,7 +136,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return {TP(*tp): committed[tp].offset if tp in committed else None for tp in mine}
 
 
-class Consumer(CarefulFetches, driver.Consumer):  # type: ignore[misc]
+class KafkaConsumer(CarefulFetches, driver.Consumer):  # type: ignore[misc]
     """Faust's consumer of Kafka."""
 
     RebalanceListener = RebalanceListener

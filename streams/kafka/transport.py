@@ -5,13 +5,13 @@ In: Faust's app. Out: its transport. Made by `app.py`. Everything else is Faust'
 
 from faust.transport.drivers import aiokafka as driver
 
-from underhost.streams.kafka.consumer import Consumer, within
+from underhost.streams.kafka.consumer import KafkaConsumer, within
 
 SEND_WITHIN = 1.5
 """Seconds at the end of a producer for what is not acknowledged yet."""
 
 
-class Producer(driver.Producer):  # type: ignore[misc]
+class KafkaProducer(driver.Producer):  # type: ignore[misc]
     """Faust's producer of Kafka."""
 
     async def on_stop(self) -> None:
@@ -25,8 +25,8 @@ class Producer(driver.Producer):  # type: ignore[misc]
             await producer.client.close()
 
 
-class Transport(driver.Transport):  # type: ignore[misc]
+class KafkaTransport(driver.Transport):  # type: ignore[misc]
     """Faust's transport of Kafka."""
 
-    Consumer = Consumer
-    Producer = Producer
+    Consumer = KafkaConsumer
+    Producer = KafkaProducer

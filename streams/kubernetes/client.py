@@ -21,7 +21,7 @@ from yarl import URL
 
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.kubernetes import kubeconfig
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 PROBE_TIMEOUT = 10.0
 """Seconds in which the first answer must come: with the program's start it stays under the 15 s that are promised."""

@@ -14,7 +14,7 @@ import msgspec
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 FIRST_ANSWER = 10.0
 """Seconds from the start to the first page: with the program's own start it stays under the 15 s that are promised."""
@@ -39,12 +39,12 @@ Take = Callable[[bytes, str], None]
 """Is handed each page, and its address: list by list, in the order of `KINDS` and `DUMPED`."""
 
 
-class _Meta(msgspec.Struct):
+class _ContinueToken(msgspec.Struct):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class _Page(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _ListEnd(msgspec.Struct):
+    metadata: _ContinueToken = msgspec.field(default_factory=_ContinueToken)
 
 
 async def read_cluster(
@@ -137,7 +137,7 @@ class _Lister:
             self._deadline.reschedule(None)
             self._turns.hand(path, data, place)
             try:
-                token = msgspec.json.decode(data, type=_Page).metadata.continue_
+                token = msgspec.json.decode(data, type=_ListEnd).metadata.continue_
             except msgspec.DecodeError as error:
                 raise Refused(f"{place}: not a list of the API: {error}") from error
             if not token:

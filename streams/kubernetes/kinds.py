@@ -14,7 +14,7 @@ from underhost.schemas.keys import object_key
 from underhost.schemas.topics import BUDGETS, NAMESPACES, NODES, PODS, SERVICES, WORKLOADS, Topic
 
 
-class Named(Struct, frozen=True, rename="camel", gc=False):
+class Identity(Struct, frozen=True, rename="camel", gc=False):
     """What an object's metadata says of its identity; a bookmark has only the version."""
 
     name: str = ""
@@ -26,7 +26,7 @@ class Named(Struct, frozen=True, rename="camel", gc=False):
 class Identified(Struct, frozen=True, gc=False):
     """Any object, as far as its key goes."""
 
-    metadata: Named
+    metadata: Identity
 
 
 class _Item(Struct, frozen=True, gc=False):

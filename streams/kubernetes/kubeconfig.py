@@ -18,7 +18,7 @@ import yaml
 
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 # What kubernetes_asyncio lets through, beside its own exception, for a file of the wrong shape or a failing plugin.
 _LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)

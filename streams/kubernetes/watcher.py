@@ -15,16 +15,17 @@ from msgspec import Struct
 from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreachable
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import KUBERNETES_TOPICS, NODES
-from underhost.streams.doubts import Doubts
 from underhost.streams.kubernetes.client import KubernetesClient, connect
-from underhost.streams.kubernetes.feed import KindFeed
 from underhost.streams.kubernetes.kinds import KINDS, Kind
-from underhost.streams.pace import Backoff, Pace
+from underhost.streams.kubernetes.list_watch import KindListWatch
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.publish import publish_until_taken
-from underhost.streams.reconcile import doubt_of, marker_of, plan_listing
-from underhost.streams.settings.model import KubernetesSettings
-from underhost.streams.watch import AT_ONCE, Follower, Held, Listing, dead_letter, deliverable, held_of
+from underhost.streams.settings.clusters import KubernetesSettings
+from underhost.streams.timing import Backoff, Timing
+from underhost.streams.watching.changes import Listing
+from underhost.streams.watching.doubts import Doubts
+from underhost.streams.watching.reconcile import doubt_of, marker_of, plan_listing
+from underhost.streams.watching.reflector import AT_ONCE, Held, Reflector, dead_letter, deliverable, held_of
 
 log = structlog.get_logger("underhost.kubernetes")
 
@@ -51,17 +52,17 @@ class KubernetesSource:
         publisher: Publisher,
         reader: TopicReader,
         *,
-        pace: Pace | None = None,
+        timing: Timing | None = None,
         kinds: Sequence[Kind] = KINDS,
     ) -> None:
         self.epoch = time.time_ns() // 1_000_000
         self.ready = asyncio.Event()
         self._site, self._settings, self._publisher, self._reader = site, settings, publisher, reader
-        self._pace, self._kinds = pace or Pace(), kinds
+        self._timing, self._kinds = timing or Timing(), kinds
         self._doubts = Doubts(site=site)
         self._accepted, self._doubted = asyncio.Event(), asyncio.Event()
         self._counts: dict[str, int] = {}
-        self._followers: dict[str, Follower] = {}
+        self._followers: dict[str, Reflector] = {}
 
     @property
     def shrunk(self) -> list[str]:
@@ -81,10 +82,10 @@ class KubernetesSource:
     async def run(self) -> None:
         """Runs until cancelled. Raises InputError, Refused or Unreachable until it has listed once; after, never."""
         async with await connect(self._settings) as client:
-            feeds = [KindFeed(client, kind, self._site, self._pace) for kind in self._kinds]
+            feeds = [KindListWatch(client, kind, self._site, self._timing) for kind in self._kinds]
             starts = await self._start(client, feeds, first=True)
             while self._doubts or self._accepted.is_set():
-                await self._wait_for_better()
+                await self._timing.pause(RETRY_SHRUNK, self._accepted)
                 try:
                     starts = await self._start(client, feeds)
                 except BackendError as error:
@@ -123,18 +124,8 @@ class KubernetesSource:
                 ]
             )
 
-    async def _wait_for_better(self) -> None:
-        """Until the lists are worth another look: a while later, or at once when a person accepts them."""
-        waiting = [asyncio.ensure_future(self._pace.sleep(RETRY_SHRUNK)), asyncio.ensure_future(self._accepted.wait())]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-        self._accepted.clear()
-
     async def _start(
-        self, client: KubernetesClient, feeds: Sequence[KindFeed], *, first: bool = False
+        self, client: KubernetesClient, feeds: Sequence[KindListWatch], *, first: bool = False
     ) -> list["_Start"]:
         """List, publish the difference to what the topics hold, then the markers; what to follow from."""
         held = {topic.name: dict(await self._reader.state(topic, self._site)) for topic in KUBERNETES_TOPICS}
@@ -175,7 +166,7 @@ class KubernetesSource:
         log.info("listed", site=self._site, objects=sum(self._counts.values()), shrunk=bool(doubts))
         return await asyncio.to_thread(lambda: [_Start.of(listing) for listing in listings])
 
-    async def _first_lists(self, client: KubernetesClient, feeds: Sequence[KindFeed]) -> list[Listing | None]:
+    async def _first_lists(self, client: KubernetesClient, feeds: Sequence[KindListWatch]) -> list[Listing | None]:
         """Each kind's first list, all kinds at once; None for an optional kind that is not there."""
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -184,9 +175,9 @@ class KubernetesSource:
             raise _first(group) from None
         return [task.result() for task in running]
 
-    async def _first_list(self, client: KubernetesClient, feed: KindFeed) -> Listing | None:
+    async def _first_list(self, client: KubernetesClient, feed: KindListWatch) -> Listing | None:
         clock = asyncio.get_running_loop().time
-        deadline, backoff = clock() + FIRST_ANSWER, Backoff(self._pace)
+        deadline, backoff = clock() + FIRST_ANSWER, Backoff(self._timing)
         while True:
             try:
                 return await feed.list()
@@ -201,16 +192,16 @@ class KubernetesSource:
                 delay = max(error.after, backoff.next())
                 if clock() + delay > deadline:
                     raise Unreachable(str(error)) from error
-                await self._pace.sleep(delay)
+                await self._timing.sleep(delay)
 
-    def _follower(self, feed: KindFeed, start: "_Start") -> Follower:
+    def _follower(self, feed: KindListWatch, start: "_Start") -> Reflector:
         kind = feed.kind
-        follower = Follower(
+        follower = Reflector(
             feed,
             kind.topic,
             self._publish,
             start.held,
-            self._pace,
+            self._timing,
             protected=kind.lasting,
             guarded=kind.topic is NODES,
             optional=kind.optional,
@@ -220,7 +211,7 @@ class KubernetesSource:
         return follower
 
     async def _publish(self, records: Sequence[Outgoing]) -> None:
-        await publish_until_taken(self._publisher, records, f"changes of site {self._site}", self._pace)
+        await publish_until_taken(self._publisher, records, f"changes of site {self._site}", self._timing)
 
 
 class _Start(NamedTuple):

@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
-class Group(BaseModel):
+class SettingsGroup(BaseModel):
     """Frozen, in camelCase outside; unknown keys are refused, and what was given is in no error's text."""
 
     model_config = ConfigDict(

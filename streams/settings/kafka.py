@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from underhost.streams.settings.group import Group
+from underhost.streams.settings.group import SettingsGroup
 
 
-class KafkaTlsSettings(Group):
+class KafkaTlsSettings(SettingsGroup):
     """TLS to the brokers, on where it is given, if empty. Certificate and host name are always checked."""
 
     ca_file: Path | None = None
@@ -29,7 +29,7 @@ class KafkaTlsSettings(Group):
         return self
 
 
-class KafkaSaslSettings(Group):
+class KafkaSaslSettings(SettingsGroup):
     """The user that every client is at the brokers."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -39,7 +39,7 @@ class KafkaSaslSettings(Group):
     """Read again for every new client; a line break at its end is not part of the password."""
 
 
-class KafkaSettings(Group):
+class KafkaSettings(SettingsGroup):
     """Where the topics live: Apache Kafka, or the embedded default (one process, durable)."""
 
     bootstrap_servers: str | None = None

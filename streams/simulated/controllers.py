@@ -20,8 +20,8 @@ from underhost.schemas.kubernetes import (
     Workload,
     WorkloadSpec,
 )
-from underhost.streams.simulated.cluster import SimulatedKubernetes
 from underhost.streams.simulated.disruption import update_budgets
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import (
     pod_conditions,
     random_suffix,

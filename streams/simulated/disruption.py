@@ -9,7 +9,7 @@ from math import ceil
 import msgspec
 
 from underhost.schemas.kubernetes import Budget, BudgetStatus, Pod
-from underhost.streams.simulated.cluster import SimulatedKubernetes
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import is_ready, labels_of, plain, selects
 
 

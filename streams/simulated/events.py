@@ -12,7 +12,7 @@ import msgspec
 from underhost.schemas.errors import Conflict, Gone
 from underhost.schemas.kubernetes import Condition, Pod
 from underhost.streams.ports import PodState
-from underhost.streams.simulated.cluster import SimulatedKubernetes
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 
 
 class SimulatedEvents:

@@ -7,7 +7,7 @@ that vSphere HA and the node lifecycle controller have.
 import msgspec
 
 from underhost.schemas.kubernetes import Condition, Node, Pod
-from underhost.streams.simulated.cluster import SimulatedKubernetes
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import plain, raw
 from underhost.streams.simulated.store import ObjectKey
 from underhost.streams.simulated.taints import UNREACHABLE

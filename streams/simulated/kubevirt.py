@@ -29,8 +29,8 @@ from underhost.schemas.kubernetes import (
     WorkloadSpec,
 )
 from underhost.schemas.vsphere import Host, Vm
-from underhost.streams.simulated.cluster import SimulatedKubernetes
 from underhost.streams.simulated.controllers import KUBEVIRT, Controllers, Owner
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import byte_swapped, random_uid, raw
 from underhost.streams.simulated.templates import (
     OUR_SCHEDULER,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from underhost.schemas.vsphere import Cluster
 from underhost.streams.simulated import kubevirt
-from underhost.streams.simulated.cluster import SimulatedKubernetes
 from underhost.streams.simulated.controllers import Controllers
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 
 

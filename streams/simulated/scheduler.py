@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from underhost.schemas.kubernetes import Condition, Node, Pod, PodSpec
-from underhost.streams.simulated.cluster import SimulatedKubernetes
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import labels_of, plain, pod_conditions
 
 ZONE = "topology.kubernetes.io/zone"

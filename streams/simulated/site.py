@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.streams.ports import Publisher, Source, TopicReader
-from underhost.streams.simulated.cluster import SimulatedKubernetes
 from underhost.streams.simulated.controllers import Controllers
 from underhost.streams.simulated.drs import Drs
 from underhost.streams.simulated.events import SimulatedEvents
 from underhost.streams.simulated.failures import Failures
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.scenarios import SCENARIOS
 from underhost.streams.simulated.sources import SimulatedSource
 from underhost.streams.simulated.standby import add_standby

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from underhost.schemas.keys import object_key
 from underhost.schemas.topics import DRS_RULES, HOSTS, KUBERNETES_TOPICS, VMS, Topic
-from underhost.streams.pace import Pace
 from underhost.streams.ports import Publisher, TopicReader
 from underhost.streams.publish import publish_until_taken
-from underhost.streams.reconcile import outgoing_of, plan_listing
 from underhost.streams.simulated.store import Change, Store
 from underhost.streams.simulated.timeline import Timeline
+from underhost.streams.timing import Timing
+from underhost.streams.watching.reconcile import outgoing_of, plan_listing
 
 TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": (HOSTS, VMS, DRS_RULES)}
 
@@ -46,7 +46,7 @@ class SimulatedSource:
         self._timeline = timeline
         self._publisher = publisher
         self._reader = reader
-        self._pace = Pace()
+        self._timing = Timing()
         self._topics = TOPICS_OF[name]
         self._topic_of = {kind: topic for topic in self._topics for kind in topic.kinds}
 
@@ -79,7 +79,7 @@ class SimulatedSource:
     async def _publish_changes(self, changes: Sequence[Change]) -> None:
         records = [outgoing_of(*self._place(change), change.value, change.uid) for change in changes]
         if records:
-            await publish_until_taken(self._publisher, records, f"changes of site {self._site}", self._pace)
+            await publish_until_taken(self._publisher, records, f"changes of site {self._site}", self._timing)
 
     def _place(self, change: Change) -> tuple[Topic, str]:
         kind, namespace, name = change.key

@@ -8,7 +8,7 @@ import random
 import msgspec
 
 from underhost.schemas.kubernetes import Node, NodeAddress
-from underhost.streams.simulated.cluster import CORDONED, SimulatedKubernetes
+from underhost.streams.simulated.kubernetes import CORDONED, SimulatedKubernetes
 from underhost.streams.simulated.objects import byte_swapped, labels_of, plain, random_uid, raw
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 

@@ -8,8 +8,8 @@ pods and, for those two taints, DaemonSets' pods stay.
 from typing import Any
 
 from underhost.schemas.kubernetes import Node, Pod
-from underhost.streams.simulated.cluster import SimulatedKubernetes
 from underhost.streams.simulated.evictions import stays_in_a_drain
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import plain
 from underhost.streams.simulated.scheduler import tolerated
 from underhost.streams.simulated.store import Change

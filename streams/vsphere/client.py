@@ -19,7 +19,7 @@ from pyVmomi import SoapAdapter, vim, vmodl
 from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, UnderhostError, Unreachable
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.threads import in_thread
 
 P = ParamSpec("P")

@@ -13,7 +13,7 @@ from pyVmomi import vim, vmodl
 from pyVmomi.VmomiSupport import ManagedObject
 
 from underhost.schemas.errors import Gone, UnderhostError
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.changes import (
     CLUSTER,
     ENTER,

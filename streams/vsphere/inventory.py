@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from underhost.schemas.errors import Refused
 from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.vsphere.cache import InventoryCache
 from underhost.streams.vsphere.changes import Collector
 from underhost.streams.vsphere.collector import open_collector
-from underhost.streams.vsphere.picture import Picture
 from underhost.streams.vsphere.rules import OTHER
 
 Connect = Callable[[VSphereSettings], Awaitable[Collector]]
@@ -37,7 +37,7 @@ async def follow_inventory(
     """
     collector = await connect(settings)
     try:
-        picture = Picture("", settings.clusters)
+        picture = InventoryCache("", settings.clusters)
         version, more = "", True
         while more:
             page = await collector.wait(version)
@@ -62,7 +62,7 @@ async def follow_inventory(
         await collector.close()
 
 
-def _document(picture: Picture) -> Inventory:
+def _document(picture: InventoryCache) -> Inventory:
     hosts = [host for host in map(picture.host, picture.host_refs()) if host is not None]
     vms = [vm for vm in map(picture.vm, picture.vm_refs()) if vm is not None]
     return Inventory(

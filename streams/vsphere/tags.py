@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from underhost.schemas.errors import Refused, Unreachable
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import address_of, credentials, one_line, tls_context
 
 log = structlog.get_logger("underhost.vsphere")
@@ -35,12 +35,12 @@ Objects = Mapping[str, str]
 """Managed object types (HostSystem, ...) by moref."""
 
 
-class _Object(msgspec.Struct):
+class _TaggedObject(msgspec.Struct):
     id: str
 
 
 class _Attached(msgspec.Struct):
-    object_id: _Object
+    object_id: _TaggedObject
     tag_ids: list[str] | None = None
 
 

@@ -16,16 +16,16 @@ from underhost.schemas.errors import Gone, Refused, UnderhostError, Unreachable
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, Topic
-from underhost.streams.doubts import Doubts
-from underhost.streams.pace import Backoff, Pace
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.publish import publish_until_taken
-from underhost.streams.reconcile import differs, doubt_of, is_collapse, marker_of, outgoing_of, plan_listing
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.timing import Backoff, Timing
+from underhost.streams.vsphere.cache import TOPICS_IN_ORDER, InventoryCache, Records, Touched
 from underhost.streams.vsphere.changes import Collector, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.collector import open_collector
-from underhost.streams.vsphere.picture import TOPICS_IN_ORDER, Picture, Records, Touched
+from underhost.streams.watching.doubts import Doubts
+from underhost.streams.watching.reconcile import differs, doubt_of, is_collapse, marker_of, outgoing_of, plan_listing
 
 log = structlog.get_logger("underhost.vsphere")
 
@@ -55,7 +55,7 @@ class VSphereSource:
         reader: TopicReader,
         *,
         connect: Callable[[VSphereSettings], Awaitable[Collector]] = open_collector,
-        pace: Pace | None = None,
+        timing: Timing | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.site = site
@@ -63,7 +63,7 @@ class VSphereSource:
         self.ready = asyncio.Event()
         self.contact: float | None = None
         self._settings, self._publisher, self._reader = settings, publisher, reader
-        self._connect, self._pace, self._clock = connect, pace or Pace(), clock
+        self._connect, self._timing, self._clock = connect, timing or Timing(), clock
         self._asked = asyncio.Event()
         self._doubts = Doubts(site=site)
         self._empty_is_right = False
@@ -109,7 +109,7 @@ class VSphereSource:
 
     async def run(self) -> None:
         """See `Source.run`. Raises InputError (password or CA file) or a BackendError before the first list."""
-        backoff = Backoff(self._pace)
+        backoff = Backoff(self._timing)
         while True:
             self._since = None
             try:
@@ -123,7 +123,7 @@ class VSphereSource:
                     backoff.reset()
                 delay = REFUSED_PAUSE if isinstance(error, Refused) else backoff.next()
                 log.warning("session ended", site=self.site, reason=str(error), delay=round(delay, 1))
-                await self._pace.sleep(delay)
+                await self._timing.sleep(delay)
 
     def _answered_after_list(self) -> float:
         """For how many seconds the last session went on to answer after its list."""
@@ -135,13 +135,13 @@ class VSphereSource:
             log.warning("certificate not checked", site=self.site, url=self._settings.url)
         collector = await self._connect(self._settings)
         try:
-            picture = Picture(self.site, self._settings.clusters)
+            picture = InventoryCache(self.site, self._settings.clusters)
             version = await self._list(collector, picture)
             await self._follow(collector, picture, version)
         finally:
             await collector.close()
 
-    async def _list(self, collector: Collector, picture: Picture) -> str:
+    async def _list(self, collector: Collector, picture: InventoryCache) -> str:
         """The first full update set; everything that differs from the topics is published, then the markers."""
         version, changes = await self._update_set(collector, "")
         picture.apply(changes)
@@ -162,7 +162,7 @@ class VSphereSource:
         log.info("listed", site=self.site, shrunk=bool(self.shrunk), **counts)
         return version
 
-    async def _follow(self, collector: Collector, picture: Picture, version: str) -> None:
+    async def _follow(self, collector: Collector, picture: InventoryCache, version: str) -> None:
         """Publish changes as they come, and what has to be asked for at every interval. Ends by an exception."""
         update = asyncio.ensure_future(self._update_set(collector, version))
         due = asyncio.ensure_future(self._poll_due())
@@ -203,14 +203,14 @@ class VSphereSource:
             await asyncio.wait_for(self._asked.wait(), self._settings.poll_interval)
         self._asked.clear()
 
-    async def _poll(self, collector: Collector, picture: Picture) -> None:
+    async def _poll(self, collector: Collector, picture: InventoryCache) -> None:
         poll = await collector.poll()
         if picture.host_refs() and not poll.host_changes:
             raise SessionLost("vCenter shows no hosts any more: the session may have ended")
         picture.apply_poll(poll)
         self.contact = self._clock()
 
-    async def _reconcile(self, picture: Picture, *, first: bool = False) -> None:
+    async def _reconcile(self, picture: InventoryCache, *, first: bool = False) -> None:
         """Publish every difference between picture and topics; markers after a list, and when their message changes."""
         held, protected, doubts = self._known(), picture.protected(), self._doubts
         deletable = {
@@ -253,7 +253,7 @@ class VSphereSource:
             for topic in TOPICS_IN_ORDER
         ]
 
-    async def _publish_changes(self, picture: Picture, touched: Touched) -> None:
+    async def _publish_changes(self, picture: InventoryCache, touched: Touched) -> None:
         """Publish what changed of the touched objects; equal values that vCenter sends again are dropped."""
         if touched.everything:
             await self._reconcile(picture)
@@ -294,7 +294,7 @@ class VSphereSource:
         if not records:
             return
         if self._listed:
-            await publish_until_taken(self._publisher, records, f"changes of site {self.site}", self._pace)
+            await publish_until_taken(self._publisher, records, f"changes of site {self.site}", self._timing)
         else:
             await self._publisher.publish(*records)
         held, marker = self._known(), listed_key(self.site, self.name)

@@ -34,8 +34,10 @@ from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VMS, VSPHERE_TOPICS
 from underhost.schemas.vsphere import Host, Vm
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
-from underhost.streams.reconcile import marker_of, outgoing_of
-from underhost.streams.settings.model import KafkaSettings, Settings, VSphereSettings, WebSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings, WebSettings
+from underhost.streams.watching.reconcile import marker_of, outgoing_of
 
 SITE, NODES_PER_HOST, REPLICAS = "bench", 4, 5
 

@@ -42,7 +42,7 @@ from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS, OUTCOMES, VMS
 from underhost.streams.ports import Record
 from underhost.streams.reader import open_reader
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 NODES, HOSTS = 600, 10
 LIMIT = 6000

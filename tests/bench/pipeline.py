@@ -24,8 +24,10 @@ from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VIOLATIONS, VMS, VSPHERE_TOPICS
 from underhost.schemas.vsphere import Host, Vm
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
-from underhost.streams.reconcile import marker_of, outgoing_of
-from underhost.streams.settings.model import KafkaSettings, Settings, VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
+from underhost.streams.watching.reconcile import marker_of, outgoing_of
 
 SITE = "bench"
 NODES_PER_HOST, REPLICAS = 4, 5

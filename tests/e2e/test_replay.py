@@ -16,7 +16,8 @@ from underhost.schemas.records import FindingEvent, Placement
 from underhost.schemas.topics import PLACEMENTS, VIOLATIONS
 from underhost.streams.derived import rfc3339
 from underhost.streams.reader import open_reader
-from underhost.streams.settings.model import KafkaSettings, Settings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 PROGRAM = Path(sys.executable).parent / "underhost"
 

@@ -22,7 +22,7 @@ from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.schemas.errors import Refused
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 pytestmark = pytest.mark.real
 

@@ -15,7 +15,7 @@ from support.processes.alerting import AlertmanagerProcess, missing
 
 from underhost.agents.alerts.alerting import Alerting
 from underhost.schemas.records import FindingEvent
-from underhost.streams.settings.model import AlertingSettings
+from underhost.streams.settings.alerting import AlertingSettings
 
 pytestmark = pytest.mark.real
 

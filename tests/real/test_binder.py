@@ -26,7 +26,7 @@ from underhost.agents.sinks.bindings import BindSink
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.orders import order
 from underhost.streams.kubernetes.client import connect
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

@@ -17,7 +17,7 @@ from underhost.schemas.topics import VIOLATIONS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.ports import Outgoing
 from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 pytestmark = pytest.mark.real
 

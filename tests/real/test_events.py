@@ -25,7 +25,7 @@ from underhost.agents.sinks.events.sink import EventSink
 from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.schemas.records import FindingEvent, Outcome
 from underhost.streams.kubernetes.client import connect
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -30,7 +30,7 @@ from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.orders import order
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.kubernetes.client import connect
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

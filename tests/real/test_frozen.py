@@ -17,7 +17,7 @@ from support.workers import frozen as frozen_worker
 from support.workers.pipeline import running
 
 from underhost.schemas.topics import OUTCOMES
-from underhost.streams.settings.model import CAPV_HOST_KEY
+from underhost.streams.settings.labels import CAPV_HOST_KEY
 
 pytestmark = pytest.mark.real
 

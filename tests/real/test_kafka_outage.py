@@ -21,7 +21,10 @@ from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings.model import KafkaSettings, Settings, SinkSettings, VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
+from underhost.streams.settings.sinks import SinkSettings
 
 pytestmark = pytest.mark.real
 

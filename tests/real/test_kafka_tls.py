@@ -15,7 +15,7 @@ from support.processes.underhost import UNDERHOST
 from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.reader import open_reader
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 pytestmark = pytest.mark.real
 PASSWORD = "correct-horse-7"

@@ -11,13 +11,14 @@ from support.transport_contract import TransportContract, pod, take
 
 from underhost.schemas.topics import PODS, TOPICS
 from underhost.streams.admin import ensure_topics
-from underhost.streams.app import build_app
+from underhost.streams.faust.app import build_app
 from underhost.streams.kafka import connect as clients
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Publisher
 from underhost.streams.publish import FaustPublisher, KafkaPublisher
 from underhost.streams.reader import open_reader
-from underhost.streams.settings.model import KafkaSettings, Settings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 pytestmark = pytest.mark.real
 

@@ -30,8 +30,9 @@ from underhost.streams.kubernetes import dump
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.kubernetes.watcher import KubernetesSource
-from underhost.streams.pace import Pace
-from underhost.streams.settings.model import HostLabelSettings, KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
+from underhost.streams.settings.labels import HostLabelSettings
+from underhost.streams.timing import Timing
 
 pytestmark = pytest.mark.real
 KEY = "node.cluster.x-k8s.io/esxi-host"
@@ -70,9 +71,9 @@ def a_pod(name: str, node: str = "") -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def watching(kube: Kube, topics: FakeTopics, pace: Pace | None = None) -> AsyncIterator[KubernetesSource]:
+async def watching(kube: Kube, topics: FakeTopics, timing: Timing | None = None) -> AsyncIterator[KubernetesSource]:
     settings = KubernetesSettings(kubeconfig=kube.kubeconfig)
-    source = KubernetesSource("prod", settings, topics, topics, pace=pace)
+    source = KubernetesSource("prod", settings, topics, topics, timing=timing)
     run = asyncio.create_task(source.run())
     ready = asyncio.create_task(source.ready.wait())
     try:
@@ -267,7 +268,7 @@ async def test_dropped_connections_lose_no_change(kube: Kube, client: Kubernetes
 
 async def test_a_stream_that_falls_silent_is_replaced(kube: Kube, client: KubernetesClient, namespace: str) -> None:
     topics, outage, path = FakeTopics(), Outage(port_of(kube)), f"/api/v1/namespaces/{namespace}/pods"
-    async with behind(kube, outage) as relayed, watching(relayed, topics, Pace(inactivity=2.0)) as source:
+    async with behind(kube, outage) as relayed, watching(relayed, topics, Timing(inactivity=2.0)) as source:
         await create(client, path, a_pod("before"))
         await topics.until(lambda t: f"prod/pod/{namespace}/before" in t.keys(PODS))
         outage.freeze()

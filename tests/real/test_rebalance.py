@@ -8,7 +8,8 @@ from underhost.schemas.keys import listed_key
 from underhost.schemas.topics import PODS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings.model import KafkaSettings, Settings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 pytestmark = pytest.mark.real
 
@@ -70,7 +71,7 @@ async def test_a_site_that_moves_away_and_comes_back_shows_exactly_the_present_s
 async def test_what_nobody_has_committed_is_read_again_after_a_rebalance(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("underhost.streams.app.COMMIT_INTERVAL", 3600.0)
+    monkeypatch.setattr("underhost.streams.faust.app.COMMIT_INTERVAL", 3600.0)
     await ensure_topics(settings.kafka)
     async with KafkaPublisher(settings.kafka, settings.kafka.partitions) as publisher:
         fleet = Fleet(publisher)

@@ -19,7 +19,7 @@ from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, Pod, PodSpec, PodStatus, SchedulingGate
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.kubernetes.client import KubernetesClient, connect
-from underhost.streams.settings.model import KubernetesSettings, VSphereSettings
+from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
 from underhost.streams.simulated.objects import raw, with_metadata
 from underhost.streams.simulated.site import SimulatedSite
 

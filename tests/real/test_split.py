@@ -22,7 +22,10 @@ from underhost.schemas.records import Placement
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, VIOLATIONS
 from underhost.streams.derived import outgoing
 from underhost.streams.publish import KafkaPublisher
-from underhost.streams.settings.model import KafkaSettings, Settings, SinkSettings, VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
+from underhost.streams.settings.sinks import SinkSettings
 
 pytestmark = pytest.mark.real
 

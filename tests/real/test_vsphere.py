@@ -35,8 +35,8 @@ from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Action
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import DrsRule, Host, Vm
-from underhost.streams.pace import Pace
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.timing import Timing
 from underhost.streams.vsphere import client
 from underhost.streams.vsphere.client import connect
 from underhost.streams.vsphere.collector import open_collector
@@ -461,7 +461,7 @@ async def test_a_silent_vcenter_is_given_up_and_listed_anew_when_it_speaks_again
 ) -> None:
     monkeypatch.setattr(client, "CALL_TIMEOUT", client.LOGIN_STEP_TIMEOUT)  # just above the length of a wait
     topics, paused = FakeTopics(), Paused()
-    async with running(VSphereSource("s", settings, topics, topics, pace=Pace(sleep=paused))) as task:
+    async with running(VSphereSource("s", settings, topics, topics, timing=Timing(sleep=paused))) as task:
         await topics.until(18)
         vcsim.process.send_signal(signal.SIGSTOP)
         try:

@@ -16,7 +16,7 @@ from underhost.streams.partition import partition_of
 from underhost.streams.ports import Outgoing, Publisher, Record
 from underhost.streams.publish import dead_letter
 from underhost.streams.reader import open_reader
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 
 def pod(name: str, value: bytes | None, site: str = "prod-a") -> Outgoing:

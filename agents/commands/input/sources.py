@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from underhost.agents.commands.input.options import From
 from underhost.agents.commands.output import progress
 from underhost.schemas.errors import InputError
-from underhost.streams.files.reader import STDIN, Objects, Reading
+from underhost.streams.files.reader import STDIN, InputReader, Objects
 
 if TYPE_CHECKING:
-    from underhost.streams.settings.model import KubernetesSettings, Settings, VSphereSettings
+    from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
+    from underhost.streams.settings.model import Settings
 
 
 class Found(NamedTuple):
@@ -33,7 +34,7 @@ def read(given: From) -> Found:
     cluster, a vCenter or a worker is unreachable, refuses, or has no complete picture.
     """
     _check(given)
-    reading = Reading(sys.stdin.buffer)
+    reading = InputReader(sys.stdin.buffer)
     if given.server is not None:
         found = _from_server(reading, given.server, given.site)
     elif given.config is not None:
@@ -60,7 +61,7 @@ def _check(given: From) -> None:
 
 def _settings(given: From) -> "Settings":
     """Of the configuration file, the environment and the flags; without a file, of the flags alone."""
-    from underhost.streams.settings.model import load
+    from underhost.streams.settings.load import load
 
     flags: dict[str, Any] = {}
     if given.kubeconfig is not None:
@@ -84,7 +85,7 @@ def _named_cluster(given: From) -> "KubernetesSettings":
     return settings
 
 
-def _from_server(reading: Reading, server: str, site: str | None) -> Found:
+def _from_server(reading: InputReader, server: str, site: str | None) -> Found:
     import asyncio
 
     from underhost.agents.commands.input.server import fetch
@@ -96,7 +97,7 @@ def _from_server(reading: Reading, server: str, site: str | None) -> Found:
     return Found(Objects(), picture.site, tuple(judging.host_keys), judging.physical_host)
 
 
-def _from_config(reading: Reading, given: From, settings: "Settings") -> Found:
+def _from_config(reading: InputReader, given: From, settings: "Settings") -> Found:
     """The Kubernetes side of the configuration, unless files are given; its vSphere side, unless an inventory is."""
     kubernetes, vsphere = settings.kubernetes, settings.vsphere
     if kubernetes.simulated or vsphere.simulated:
@@ -112,7 +113,9 @@ def _from_config(reading: Reading, given: From, settings: "Settings") -> Found:
     return Found(Objects(), settings.site, keys, settings.physical_host)
 
 
-def _read_live(reading: Reading, kubernetes: "KubernetesSettings | None", vsphere: "VSphereSettings | None") -> None:
+def _read_live(
+    reading: InputReader, kubernetes: "KubernetesSettings | None", vsphere: "VSphereSettings | None"
+) -> None:
     """A cluster and a vCenter, at the same time; either may be None."""
     import asyncio
 

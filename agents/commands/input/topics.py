@@ -18,7 +18,7 @@ def settings_of(given: Topics, **groups: Any) -> "Settings":
     An embedded log that is named by flag wins over bootstrap servers from file or environment.
     """
     from underhost.schemas.errors import InputError
-    from underhost.streams.settings.model import load
+    from underhost.streams.settings.load import load
 
     config, bootstrap_servers, embedded = given
     if bootstrap_servers and embedded:

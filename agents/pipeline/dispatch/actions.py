@@ -24,9 +24,9 @@ from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import Action, Outcome, Placement
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, Topic
-from underhost.streams.app import declare
 from underhost.streams.derived import outgoing, target_key
-from underhost.streams.membership import Membership
+from underhost.streams.faust.app import declare
+from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Publisher
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, NODES, OUTCOMES, PODS, VIOLATIONS, Topic
-from underhost.streams.app import declare
 from underhost.streams.derived import target_key
+from underhost.streams.faust.app import declare
 
 LATE = 900.0
 """Seconds after which nothing is told of a record: a worker that was down for hours says nothing of what is over."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from underhost.agents.pipeline.connections import Outside
 from underhost.schemas.errors import Unreachable
-from underhost.streams.membership import Membership
+from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Outgoing, Publisher
 
 

@@ -2,8 +2,9 @@
 
 In: the markers that every worker reads with the objects, and the sources of this process, which know first. Out: a
 `Standstill`, asked by the cycle before anything is ordered and by the sinks before each write; findings that say so.
-What a source does not believe is its own matter (`streams/doubts.py`); it says it in its markers, so that workers which
-watch nothing themselves, and every next run, stand still as well until a person says `underhost resume SITE`.
+What a source does not believe is its own matter (`streams/watching/doubts.py`); it says it in its markers, so that
+workers which watch nothing themselves, and every next run, stand still as well until a person says `underhost resume
+SITE`.
 """
 
 import time

@@ -14,7 +14,7 @@ from typing import Any
 
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.schemas.errors import Unreachable
-from underhost.streams.membership import Membership
+from underhost.streams.faust.membership import Membership
 
 log = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import Key, site_of
 from underhost.schemas.records import Action
 from underhost.schemas.topics import Topic
-from underhost.streams.app import declare
 from underhost.streams.derived import FLEETING
+from underhost.streams.faust.app import declare
 
 log = logging.getLogger(__name__)
 

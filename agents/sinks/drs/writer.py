@@ -14,7 +14,7 @@ from pyVmomi import vim
 from underhost.agents.drs.cover import owns
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session, SessionLost, connect, translated
 from underhost.streams.vsphere.rules import OTHER, info_of, rule_of
 

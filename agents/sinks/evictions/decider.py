@@ -28,7 +28,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.records import Action, Finding, Outcome
 from underhost.streams.derived import rfc3339
-from underhost.streams.settings.model import EvictionSettings
+from underhost.streams.settings.sinks import EvictionSettings
 
 LOOK = 1.0
 """Seconds between two looks: nothing here is as urgent as a binding."""

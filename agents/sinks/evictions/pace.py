@@ -11,7 +11,7 @@ from underhost.agents.repair.evictable import Replicas
 from underhost.agents.repair.evictions import Candidate
 from underhost.agents.sinks.evictions.loop_guard import CaseKey
 from underhost.agents.site.owners import Application
-from underhost.streams.settings.model import EvictionSettings
+from underhost.streams.settings.sinks import EvictionSettings
 
 MINUTE = 60.0
 

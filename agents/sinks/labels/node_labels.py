@@ -22,7 +22,7 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Action, NodeHost, Outcome
-from underhost.streams.settings.model import HostLabelSettings
+from underhost.streams.settings.labels import HostLabelSettings
 
 log = logging.getLogger(__name__)
 

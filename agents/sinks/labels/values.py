@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from underhost.agents.sinks.labels.host_value import label_values
 from underhost.schemas.vsphere import Host
-from underhost.streams.settings.model import HostLabelSettings
+from underhost.streams.settings.labels import HostLabelSettings
 
 ATTRIBUTE = "attribute:"
 

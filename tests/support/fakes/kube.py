@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from underhost.streams.kubernetes.kinds import KINDS
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 Object = dict[str, Any]
 

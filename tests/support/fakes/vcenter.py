@@ -13,7 +13,7 @@ from underhost.schemas.errors import Gone, Refused
 from underhost.schemas.topics import Topic
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.ports import Outgoing
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.changes import (
     CLUSTER,
     ENTER,

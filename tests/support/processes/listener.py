@@ -12,7 +12,7 @@ from aiokafka.partitioner import murmur2
 
 from underhost.schemas.topics import BY_NAME
 from underhost.streams.reader import open_reader
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 Raw = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]
 

@@ -23,14 +23,10 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Record
-from underhost.streams.settings.model import (
-    KafkaSettings,
-    KubernetesSettings,
-    Settings,
-    SinkSettings,
-    VSphereSettings,
-    WebSettings,
-)
+from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings, WebSettings
+from underhost.streams.settings.sinks import SinkSettings
 from underhost.streams.simulated.site import SimulatedSite
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import Action, NodeHost, Outcome
-from underhost.streams.settings.model import EvictionSettings
+from underhost.streams.settings.sinks import EvictionSettings
 
 ZONE = "topology.kubernetes.io/zone"
 NOON = 1_767_268_800.0  # seconds since 1970

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import faust
 
-from underhost.streams.app import UnderhostApp
 from underhost.streams.embedded.transport import embedded_url
+from underhost.streams.faust.app import UnderhostApp
 from underhost.streams.publish import FaustPublisher
 
 

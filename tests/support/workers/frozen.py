@@ -16,7 +16,11 @@ from pathlib import Path
 from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.worker import run_worker
-from underhost.streams.settings.model import CAPV_HOST_KEY, KafkaSettings, Settings, SinkSettings, VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.labels import CAPV_HOST_KEY
+from underhost.streams.settings.model import Settings
+from underhost.streams.settings.sinks import SinkSettings
 
 SESSION = 6.0
 

@@ -14,7 +14,10 @@ from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.worker import run_worker
 from underhost.streams.ports import Outgoing
-from underhost.streams.settings.model import KafkaSettings, Settings, SinkSettings, VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
+from underhost.streams.settings.sinks import SinkSettings
 
 NODES = 6
 STALLED = "stalled"

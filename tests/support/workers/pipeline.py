@@ -14,7 +14,10 @@ from underhost.agents.pipeline.latest import Board
 from underhost.agents.pipeline.worker import run_worker
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Outgoing
-from underhost.streams.settings.model import KafkaSettings, Settings, SinkSettings, VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
+from underhost.streams.settings.sinks import SinkSettings
 
 SECONDS = 120
 """How long a condition is waited for, on a machine that is busy."""

@@ -16,7 +16,7 @@ from underhost.agents.alerts.alert import alert
 from underhost.agents.alerts.alerting import Alerting
 from underhost.schemas.records import Domain, FindingEvent
 from underhost.schemas.severities import SEVERITIES
-from underhost.streams.settings.model import AlertingSettings, WebhookSettings
+from underhost.streams.settings.alerting import AlertingSettings, WebhookSettings
 
 SHARED = FindingEvent(
     id="9f2c",

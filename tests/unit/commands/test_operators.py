@@ -19,7 +19,7 @@ from underhost.schemas.topics import TOPICS, VIOLATIONS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.ports import Outgoing, Record
 from underhost.streams.publish import dead_letter
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 
 def a_finding(id_: str, *, severity: str = "physical", state: str = "opened", pod: str = "shop/db-0") -> FindingEvent:

@@ -21,7 +21,8 @@ from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.streams.files.reader import load_files
-from underhost.streams.settings.model import KubernetesSettings, Settings, VSphereSettings, WebSettings
+from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
+from underhost.streams.settings.model import Settings, WebSettings
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"
 DUMP, INVENTORY = DATA / "dump.json", DATA / "inventory.json"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from underhost.streams.settings.model import load
+from underhost.streams.settings.load import load
 
 ROOT = Path(__file__).parents[3]
 COMPOSE = ROOT / "compose"

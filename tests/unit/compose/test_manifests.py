@@ -13,7 +13,9 @@ import yaml
 
 from underhost.agents.pipeline import roles
 from underhost.streams.kubernetes.kinds import KINDS
-from underhost.streams.settings.model import CAPV_HOST_KEY, SinkSettings, load
+from underhost.streams.settings.labels import CAPV_HOST_KEY
+from underhost.streams.settings.load import load
+from underhost.streams.settings.sinks import SinkSettings
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "compose" / "kubernetes" / "chart"

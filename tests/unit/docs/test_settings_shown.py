@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from underhost.streams.settings.model import Settings, load
+from underhost.streams.settings.load import load
+from underhost.streams.settings.model import Settings
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

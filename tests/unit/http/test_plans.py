@@ -24,7 +24,7 @@ from underhost.agents.site.snapshot import Options
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.documents import to_json
 from underhost.schemas.errors import InputError, Refused, Unreachable
-from underhost.streams.files.reader import Reading
+from underhost.streams.files.reader import InputReader
 
 DB = {"app": "db"}
 SITE = a_site(
@@ -152,7 +152,7 @@ async def test_the_picture_that_is_taken_away_is_judged_alike(ready: Asked) -> N
         "required",
         list(Options().host_keys),
     )
-    reading = Reading()
+    reading = InputReader()
     reading.read_text(picture.data, picture.place)
     found, notes = snapshot_of(reading.result(), picture.site, manifests=False)
     assert notes == []

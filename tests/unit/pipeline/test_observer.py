@@ -18,7 +18,9 @@ from underhost.schemas.topics import KUBERNETES_TOPICS, NODE_HOSTS, NODES, PODS,
 from underhost.streams.derived import node_key
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Record
-from underhost.streams.settings.model import KafkaSettings, Settings, VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 SITE = "prod"
 HERE = partition_of(SITE, 4)

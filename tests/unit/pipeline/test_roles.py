@@ -16,8 +16,9 @@ from underhost.agents.pipeline.roles import (
 )
 from underhost.schemas.errors import InputError
 from underhost.schemas.topics import SOURCE_TOPICS
-from underhost.streams.app import build_app
-from underhost.streams.settings.model import KafkaSettings, Settings
+from underhost.streams.faust.app import build_app
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 
 def names(topics: tuple[object, ...]) -> list[str]:

@@ -12,7 +12,7 @@ from underhost.agents.pipeline.connections import Outside
 from underhost.schemas.errors import Refused
 from underhost.schemas.topics import ACTIONS, DEAD_LETTERS, NODE_HOSTS, OUTCOMES, PLACEMENTS, PODS, VIOLATIONS, Topic
 from underhost.streams.ports import Outgoing
-from underhost.streams.settings.model import EvictionSettings
+from underhost.streams.settings.sinks import EvictionSettings
 
 KEY = "node.cluster.x-k8s.io/esxi-host"
 TIMES = ("since", "firstSeen", "updatedAt")

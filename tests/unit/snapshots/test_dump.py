@@ -15,7 +15,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots import dump as dumping
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
-from underhost.streams.files.reader import Reading
+from underhost.streams.files.reader import InputReader
 
 PARTS = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "hosts", "clusters", "rules", "vsphere")
 
@@ -23,7 +23,7 @@ PARTS = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "hos
 def returned(site: Snapshot, squeeze: bool = False) -> Snapshot:
     """The snapshot, written and read."""
     text = b"".join(dumping.documents(site))
-    reading = Reading()
+    reading = InputReader()
     reading.read_text(gzip.compress(text) if squeeze else text, "here")
     snapshot, notes = snapshot_of(reading.result(), site.site, manifests=False)
     assert notes == []

@@ -10,13 +10,14 @@ import pytest
 from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.topics import NODES, PODS, TOPICS
 from underhost.streams.admin import describe_topics, ensure_topics
-from underhost.streams.app import build_app
 from underhost.streams.embedded import registry
+from underhost.streams.faust.app import build_app
 from underhost.streams.kafka import connect as kafka
 from underhost.streams.ports import Outgoing
 from underhost.streams.publish import FaustPublisher, KafkaPublisher
 from underhost.streams.reader import open_reader
-from underhost.streams.settings.model import KafkaSettings, Settings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 Action = Callable[[KafkaSettings], Awaitable[object]]
 

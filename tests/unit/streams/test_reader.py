@@ -12,7 +12,7 @@ from underhost.streams.admin import ensure_topics
 from underhost.streams.embedded import registry
 from underhost.streams.ports import Outgoing
 from underhost.streams.reader import EmbeddedReader, KafkaReader, open_reader
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 
 def test_bootstrap_servers_choose_kafka_and_nothing_connects_yet() -> None:

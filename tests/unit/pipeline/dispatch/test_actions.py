@@ -10,7 +10,7 @@ import pytest
 from underhost.agents.pipeline.dispatch import actions as sink_agents
 from underhost.agents.pipeline.dispatch.actions import SinkRunner
 from underhost.schemas.records import Action, Outcome
-from underhost.streams.membership import Membership, now
+from underhost.streams.faust.membership import Membership, now
 from underhost.streams.ports import Outgoing
 
 

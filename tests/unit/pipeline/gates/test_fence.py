@@ -8,7 +8,7 @@ from support.fakes.pipeline import FakeCluster
 from underhost.agents.pipeline.gates.fence import FencedPublisher, fenced
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import PODS
-from underhost.streams.membership import Membership, now
+from underhost.streams.faust.membership import Membership, now
 from underhost.streams.ports import Outgoing
 
 RECORD = Outgoing(PODS, "prod/pod/shop/db-0", b"{}", "1")

@@ -7,7 +7,7 @@ import pytest
 
 from underhost.agents.pipeline.gates.watchdog import STILL, Watchdog
 from underhost.schemas.errors import Unreachable
-from underhost.streams.membership import Membership
+from underhost.streams.faust.membership import Membership
 
 
 class Bench:

@@ -11,8 +11,9 @@ from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PODS, Topic
-from underhost.streams.app import build_app
-from underhost.streams.settings.model import KafkaSettings, Settings
+from underhost.streams.faust.app import build_app
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 POD = b'{"metadata": {"name": "db-0", "namespace": "shop"}}'
 OUTCOME = b'{"id": "1", "kind": "label", "target": "node/n1", "result": "applied", "reason": ""}'

@@ -10,7 +10,7 @@ from support.sites.town import Town, adversary
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import Action, Outcome
-from underhost.streams.settings.model import EvictionSettings
+from underhost.streams.settings.sinks import EvictionSettings
 
 NOW = EvictionSettings(wait=0)
 DAY = 86_400.0

@@ -11,7 +11,7 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Metadata, Node
 from underhost.schemas.records import Action, NodeHost
 from underhost.schemas.vsphere import Host
-from underhost.streams.settings.model import HostLabelSettings
+from underhost.streams.settings.labels import HostLabelSettings
 
 KEY = "node.cluster.x-k8s.io/esxi-host"
 HOSTS = {

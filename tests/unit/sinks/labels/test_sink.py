@@ -12,7 +12,7 @@ from underhost.agents.sinks.labels.node_labels import LabelSink
 from underhost.agents.sinks.orders import order
 from underhost.schemas.records import Action
 from underhost.streams.kubernetes.client import connect
-from underhost.streams.settings.model import HostLabelSettings
+from underhost.streams.settings.labels import HostLabelSettings
 
 KEY = "node.cluster.x-k8s.io/esxi-host"
 

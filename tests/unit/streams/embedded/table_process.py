@@ -12,14 +12,14 @@ from pathlib import Path
 import faust
 from support.workers.embedded import a_topic, an_app, running
 
-from underhost.streams.table import Table
+from underhost.streams.faust.table import ChangelogTable
 
 KEYS = 2000
 
 
 async def main(path: Path, count: int) -> None:
     """Run until stdin says something."""
-    app = an_app(path, broker_commit_interval=0.1, Table=Table)
+    app = an_app(path, broker_commit_interval=0.1, Table=ChangelogTable)
     table = app.Table("last", key_type=bytes, value_type=bytes, partitions=4)
     following = {}
     handled = asyncio.Event()

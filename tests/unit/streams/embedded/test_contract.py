@@ -8,7 +8,7 @@ from support.transport_contract import TransportContract
 from support.workers.embedded import a_publisher
 
 from underhost.streams.ports import Publisher
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 
 class TestEmbedded(TransportContract):

@@ -18,7 +18,7 @@ from underhost.streams.admin import describe_topics, ensure_topics
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.view import FileView, open_view
 from underhost.streams.reader import open_reader
-from underhost.streams.settings.model import KafkaSettings
+from underhost.streams.settings.kafka import KafkaSettings
 
 PROGRAM = Path(__file__).with_name("log_process.py")
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -8,8 +8,8 @@ import pytest
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, RebalanceInProgressError, UnknownMemberIdError
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 
+from underhost.streams.faust.membership import Membership
 from underhost.streams.kafka.consumer import listen
-from underhost.streams.membership import Membership
 
 HEARTBEAT = HeartbeatRequest("underhost", 3, "member")
 SYNC = SyncGroupRequest("underhost", 3, "member", None, [])

@@ -10,9 +10,11 @@ import pytest
 from aiokafka.errors import IllegalSaslStateError, KafkaConnectionError
 
 from underhost.schemas.errors import InputError
-from underhost.streams.app import build_app
+from underhost.streams.faust.app import build_app
 from underhost.streams.kafka.security import against, client_arguments, credentials
-from underhost.streams.settings.model import KafkaSettings, Settings, load
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.load import load
+from underhost.streams.settings.model import Settings
 
 
 @pytest.fixture(scope="module")

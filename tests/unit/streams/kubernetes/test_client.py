@@ -15,7 +15,7 @@ from support.fakes.kube import FakeKube, Fault
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.kubernetes import kubeconfig
 from underhost.streams.kubernetes.client import connect, said
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 NODE = "/api/v1/nodes/n1"
 

@@ -12,7 +12,7 @@ from support.fakes.topics import FakeTopics
 
 from underhost.schemas.topics import DEAD_LETTERS, PODS
 from underhost.streams.kubernetes.watcher import KubernetesSource
-from underhost.streams.pace import Pace
+from underhost.streams.timing import Timing
 
 NAMES = st.sampled_from([f"p{number}" for number in range(6)])
 CHANGES = st.one_of(
@@ -45,8 +45,8 @@ async def converges(changes: list[tuple[str, str, str]], faults: list[Fault], fo
     server.seed("nodes", {"metadata": {"name": "n1"}})
     server.seed("pods", a_pod("stays"), a_pod("p0"))
     async with server.serving():
-        pace = Pace(sleep=soon, inactivity=0.1)
-        source = KubernetesSource("s", server.settings(folder), topics, topics, pace=pace)
+        timing = Timing(sleep=soon, inactivity=0.1)
+        source = KubernetesSource("s", server.settings(folder), topics, topics, timing=timing)
         run = asyncio.create_task(source.run())
         try:
             await asyncio.wait_for(source.ready.wait(), 20)

@@ -9,10 +9,10 @@ from aiohttp import web
 from support.fakes.kube import FakeKube, Fault, a_node, a_pod
 
 from underhost.schemas.errors import InputError, Refused, Unreachable
-from underhost.streams.files.reader import Objects, Reading
+from underhost.streams.files.reader import InputReader, Objects
 from underhost.streams.kubernetes import dump
 from underhost.streams.kubernetes.dump import read_cluster
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ async def kube() -> AsyncIterator[FakeKube]:
 
 
 async def listed(settings: KubernetesSettings) -> tuple[Objects, list[str]]:
-    reading = Reading()
+    reading = InputReader()
     notes = await read_cluster(settings, reading.read_text)
     return reading.result(), notes
 

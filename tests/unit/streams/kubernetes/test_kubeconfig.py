@@ -9,7 +9,7 @@ import pytest
 
 from underhost.schemas.errors import InputError
 from underhost.streams.kubernetes.kubeconfig import Origin, find, load
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
 
 CONFIG: dict[str, Any] = {
     "apiVersion": "v1",

@@ -16,10 +16,10 @@ from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS, DEAD_LETTERS, KUBERNETES_TOPICS, NAMESPACES, NODES, PODS, WORKLOADS
 from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.kubernetes.watcher import KubernetesSource
-from underhost.streams.pace import Pace
 from underhost.streams.ports import Outgoing
-from underhost.streams.reconcile import marker_of
-from underhost.streams.settings.model import KubernetesSettings
+from underhost.streams.settings.clusters import KubernetesSettings
+from underhost.streams.timing import Timing
+from underhost.streams.watching.reconcile import marker_of
 
 
 class Naps:
@@ -53,14 +53,14 @@ def naps() -> Naps:
 
 
 @pytest.fixture
-def pace(naps: Naps) -> Pace:
-    return Pace(sleep=naps, inactivity=5.0)
+def timing(naps: Naps) -> Timing:
+    return Timing(sleep=naps, inactivity=5.0)
 
 
 @asynccontextmanager
-async def watching(settings: KubernetesSettings, topics: FakeTopics, pace: Pace) -> AsyncIterator[KubernetesSource]:
+async def watching(settings: KubernetesSettings, topics: FakeTopics, timing: Timing) -> AsyncIterator[KubernetesSource]:
     """A source that has listed and follows; an error of its start is raised here."""
-    source = KubernetesSource("prod", settings, topics, topics, pace=pace)
+    source = KubernetesSource("prod", settings, topics, topics, timing=timing)
     run = asyncio.create_task(source.run())
     ready = asyncio.create_task(source.ready.wait())
     try:
@@ -84,11 +84,11 @@ async def soon(condition: Callable[[], object]) -> None:
 
 
 async def test_lists_every_kind_then_writes_a_marker_to_each_topic(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.seed("deployments", {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 3}})
     kube.seed("poddisruptionbudgets", {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"minAvailable": 2}})
-    async with watching(kube.settings(tmp_path), topics, pace) as source:
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
         assert topics.keys(NODES) == ["prod/node//n1", "prod/node//n2"]
         assert topics.keys(PODS) == ["prod/pod/shop/web-0", "prod/pod/shop/web-1"]
         assert topics.keys(NAMESPACES) == ["prod/namespace//shop"]
@@ -105,17 +105,19 @@ async def test_lists_every_kind_then_writes_a_marker_to_each_topic(
 
 
 async def test_a_change_is_published_with_its_uid_and_version_as_event_id(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         moved = await kube.put("pods", a_pod("web-1", node="n2"))
         await topics.until(lambda t: t.records[-1].key == "prod/pod/shop/web-1")
     assert topics.records[-1].event_id == f"uid-web-1/{moved['metadata']['resourceVersion']}"
     assert json.loads(topics.records[-1].value or b"")["spec"] == {"nodeName": "n2"}
 
 
-async def test_a_heartbeat_publishes_nothing(kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path) -> None:
-    async with watching(kube.settings(tmp_path), topics, pace) as source:
+async def test_a_heartbeat_publishes_nothing(
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
+) -> None:
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
         before = len(topics.records)
         beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:10Z"}
         await kube.put("nodes", {**a_node("n1"), "status": {"conditions": [beat]}})  # the condition itself is news
@@ -130,13 +132,13 @@ async def test_a_heartbeat_publishes_nothing(kube: FakeKube, topics: FakeTopics,
 
 
 async def test_an_object_that_a_watch_only_says_more_fully_than_the_list_publishes_nothing(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     budget = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"minAvailable": 2}}
     replicas = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 2}}
     kube.seed("poddisruptionbudgets", budget)
     kube.seed("replicasets", replicas)
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         before = len(topics.records)
         for plural, obj in (("poddisruptionbudgets", budget), ("replicasets", replicas)):
             await kube.put(plural, obj)  # only its resourceVersion changes
@@ -149,18 +151,20 @@ async def test_an_object_that_a_watch_only_says_more_fully_than_the_list_publish
 
 
 async def test_a_deleted_object_becomes_a_tombstone(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         await kube.delete("pods", "web-0", "shop")
         await topics.until(lambda t: t.records[-1].value is None)
     assert topics.records[-1].key == "prod/pod/shop/web-0"
     assert topics.records[-1].event_id == "uid-web-0/deleted"
 
 
-async def test_long_lists_are_read_page_by_page(kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path) -> None:
+async def test_long_lists_are_read_page_by_page(
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
+) -> None:
     kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(1200)))
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         assert len(topics.keys(PODS)) == 1202
     assert [request.query.get("continue") for request in kube.requests if request.plural == "pods"][:3] == [
         None,
@@ -170,11 +174,11 @@ async def test_long_lists_are_read_page_by_page(kube: FakeKube, topics: FakeTopi
 
 
 async def test_an_expired_page_begins_the_list_anew_without_pages(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(700)))
     kube.faults = [Fault("continue", "pods", status=410)]
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         assert len(topics.keys(PODS)) == 702
     assert [request.query.get("limit") for request in kube.requests if request.plural == "pods"][:3] == [
         "500",
@@ -184,11 +188,11 @@ async def test_an_expired_page_begins_the_list_anew_without_pages(
 
 
 async def test_a_page_that_is_throttled_is_asked_for_again_after_the_time_the_server_says(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, naps: Naps, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, naps: Naps, tmp_path: Path
 ) -> None:
     kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(700)))
     kube.faults = [Fault("continue", "pods", status=429, headers={"Retry-After": "7"})]
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         assert len(topics.keys(PODS)) == 702
     assert 7.0 in naps.taken
     assert kube.count("list", "pods") == 1
@@ -202,7 +206,7 @@ async def test_a_page_that_is_throttled_is_asked_for_again_after_the_time_the_se
     ],
 )
 async def test_an_expired_position_leads_to_a_new_list_that_finds_every_delete_of_the_gap(
-    fault: Fault, kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    fault: Fault, kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.seed("pods", *(a_pod(f"p{number:03}") for number in range(150)))
     # The first watch ends at once; what happens before the second one is seen by nobody but the list.
@@ -212,7 +216,7 @@ async def test_an_expired_position_leads_to_a_new_list_that_finds_every_delete_o
     async def nap(seconds: float) -> None:
         await (gap.wait() if kube.count("watch", "pods") == 1 else asyncio.sleep(0))
 
-    async with watching(kube.settings(tmp_path), topics, Pace(sleep=nap)) as source:
+    async with watching(kube.settings(tmp_path), topics, Timing(sleep=nap)) as source:
         for number in range(100):
             await kube.delete("pods", f"p{number:03}", "shop")
         await kube.put("pods", a_pod("born-in-the-gap"))
@@ -225,14 +229,14 @@ async def test_an_expired_position_leads_to_a_new_list_that_finds_every_delete_o
 
 
 async def test_throttling_waits_as_told_and_never_lists_again(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, naps: Naps, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, naps: Naps, tmp_path: Path
 ) -> None:
     kube.faults = [
         Fault("watch", "pods", drop=0),
         *(Fault("watch", "pods", status=429, headers={"Retry-After": "5"}) for _ in range(4)),
         Fault("watch", "pods", error=429),
     ]
-    async with watching(kube.settings(tmp_path), topics, pace) as source:
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
         await kube.put("pods", a_pod("late"))
         await topics.until(lambda t: "prod/pod/shop/late" in t.keys(PODS))
         assert source.counters["pods"]["relists"] == 0
@@ -241,10 +245,10 @@ async def test_throttling_waits_as_told_and_never_lists_again(
 
 
 async def test_a_thousand_dropped_connections_lose_no_change(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.faults = [Fault("watch", "pods", drop=1) for _ in range(1000)]
-    async with watching(kube.settings(tmp_path), topics, pace) as source:
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
         for number in range(1000):
             await kube.put("pods", a_pod(f"p{number:03}"))
             if number % 5 == 4:
@@ -259,17 +263,17 @@ async def test_a_stream_that_falls_silent_is_replaced(
     kube: FakeKube, topics: FakeTopics, naps: Naps, tmp_path: Path
 ) -> None:
     kube.faults = [Fault("watch", "pods", silent=True)]
-    async with watching(kube.settings(tmp_path), topics, Pace(sleep=naps, inactivity=0.2)):
+    async with watching(kube.settings(tmp_path), topics, Timing(sleep=naps, inactivity=0.2)):
         await kube.put("pods", a_pod("unheard"))
         await topics.until(lambda t: "prod/pod/shop/unheard" in t.keys(PODS))
     assert kube.count("list", "pods") == 1
 
 
 async def test_a_bookmark_moves_the_position_that_a_watch_resumes_from(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.faults = [Fault("watch", "pods", drop=1)]
-    async with watching(kube.settings(tmp_path), topics, pace) as source:
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
         await kube.asked("watch", "pods")
         await kube.put("nodes", a_node("n9"))  # pods' version moves on without any event of a pod
         await kube.bookmark("pods")  # and the connection is cut after this one event
@@ -280,9 +284,9 @@ async def test_a_bookmark_moves_the_position_that_a_watch_resumes_from(
 
 
 async def test_watches_ask_the_server_to_end_them_after_five_to_ten_minutes_at_random(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         for plural in kube.served:
             await kube.asked("watch", plural)
     asked = [int(request.query["timeoutSeconds"]) for request in kube.requests if request.verb == "watch"]
@@ -292,13 +296,13 @@ async def test_watches_ask_the_server_to_end_them_after_five_to_ten_minutes_at_r
 
 
 async def test_an_object_that_cannot_be_read_goes_to_dead_letters_and_the_stream_goes_on(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     broken = {"type": "ADDED", "object": {"metadata": {"name": "odd", "namespace": "shop", "resourceVersion": "1"}}}
     broken["object"]["spec"] = {"nodeName": 7}  # type: ignore[index]
     lines = (json.dumps(broken).encode(), b'{"type": "ADDED", "obj', b'{"type": "ADDED", "object": []}')
     kube.faults = [Fault("watch", "pods", lines=lines)]
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         await kube.put("pods", a_pod("good"))
         await topics.until(lambda t: "prod/pod/shop/good" in t.keys(PODS))
     letters = [record for record in topics.records if record.topic is DEAD_LETTERS]
@@ -313,26 +317,26 @@ async def test_an_object_that_cannot_be_read_goes_to_dead_letters_and_the_stream
 
 
 async def test_an_unreadable_object_of_the_first_list_keeps_what_is_held_of_it(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         pass
     kube.seed("pods", {"metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": 7}})
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         assert topics.keys(PODS) == ["prod/pod/shop/web-0", "prod/pod/shop/web-1"]
     assert [record.key for record in topics.records if record.topic is DEAD_LETTERS] == ["prod/pod/shop/web-0"]
 
 
 async def test_a_restart_publishes_only_what_changed_meanwhile_and_tombstones_what_went(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.seed("pods", a_pod("web-2"), a_pod("web-3"))
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         before = len(topics.records)
     await kube.delete("pods", "web-3", "shop")
     await kube.put("pods", a_pod("web-1", node="n2"))
     await kube.put("nodes", a_node("n1"))  # only its resourceVersion changes
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         changed = [(record.key, record.value is None) for record in topics.records[before:]]
     assert changed[:-6] == [("prod/pod/shop/web-1", False), ("prod/pod/shop/web-3", True)]
     assert {key for key, _ in changed[-6:]} == {"prod/listed/kubernetes"}
@@ -347,10 +351,10 @@ COLLAPSED = "nodes: 7 of 8 objects of site prod are missing in the new list; not
 
 
 async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_accepts_it(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 9)))
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         before = len(topics.records)
     for number in range(2, 9):
         await kube.delete("nodes", f"n{number}")
@@ -359,7 +363,7 @@ async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_acce
     async def nap(seconds: float) -> None:
         await (again.wait() if seconds == 30.0 else asyncio.sleep(0))
 
-    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace(sleep=nap))
+    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, timing=Timing(sleep=nap))
     run = asyncio.create_task(source.run())
     try:
         await topics.until(lambda seen: len(seen.records) == before + 6)
@@ -382,11 +386,11 @@ async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_acce
 
 
 async def test_a_doubt_of_an_earlier_run_is_remembered(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     marker = marker_of("prod", "kubernetes", NODES, Listed(7, 2, "nodes: 7 of 8 were missing"))
     await topics.publish(marker)
-    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace())
+    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, timing=Timing())
     run = asyncio.create_task(source.run())
     try:
         await soon(lambda: "prod/node//n1" in topics.keys(NODES))
@@ -400,13 +404,13 @@ async def test_a_doubt_of_an_earlier_run_is_remembered(
 
 
 async def test_a_person_can_accept_a_collapsed_list(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         before = len(topics.records)
     await kube.delete("nodes", "n1")
     await kube.delete("nodes", "n2")
-    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, pace=Pace())
+    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, timing=Timing())
     run = asyncio.create_task(source.run())
     try:
         await topics.until(lambda seen: len(seen.records) == before + 6)
@@ -421,7 +425,7 @@ async def test_a_person_can_accept_a_collapsed_list(
 
 
 async def test_an_empty_list_while_running_deletes_nothing(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.faults = [Fault("watch", "nodes", drop=0), Fault("watch", "nodes", status=410)]
     gap = asyncio.Event()
@@ -429,7 +433,7 @@ async def test_an_empty_list_while_running_deletes_nothing(
     async def nap(seconds: float) -> None:
         await (gap.wait() if kube.count("watch", "nodes") == 1 else asyncio.sleep(0.01))
 
-    async with watching(kube.settings(tmp_path), topics, Pace(sleep=nap)) as source:
+    async with watching(kube.settings(tmp_path), topics, Timing(sleep=nap)) as source:
         await kube.delete("nodes", "n1")
         await kube.delete("nodes", "n2")
         gap.set()
@@ -444,10 +448,10 @@ async def test_an_empty_list_while_running_deletes_nothing(
 
 
 async def test_a_cluster_whose_nodes_are_all_deleted_keeps_them_until_a_person_accepts_it(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 6)))
-    async with watching(kube.settings(tmp_path), topics, pace) as source:
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
         for number in range(1, 6):
             await kube.delete("nodes", f"n{number}")
         stopped = "nodes: 5 of 5 were deleted at once; not believed"
@@ -459,9 +463,9 @@ async def test_a_cluster_whose_nodes_are_all_deleted_keeps_them_until_a_person_a
 
 
 async def test_a_broker_that_is_away_for_a_while_costs_no_change(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, naps: Naps, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, naps: Naps, tmp_path: Path
 ) -> None:
-    async with watching(kube.settings(tmp_path), topics, pace):
+    async with watching(kube.settings(tmp_path), topics, timing):
         topics.away = 3
         await kube.put("pods", a_pod("kept"))
         await topics.until(lambda t: "prod/pod/shop/kept" in t.keys(PODS))
@@ -469,30 +473,30 @@ async def test_a_broker_that_is_away_for_a_while_costs_no_change(
 
 
 async def test_a_required_kind_that_may_not_be_listed_ends_the_start(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.faults = [Fault("list", "pods", status=403, message='pods is forbidden: User "u" cannot list')]
     with pytest.raises(Refused, match=r'pods is forbidden: User "u" cannot list \(403\)'):
-        async with watching(kube.settings(tmp_path), topics, pace):
+        async with watching(kube.settings(tmp_path), topics, timing):
             pass
     assert topics.records == []
 
 
 async def test_a_required_kind_that_is_not_served_ends_the_start(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     del kube.served["poddisruptionbudgets"]
     with pytest.raises(Refused, match="does not serve poddisruptionbudgets"):
-        async with watching(kube.settings(tmp_path), topics, pace):
+        async with watching(kube.settings(tmp_path), topics, timing):
             pass
 
 
 async def test_a_server_that_throttles_the_first_list_for_too_long_is_given_up(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.faults = [Fault("list", "pods", status=429, headers={"Retry-After": "60"})]
     with pytest.raises(Unreachable, match="a fault was asked for"):
-        async with watching(kube.settings(tmp_path), topics, pace):
+        async with watching(kube.settings(tmp_path), topics, timing):
             pass
 
 
@@ -504,7 +508,7 @@ async def test_kubevirt_is_watched_where_the_api_serves_it_and_skipped_where_it_
     async def nap(seconds: float) -> None:
         await (absent.wait() if seconds == 600.0 else asyncio.sleep(0))
 
-    async with watching(kube.settings(tmp_path), topics, Pace(sleep=nap)):
+    async with watching(kube.settings(tmp_path), topics, Timing(sleep=nap)):
         assert topics.keys(WORKLOADS) == []
         kube.served["virtualmachineinstancereplicasets"] = next(kind for kind in KINDS if kind.optional)
         kube.seed("virtualmachineinstancereplicasets", {"metadata": {"name": "vms", "namespace": "shop"}})
@@ -513,12 +517,12 @@ async def test_kubevirt_is_watched_where_the_api_serves_it_and_skipped_where_it_
 
 
 async def test_credentials_that_are_no_longer_taken_are_read_again(
-    kube: FakeKube, topics: FakeTopics, pace: Pace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("underhost.streams.kubernetes.client.RENEW_INTERVAL", 0.0)
     kube.token = "first"
     kube.faults = [Fault("watch", "pods", drop=1)]
-    async with watching(kube.settings(tmp_path, token="first"), topics, pace):
+    async with watching(kube.settings(tmp_path, token="first"), topics, timing):
         await kube.asked("watch", "pods")
         kube.token = "second"
         kube.settings(tmp_path, token="second")  # the file is rewritten, as a rotation does

@@ -10,7 +10,8 @@ from underhost.agents.pipeline.connections import Outside
 from underhost.agents.pipeline.decide.evaluator import PolarsEngine
 from underhost.schemas.kubernetes import Budget, BudgetSpec, Metadata, Namespace
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
-from underhost.streams.settings.model import EvictionSettings, Settings, SinkSettings
+from underhost.streams.settings.model import Settings
+from underhost.streams.settings.sinks import EvictionSettings, SinkSettings
 from underhost.streams.simulated.controllers import Owner
 from underhost.streams.simulated.objects import is_ready, labels_of, raw
 from underhost.streams.simulated.site import SimulatedSite

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from pyVmomi import vim, vmodl
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, UnderhostError, Unreachable
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import SessionLost, connect, translated
 
 

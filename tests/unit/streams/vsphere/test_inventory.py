@@ -12,7 +12,7 @@ from underhost.agents.commands.output.columns import document
 from underhost.schemas.errors import Refused
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Inventory, Vm
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.changes import ClusterState
 from underhost.streams.vsphere.inventory import follow_inventory, read_inventory
 

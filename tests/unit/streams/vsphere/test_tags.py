@@ -11,7 +11,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from underhost.schemas.errors import Refused, Unreachable
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere import tags as module
 from underhost.streams.vsphere.collector import inherited
 from underhost.streams.vsphere.tags import PatientTags, TagReader

@@ -12,9 +12,9 @@ from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
-from underhost.streams.pace import Pace
 from underhost.streams.ports import Outgoing
-from underhost.streams.settings.model import VSphereSettings
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.timing import Timing
 from underhost.streams.vsphere.changes import ENTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.watcher import VSphereSource
@@ -31,7 +31,7 @@ class Slept(list[float]):
 
 
 def a_source(vcenter: FakeVCenter, topics: FakeTopics, *, settings: VSphereSettings = SETTINGS) -> VSphereSource:
-    return VSphereSource("s", settings, topics, topics, connect=vcenter.connect, pace=Pace(sleep=Slept()))
+    return VSphereSource("s", settings, topics, topics, connect=vcenter.connect, timing=Timing(sleep=Slept()))
 
 
 @asynccontextmanager
@@ -462,7 +462,7 @@ async def test_before_the_first_list_a_failed_login_is_raised(fault: Exception) 
 async def test_after_the_first_list_it_retries_for_ever_and_slowly_where_it_is_refused() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     slept = Slept()
-    source = VSphereSource("s", SETTINGS, topics, topics, connect=vcenter.connect, pace=Pace(sleep=slept))
+    source = VSphereSource("s", SETTINGS, topics, topics, connect=vcenter.connect, timing=Timing(sleep=slept))
     async with running(source):
         await topics.until(10)
         vcenter.refusals = [
@@ -499,7 +499,7 @@ async def test_a_vcenter_that_missed_two_polls_is_stale_until_it_answers_again()
         topics,
         topics,
         connect=vcenter.connect,
-        pace=Pace(sleep=Slept()),
+        timing=Timing(sleep=Slept()),
         clock=lambda: now[0],
     )
     assert source.stale == ""  # not listed yet is another thing

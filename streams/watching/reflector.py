@@ -6,10 +6,10 @@ really changed, tombstones of what went, dead letters of what cannot be read.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -18,11 +18,12 @@ from msgspec import Struct
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import DEAD_LETTERS, Topic
-from underhost.streams.deletions import Deletions
-from underhost.streams.doubts import Doubts
-from underhost.streams.pace import Backoff, Pace
 from underhost.streams.ports import Outgoing
-from underhost.streams.reconcile import is_collapse, outgoing_of
+from underhost.streams.timing import Backoff, Timing
+from underhost.streams.watching.changes import ListWatch, Seen, Unreadable
+from underhost.streams.watching.deletions import Deletions
+from underhost.streams.watching.doubts import Doubts
+from underhost.streams.watching.reconcile import is_collapse, outgoing_of
 
 log = structlog.get_logger("underhost.watch")
 
@@ -31,52 +32,6 @@ AT_ONCE = 1000
 """Records in one publish."""
 LARGEST = 900_000
 """Bytes of a value that Kafka's default limit of 1 MiB a record lets through with room for key and headers."""
-
-
-class Seen(NamedTuple):
-    """An object as it is now, or (None) the news that it is gone."""
-
-    key: str
-    uid: str
-    value: Struct | None
-
-
-class Unreadable(NamedTuple):
-    """An object that could not be decoded; `key` as far as it can be told."""
-
-    key: str
-    data: bytes
-    error: str
-
-
-class Listing(NamedTuple):
-    """All objects of a kind at one moment; `position` is where a watch goes on from."""
-
-    objects: Mapping[str, Seen]
-    unreadable: Sequence[Unreadable]
-    position: str
-
-
-class Batch(NamedTuple):
-    """What a watch brought at once, in order; `position` is after it."""
-
-    changes: Sequence[Seen | Unreadable]
-    position: str
-
-
-class Feed(Protocol):
-    """One kind of object of one server."""
-
-    name: str
-
-    async def list(self) -> Listing:
-        """Everything there is. Raises Gone (the kind is not served), Refused, Retry or Unreachable."""
-
-    def watch(self, position: str) -> AsyncGenerator[Batch, None]:
-        """Changes after the position, until the server ends the stream.
-
-        Raises Gone (the position is too old: list again), Refused, Retry or Unreachable.
-        """
 
 
 class Held(NamedTuple):
@@ -132,7 +87,7 @@ def deliverable(record: Outgoing) -> Outgoing:
     return dead_letter(record.topic, Unreadable(record.key, record.value, error))
 
 
-class Follower:
+class Reflector:
     """Publishes the changes of one feed, from a position on, until it is cancelled.
 
     `held` is what the first list showed, by key. `protected`: an empty list is not believed while objects are held.
@@ -142,23 +97,23 @@ class Follower:
 
     def __init__(
         self,
-        feed: Feed,
+        feed: ListWatch,
         topic: Topic,
         publish: Callable[[Sequence[Outgoing]], Awaitable[None]],
         held: dict[str, Held],
-        pace: Pace,
+        timing: Timing,
         *,
         protected: bool = False,
         guarded: bool = False,
         optional: bool = False,
         doubted: Callable[[], None] = lambda: None,
     ) -> None:
-        self._feed, self._topic, self._publish, self._held, self._pace = feed, topic, publish, held, pace
+        self._feed, self._topic, self._publish, self._held, self._timing = feed, topic, publish, held, timing
         self._protected, self._optional = protected, optional
         self._doubts, self._doubted = Doubts(kind=feed.name), doubted
         self._accepted = asyncio.Event()
         clock = asyncio.get_running_loop().time
-        self._deletions = Deletions[Seen | Unreadable](feed.name, self._doubts, clock) if guarded else None
+        self._deletions = Deletions(feed.name, self._doubts, clock) if guarded else None
         self.counters = Counters()
         self.contact: float | None = None
         """When the server was last heard of this kind (the event loop's seconds): a list, a change or a bookmark."""
@@ -176,8 +131,8 @@ class Follower:
 
     async def run(self, position: str | None) -> None:
         """Follow from the position; None when the kind was not served when it was first asked for."""
-        backoff = Backoff(self._pace)
-        delay = 0.0 if position is not None else self._pace.absent
+        backoff = Backoff(self._timing)
+        delay = 0.0 if position is not None else self._timing.absent
         clock = asyncio.get_running_loop().time
         while True:
             await self._pause(delay)
@@ -192,21 +147,21 @@ class Follower:
                         await self._take(self._believed(batch.changes))
                         position = batch.position
                         backoff.reset()
-                if clock() - begun >= self._pace.steady:
+                if clock() - begun >= self._timing.steady:
                     backoff.reset()
                 delay = backoff.next()
             except Gone as error:
-                delay = self._pace.absent if position is None and self._optional else backoff.next()
+                delay = self._timing.absent if position is None and self._optional else backoff.next()
                 log.info("list again", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
                 position = None
             except Retry as error:
                 delay = max(error.after, backoff.next())
                 log.warning("told to wait", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
             except (Refused, Unreachable) as error:
-                if clock() - begun >= self._pace.steady:
+                if clock() - begun >= self._timing.steady:
                     backoff.reset()
                 refused = isinstance(error, Refused) and position is None and self._optional
-                delay = self._pace.absent if refused else backoff.next()
+                delay = self._timing.absent if refused else backoff.next()
                 # Connections break every day; only one that does not come back at once is worth a line.
                 tell = log.warning if delay else log.info
                 tell("watch interrupted", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
@@ -215,15 +170,9 @@ class Follower:
     async def _pause(self, delay: float) -> None:
         """So many seconds, or while a list is not believed until a person accepts it."""
         if not self._doubts:
-            await self._pace.sleep(delay)
-            return
-        waiting = [asyncio.ensure_future(self._pace.sleep(delay)), asyncio.ensure_future(self._accepted.wait())]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-        self._accepted.clear()
+            await self._timing.sleep(delay)
+        else:
+            await self._timing.pause(delay, self._accepted)
 
     async def _relist(self) -> str:
         """List, and publish the difference. Raises Unreachable for a list that cannot be true."""
@@ -256,9 +205,7 @@ class Follower:
         if self._deletions is None:
             return changes
         before = str(self._doubts)
-        believed = self._deletions.believed(
-            changes, self._held, lambda each: isinstance(each, Seen) and each.value is None
-        )
+        believed = self._deletions.believed(changes, self._held)
         if str(self._doubts) != before:
             self._doubted()
         return believed

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from underhost.schemas.topics import PODS, TOPICS
-from underhost.streams.app import broker_url, build_app, declare
-from underhost.streams.consuming import CarefulFetches
-from underhost.streams.settings.model import KafkaSettings, Settings
+from underhost.streams.faust.app import broker_url, build_app, declare
+from underhost.streams.faust.fetching import CarefulFetches
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 
 def settings(folder: Path, **kafka: Any) -> Settings:

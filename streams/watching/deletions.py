@@ -7,39 +7,29 @@ own.
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from typing import Generic, Protocol, TypeVar
 
-from underhost.streams.doubts import Doubts
-from underhost.streams.reconcile import is_collapse
+from underhost.streams.watching.changes import Seen, Unreadable
+from underhost.streams.watching.doubts import Doubts
+from underhost.streams.watching.reconcile import is_collapse
 
 WITHIN = 60.0
 """Seconds in which deletions count as one collapse."""
 
 
-class Change(Protocol):
-    """What a watch tells of one object."""
-
-    @property
-    def key(self) -> str:
-        """The record's key."""
-
-
-C = TypeVar("C", bound=Change)
-
-
-class Deletions(Generic[C]):
+class Deletions:
     """Those of one kind of objects (`name`, for people); what is doubted goes into `doubts`."""
 
     def __init__(self, name: str, doubts: Doubts, clock: Callable[[], float]) -> None:
         self._name, self._doubts, self._clock = name, doubts, clock
         self._believed: deque[float] = deque()
-        self._kept: dict[str, C] = {}
+        self._kept: dict[str, Seen | Unreadable] = {}
 
-    def believed(self, changes: Iterable[C], held: Collection[str], is_deletion: Callable[[C], bool]) -> list[C]:
+    def believed(self, changes: Iterable[Seen | Unreadable], held: Collection[str]) -> list[Seen | Unreadable]:
         """The changes to publish; `held` are the keys of all objects that are there so far."""
-        found, gone = [], 0
+        found: list[Seen | Unreadable] = []
+        gone = 0
         for change in changes:
-            if not is_deletion(change):
+            if isinstance(change, Unreadable) or change.value is not None:
                 if self._kept.pop(change.key, None) is not None:
                     self._doubts.see([], self._kept)
             elif change.key in held and not self._believes(len(held) - gone):
@@ -63,7 +53,7 @@ class Deletions(Generic[C]):
         self._believed.append(now)
         return True
 
-    def take_accepted(self) -> list[C]:
+    def take_accepted(self) -> list[Seen | Unreadable]:
         """What was held back, and a person has accepted since."""
         keys = sorted(self._kept.keys() & self._doubts.accepted)
         self._doubts.settle(keys)

@@ -31,7 +31,7 @@ class Touched(NamedTuple):
     hosts: set[str]
 
 
-class Picture:
+class InventoryCache:
     """The inventory of one vCenter as one site sees it.
 
     Attributes:

@@ -16,10 +16,11 @@ from mode.services import WaitResults
 
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
+from underhost.streams.faust.membership import Membership
+from underhost.streams.faust.table import ChangelogTable
 from underhost.streams.kafka.security import credentials
-from underhost.streams.membership import Membership
-from underhost.streams.settings.model import KafkaSettings, Settings
-from underhost.streams.table import Table
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 COMMIT_INTERVAL = 1.0
 """Seconds between commits of offsets: what is read again after a kill. Agents are idempotent, so it is only work."""
@@ -68,9 +69,9 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
         if urls[0].scheme != "kafka":
             return super()._new_transport()
         # Imported here: whoever runs on the embedded log needs none of it.
-        from underhost.streams.kafka.transport import Transport
+        from underhost.streams.kafka.transport import KafkaTransport
 
-        return Transport(urls, self)
+        return KafkaTransport(urls, self)
 
     def _new_consumer(self) -> Any:
         consumer = super()._new_consumer()
@@ -157,7 +158,7 @@ def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
         broker=broker_url(kafka),
         broker_credentials=credentials(kafka) if kafka.bootstrap_servers else None,
         store="memory://",
-        Table=Table,
+        Table=ChangelogTable,
         autodiscover=False,
         topic_partitions=kafka.partitions,
         topic_replication_factor=kafka.replication_factor,

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from underhost.schemas.errors import InputError
-from underhost.streams.settings.model import Settings, load, public
+from underhost.streams.settings.alerting import public
+from underhost.streams.settings.load import load
+from underhost.streams.settings.model import Settings
 
 
 def written(folder: Path, text: str) -> Path:

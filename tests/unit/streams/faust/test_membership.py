@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from underhost.streams.membership import Membership, now
+from underhost.streams.faust.membership import Membership, now
 
 
 class Clock:

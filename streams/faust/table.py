@@ -9,7 +9,7 @@ Faust's business.
 import faust
 
 
-class Table(faust.Table):  # type: ignore[misc]
+class ChangelogTable(faust.Table):  # type: ignore[misc]
     """Raw keys and values, not windowed."""
 
     def on_key_set(self, key: bytes, value: bytes) -> None:

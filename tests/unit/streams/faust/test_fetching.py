@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from underhost.streams.consuming import CarefulFetches
+from underhost.streams.faust.fetching import CarefulFetches
 
 RECORDS = {"pods-0": ["a record"]}
 

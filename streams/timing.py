@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Pace:
-    """Times in seconds, with the reasons for them.
+class Timing:
+    """Times in seconds, with the reasons for them; `sleep` and `rng` are others in tests.
 
     Attributes:
         inactivity: a stream that is silent for longer is dead (the API server sends a bookmark every minute).
@@ -31,12 +31,22 @@ class Pace:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     rng: random.Random = field(default_factory=random.Random)
 
+    async def pause(self, seconds: float, woken: asyncio.Event) -> None:
+        """Sleep, or return as soon as the event is set; it is cleared then."""
+        waiting = [asyncio.ensure_future(self.sleep(seconds)), asyncio.ensure_future(woken.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        woken.clear()
+
 
 class Backoff:
     """Delays after failures: none, then `first_delay` doubling up to `longest_delay`, each with up to 100 % jitter."""
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
         self._failures = 0
 
     def reset(self) -> None:
@@ -48,5 +58,5 @@ class Backoff:
         self._failures += 1
         if self._failures == 1:
             return 0.0
-        base = min(self._pace.first_delay * 2.0 ** min(self._failures - 2, 32), self._pace.longest_delay)
-        return base * (1.0 + self._pace.rng.random())
+        base = min(self._timing.first_delay * 2.0 ** min(self._failures - 2, 32), self._timing.longest_delay)
+        return base * (1.0 + self._timing.rng.random())

@@ -11,12 +11,13 @@ from support.fakes.topics import FakeTopics
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, decode
 from underhost.schemas.topics import DEAD_LETTERS, PODS
-from underhost.streams.deletions import Deletions
-from underhost.streams.doubts import Doubts
-from underhost.streams.pace import Backoff, Pace
 from underhost.streams.ports import Outgoing
 from underhost.streams.publish import publish_until_taken
-from underhost.streams.watch import LARGEST, Batch, Follower, Held, Listing, Seen, Unreadable, deliverable, held_of
+from underhost.streams.timing import Backoff, Timing
+from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
+from underhost.streams.watching.deletions import Deletions
+from underhost.streams.watching.doubts import Doubts
+from underhost.streams.watching.reflector import LARGEST, Held, Reflector, deliverable, held_of
 
 
 class HighRandom(random.Random):
@@ -65,12 +66,12 @@ class Script:
         assert isinstance(answer, Listing)
         return answer
 
-    async def watch(self, position: str) -> AsyncGenerator[Batch, None]:
+    async def watch(self, position: str) -> AsyncGenerator[WatchBatch, None]:
         self.positions.append(position)
         for answer in self._watches.pop(0) if self._watches else ():
             if isinstance(answer, Exception):
                 raise answer
-            assert isinstance(answer, Batch)
+            assert isinstance(answer, WatchBatch)
             yield answer
 
 
@@ -79,8 +80,8 @@ def pod(name: str, version: str = "1", node: str = "") -> Seen:
     return Seen(f"s/pod/shop/{name}", f"uid-{name}", value)
 
 
-def batch(position: str, *changes: Seen | Unreadable) -> Batch:
-    return Batch(changes, position)
+def batch(position: str, *changes: Seen | Unreadable) -> WatchBatch:
+    return WatchBatch(changes, position)
 
 
 def listing(position: str, *seen: Seen) -> Listing:
@@ -89,16 +90,16 @@ def listing(position: str, *seen: Seen) -> Listing:
 
 async def follow(
     feed: Script, naps: Naps, *, held: Sequence[Seen] = (), position: str | None = "10", **options: Any
-) -> tuple[FakeTopics, Follower]:
+) -> tuple[FakeTopics, Reflector]:
     """Follow until so many naps were taken; what was published by then."""
     topics = FakeTopics()
-    pace = Pace(sleep=naps, rng=LowRandom(), steady=1e9)
+    timing = Timing(sleep=naps, rng=LowRandom(), steady=1e9)
 
     async def publish(records: Sequence[Outgoing]) -> None:
         await topics.publish(*records)
 
     start: dict[str, Held] = {one.key: held_of(one) for one in held}
-    follower = Follower(feed, PODS, publish, start, pace, **options)
+    follower = Reflector(feed, PODS, publish, start, timing, **options)
     task = asyncio.create_task(follower.run(position))
     await asyncio.wait_for(naps.enough.wait(), 10)
     task.cancel()
@@ -116,7 +117,7 @@ async def follow(
 def test_the_first_retry_is_at_once_and_the_others_back_off_to_half_a_minute(
     rng: random.Random, expected: list[float]
 ) -> None:
-    backoff = Backoff(Pace(rng=rng))
+    backoff = Backoff(Timing(rng=rng))
     assert [round(backoff.next(), 3) for _ in range(9)] == expected
     backoff.reset()
     assert backoff.next() == 0.0
@@ -212,8 +213,8 @@ async def test_what_a_person_accepted_is_deleted_at_the_next_list_which_is_read_
         await topics.publish(*records)
 
     doubted = asyncio.Event()
-    follower = Follower(
-        Script(lists), PODS, publish, held, Pace(sleep=naps), protected=True, guarded=True, doubted=doubted.set
+    follower = Reflector(
+        Script(lists), PODS, publish, held, Timing(sleep=naps), protected=True, guarded=True, doubted=doubted.set
     )
     running = asyncio.create_task(follower.run(None))
     await naps.enough.wait()  # the third nap never ends by itself
@@ -251,15 +252,15 @@ async def test_too_many_deletions_in_a_minute_are_held_back_until_a_person_accep
 async def test_many_deletions_over_a_long_time_are_believed() -> None:
     now = [0.0]
     doubts = Doubts()
-    deletions = Deletions[Seen]("nodes", doubts, lambda: now[0])
+    deletions = Deletions("nodes", doubts, lambda: now[0])
     held = {f"n{number}" for number in range(10)}
     for number in range(9):
         now[0] += 61.0
         change = Seen(f"n{number}", "", None)
-        assert deletions.believed([change], held, lambda each: each.value is None) == [change]
+        assert deletions.believed([change], held) == [change]
         held.remove(change.key)
     assert not doubts
-    assert deletions.believed([Seen("n9", "", None)], held, lambda each: each.value is None) == []  # the last one
+    assert deletions.believed([Seen("n9", "", None)], held) == []  # the last one
 
 
 async def test_an_optional_kind_that_is_not_served_is_asked_for_every_ten_minutes() -> None:
@@ -318,8 +319,8 @@ async def test_publishing_waits_for_the_broker_however_long_it_takes() -> None:
     topics, naps = FakeTopics(), Naps(100)
     topics.away = 10
     seen = pod("a")
-    pace = Pace(sleep=naps, rng=LowRandom())
-    await publish_until_taken(topics, [Outgoing(PODS, seen.key, b"{}", "u/1")], "changes", pace)
+    timing = Timing(sleep=naps, rng=LowRandom())
+    await publish_until_taken(topics, [Outgoing(PODS, seen.key, b"{}", "u/1")], "changes", timing)
     assert [record.key for record in topics.records] == ["s/pod/shop/a"]
     assert naps.taken == [0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0]
 

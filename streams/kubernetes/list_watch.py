@@ -13,8 +13,8 @@ from msgspec import Raw, Struct
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.streams.kubernetes.client import KubernetesClient, Status, retry_after, said
 from underhost.streams.kubernetes.kinds import Identified, Kind
-from underhost.streams.pace import Pace
-from underhost.streams.watch import Batch, Listing, Seen, Unreadable
+from underhost.streams.timing import Timing
+from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
 
 PAGE = 500
 PAGE_TRIES = 5
@@ -24,34 +24,34 @@ TOO_LARGE = "Too large resource version"
 """What a server restored from a backup says to a position from its lost future."""
 
 
-class _ListMeta(Struct, rename="camel"):
+class _ListMetadata(Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class _Page(Struct):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+class _ListPage(Struct):
+    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
     items: list[Raw] | None = None
 
 
-class _Event(Struct):
+class _WatchEvent(Struct):
     type: str
     object: Raw
 
 
-_pages = msgspec.json.Decoder(_Page)
-_events = msgspec.json.Decoder(_Event)
+_pages = msgspec.json.Decoder(_ListPage)
+_events = msgspec.json.Decoder(_WatchEvent)
 _identities = msgspec.json.Decoder(Identified)
 UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
-class KindFeed:
+class KindListWatch:
     """A kind over one client, for `streams.watch`."""
 
-    def __init__(self, client: KubernetesClient, kind: Kind, site: str, pace: Pace) -> None:
+    def __init__(self, client: KubernetesClient, kind: Kind, site: str, timing: Timing) -> None:
         self.kind = kind
         self.name = kind.plural
-        self._client, self._site, self._pace = client, site, pace
+        self._client, self._site, self._timing = client, site, timing
 
     async def list(self) -> Listing:
         """Everything there is, page by page; an expired page begins the list anew, the second time without pages."""
@@ -99,18 +99,18 @@ class KindFeed:
             except Retry as error:
                 if not token or attempt == PAGE_TRIES:
                     raise
-                await self._pace.sleep(error.after)
+                await self._timing.sleep(error.after)
         raise AssertionError("unreachable")
 
-    async def watch(self, position: str) -> AsyncGenerator[Batch, None]:
+    async def watch(self, position: str) -> AsyncGenerator[WatchBatch, None]:
         """The changes after `position`, a batch for each piece the network delivers."""
         query = [
             ("watch", "1"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", position),
-            ("timeoutSeconds", str(round(self._pace.rng.uniform(*self._pace.watch_timeout)))),
+            ("timeoutSeconds", str(round(self._timing.rng.uniform(*self._timing.watch_timeout)))),
         ]
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=self._pace.inactivity)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=self._timing.inactivity)
         async with self._client.open("GET", self.kind.path, query=query, timeout=timeout) as response:
             if response.status != 200:
                 raise self._no_watch(response.status, await response.read(), response)
@@ -118,7 +118,7 @@ class KindFeed:
             async for piece in response.content.iter_any():
                 *lines, rest = (rest + piece).split(b"\n")
                 changes, position = self._changes(lines, position)
-                yield Batch(changes, position)
+                yield WatchBatch(changes, position)
         # What is left in `rest` was cut off with the connection: it comes again after `position`.
 
     def _no_watch(self, status: int, body: bytes, response: aiohttp.ClientResponse) -> Exception:

@@ -1,0 +1,82 @@
+"""Settings of what may be written to the clusters: which sinks, how much a minute, and which pods may be evicted."""
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pydantic import Field
+
+from underhost.schemas.severities import GRAVE, REPAIRABLE
+from underhost.streams.settings.group import SettingsGroup
+
+if TYPE_CHECKING:
+    RepairableName: TypeAlias = str
+else:  # what the table holds: a type checker cannot read it, pydantic can
+    RepairableName = Literal[REPAIRABLE]
+
+
+class SinkSettings(SettingsGroup):
+    """Which sinks may write; every other one is a dry run."""
+
+    labels: bool = False
+    bindings: bool = False
+    drs_rules: bool = False
+    evictions: bool = False
+    events: bool = False
+    """Kubernetes Events on pods and nodes for findings and what is done about them. What becomes of the binder's pods
+    is told where `bindings` is true, too."""
+
+
+class LimitSettings(SettingsGroup):
+    """Writes of each kind in any minute, of the whole site, at most: a fence against what nobody has thought of."""
+
+    labels: int = Field(default=6000, ge=1)
+    bindings: int = Field(default=30_000, ge=1)
+    events: int = Field(default=3000, ge=1)
+    drs_rules: int = Field(default=20, ge=1)
+    evictions: int = Field(default=20, ge=1)
+
+
+class DrsRuleSettings(SettingsGroup):
+    """How DRS rules are written."""
+
+    mandatory: bool = False
+    """Must instead of should: vCenter then refuses to start a VM, after a host failure too, where it breaks a rule."""
+    edits_per_minute: int = Field(default=2, ge=1)
+    """Rules changed in a vSphere cluster in one minute: each may move VMs."""
+
+
+class EvictionSettings(SettingsGroup):
+    """Which pods the evictor may end, and how many at once; it ends none unless `sinks.evictions` is true."""
+
+    severities: tuple[RepairableName, ...] = GRAVE
+    """Findings that are repaired. Co-located replicas break no rule, so that they are left alone unless asked for."""
+    wait: float = Field(default=60.0, ge=0)
+    """Seconds that a finding must have stood: DRS, a rollout or its owner may end it without an eviction."""
+    per_owner: int = Field(default=1, ge=1)
+    """Replicas of one workload that may be missing at once; never more than `share` of it either."""
+    share: int = Field(default=10, ge=1, le=100)
+    """Percent of a workload's replicas that may be missing at once; one always may."""
+    per_node: int = Field(default=1, ge=1)
+    """Evictions under way on one node."""
+    per_host: int = Field(default=2, ge=1)
+    """Evictions under way on one physical host; never on two hosts at a time."""
+    per_minute: int = Field(default=4, ge=1)
+    """Evictions in any minute, of the whole site."""
+    tries: int = Field(default=3, ge=1, le=3)
+    """Evictions for one finding of a workload that may fail to end it, before it is left to a person."""
+    pause: float = Field(default=600.0, ge=0)
+    """Seconds before the next eviction of a workload after one that did not help."""
+    owners: tuple[str, ...] = (
+        "ReplicaSet",
+        "StatefulSet",
+        "ReplicationController",
+        "VirtualMachineInstanceReplicaSet",
+    )
+    """Kinds of controllers that make another pod at once. A Job is none of them: it counts an eviction as a failure."""
+    schedulers: tuple[str, ...] = ("default-scheduler",)
+    """Schedulers that are there to place the next pod; `underhost` is one where `sinks.bindings` is true."""
+    empty_dir: bool = False
+    """End pods with an emptyDir volume, too: what is in it is lost, as with `kubectl drain --delete-emptydir-data`."""
+    volumes: bool = False
+    """End pods with volume claims, too: where a volume can be attached is not watched."""
+    except_namespaces: tuple[str, ...] = ("kube-system",)
+    """Namespaces whose pods are never ended."""
