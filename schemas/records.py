@@ -81,6 +81,10 @@ class Finding(_Record, frozen=True, omit_defaults=True):
     field: str | None = None
 
 
+OPENED, UPDATED, RESOLVED = "opened", "updated", "resolved"
+"""The states of a finding: every change of it is a record of `violations`."""
+
+
 class FindingEvent(_Record, frozen=True, omit_defaults=True):
     """A record of `violations`: a finding with its life. `state` is opened, updated or resolved; times RFC 3339."""
 

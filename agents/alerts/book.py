@@ -9,8 +9,7 @@ for as long as it takes to be noticed, then as resolved.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from underhost.agents.pipeline.decide.open_findings import RESOLVED
-from underhost.schemas.records import FindingEvent
+from underhost.schemas.records import RESOLVED, FindingEvent
 
 REPEATED = 300.0
 """Seconds for which a resolution is repeated."""

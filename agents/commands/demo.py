@@ -141,16 +141,19 @@ class _Demonstration:
         self._teller.say([f"A simulated site: {self._site.scenario.title}."])  # before a second of imports
         from underhost.agents.demo.picture import Picture
         from underhost.agents.demo.story import Story, move_and_mend
-        from underhost.agents.pipeline.connections import Outside
+        from underhost.agents.pipeline.connections import Connections
         from underhost.agents.pipeline.worker import run_worker
+        from underhost.agents.sinks.ports import Writers
         from underhost.streams.admin import ensure_topics
 
         picture = Picture(SITE, begin=int(time.time() * 1000))
         story = Story(move_and_mend(*self._site.scenario.operator_move, self._settings.host_label.key), picture)
         await ensure_topics(self._settings.kafka)
-        outside = Outside(self._site.sources, self._site.kubernetes, self._site.vsphere, self._site.events)
+        connections = Connections(
+            self._site.sources, Writers(self._site.kubernetes, self._site.vsphere, self._site.events)
+        )
         worker = asyncio.ensure_future(
-            run_worker(self._settings, outside=outside, stop=stop, on_listening=self._say_page)
+            run_worker(self._settings, connections=connections, stop=stop, on_listening=self._say_page)
         )
         telling = asyncio.ensure_future(self._tell(story, once))
         watching = asyncio.ensure_future(self._watch(story))

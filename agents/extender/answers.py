@@ -24,12 +24,12 @@ from underhost.agents.extender.forms import names_of, result_of, scores_of, vict
 from underhost.agents.extender.judge import REFUSALS, Verdict, judge, unseen
 from underhost.agents.extender.picture import Apart, HostPicture, Outdated
 from underhost.agents.rules.rule import CodeArray
-from underhost.agents.sinks.bindings import KIND
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, order
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
 from underhost.schemas import topics
+from underhost.schemas.commands import BIND
 from underhost.schemas.errors import BadObjectError, InputError, Unready
 from underhost.schemas.kubernetes import Pod, decode, encode
 from underhost.schemas.records import Action, Outcome, Placement
@@ -141,7 +141,7 @@ class Extender:
         desired = {"uid": args.pod_uid, "node": args.node}
         because = f"kube-scheduler chose {args.node} for {key} of site {self._site}"
         assert ground is not None
-        action = order(KIND, f"pod/{key}", desired, because, ground.located(self._site).offsets)
+        action = order(BIND, f"pod/{key}", desired, because, ground.located(self._site).offsets)
         outcome = await ground.perform(action, refused)
         if outcome is None:
             raise Unready("this worker has no binder")

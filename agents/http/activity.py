@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from underhost.schemas import topics
+from underhost.schemas.commands import EVENT, SUBJECTS
 from underhost.schemas.keys import site_of
 from underhost.schemas.page import HistoryEntry
 from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement
@@ -19,10 +20,9 @@ from underhost.streams.ports import Record
 
 TOPICS = (topics.NODE_HOSTS, topics.PLACEMENTS, topics.VIOLATIONS, topics.ACTIONS, topics.OUTCOMES)
 """What is remembered."""
-EACH, SUBJECTS, LATEST = 40, 20_000, 300
+EACH, MOST, LATEST = 40, 20_000, 300
 """Entries of one subject, subjects, and entries of the list of a whole site, at most."""
 
-EVENT = "event"
 _TONES = {"opened": "bad", "resolved": "good", "failed": "bad", "refused": "bad", "applied": "good"}
 _QUIET = ("noop",)
 
@@ -80,7 +80,7 @@ class Chronicle:
         self._subjects.move_to_end(subject)
         if not held or held[-1] != entry:
             held.append(entry)
-        while len(self._subjects) > SUBJECTS:
+        while len(self._subjects) > MOST:
             self._subjects.popitem(last=False)
 
     # ------------------------------------------------------------------------------------------------ one kind each
@@ -121,7 +121,7 @@ class Chronicle:
             told = f"Event {row.target.rpartition('/')[2]} on {node or ', '.join(pods)}"
             text = told if row.result == "applied" else f"{told}: {row.reason} ({row.result})"
             return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, "", pods, node)
-        what = f"{_THINGS.get(row.kind, row.kind)} {row.target.partition('/')[2]}"
+        what = f"{SUBJECTS.get(row.kind, row.kind)} {row.target.partition('/')[2]}"
         how = "" if row.result == "applied" else f" ({row.result})"
         text, tone = f"{what}: {row.reason or row.kind}{how}", _TONES.get(row.result, "")
         return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, tone, *_about(row.target))
@@ -152,7 +152,6 @@ def _subjects(entry: HistoryEntry) -> Iterator[str]:
             yield f"node/{entry.node}"
 
 
-_THINGS = {"label": "Node", "bind": "Pod", "drs-rule": "DRS rule", "evict": "Pod"}
 _ENTRIES: dict[type, Callable[..., HistoryEntry | None]] = {
     NodeHost: Chronicle._node_host,
     Placement: Chronicle._placement,

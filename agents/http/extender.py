@@ -16,7 +16,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from underhost.agents.http.guard import body_of, refuse
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
 from underhost.schemas.errors import InputError, Unready
@@ -59,10 +59,10 @@ class ExtenderRoom:
         site: str,
         options: Options,
         pipeline: "Callable[[], Answering | None]",
-        board: Board,
+        latest: LatestDecisions,
         registry: CollectorRegistry,
     ) -> None:
-        self._site, self._options, self._pipeline, self._board = site, options, pipeline, board
+        self._site, self._options, self._pipeline, self._latest = site, options, pipeline, latest
         self._metrics = ExtenderMetrics(registry)
         self._metrics.assumed.set_function(lambda: self._extender.assumed if self._extender is not None else 0)
         self._extender: Extender | None = None
@@ -83,7 +83,7 @@ class ExtenderRoom:
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """While the server listens, the extender follows what is decided."""
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="extender")
-        end = self._board.listen(lambda site, decisions: self._wake())
+        end = self._latest.listen(lambda site, decisions: self._wake())
         yield
         end()
         if self._extender is not None:

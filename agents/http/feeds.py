@@ -1,6 +1,6 @@
 """The feeds of all sites that this worker can show, and what happened in them.
 
-In: the board, the topics. Out: a feed and a chronicle by site. Made by `rooms.py`; read by `api.py` and `events.py`.
+In: the latest decisions, the topics. Out: a feed and a chronicle by site.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from aiohttp import web
 from underhost.agents.http.activity import TOPICS, Chronicle, Chronicles
 from underhost.agents.http.feed import Feed
 from underhost.agents.pipeline.decide.evaluation import Decisions
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.schemas.errors import BackendError
 from underhost.schemas.page import HistoryEntry, SiteSummary
 from underhost.streams.ports import TopicReader
@@ -31,7 +31,7 @@ class Feeds:
 
     def __init__(
         self,
-        board: Board,
+        latest: LatestDecisions,
         home: str,
         unready: Callable[[], dict[str, str]],
         reader: TopicReader,
@@ -43,9 +43,9 @@ class Feeds:
         self._begun = asyncio.Event()
         # One thread works the rows of all sites out: they never change while one reads them.
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="page")
-        for site in board.sites():
-            self._decided(site, board.latest(site))
-        self._deaf = board.listen(self._decided)
+        for site in latest.sites():
+            self._decided(site, latest.of(site))
+        self._deaf = latest.listen(self._decided)
 
     def get(self, site: str) -> Feed | None:
         """The feed of a site; None where nothing is decided for it here now."""

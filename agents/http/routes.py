@@ -1,6 +1,6 @@
 """The table of the server's rooms beside the probes: every route that there is, and what runs while it listens.
 
-In: settings, the board, why the worker is not ready, its pipeline. Out: `Rooms` for `server.py`.
+In: settings, the latest decisions, why the worker is not ready, its pipeline. Out: `Rooms` for `server.py`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,8 +14,8 @@ from underhost.agents.http.extender import ExtenderRoom
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.history import Pasts
 from underhost.agents.pipeline.decide.restored import options_of
-from underhost.agents.pipeline.latest import Board
-from underhost.agents.pipeline.observer import Onlooker
+from underhost.agents.pipeline.latest import LatestDecisions
+from underhost.agents.pipeline.observer import Observer
 from underhost.agents.pipeline.run import Pipeline
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
@@ -35,15 +35,15 @@ class Rooms:
 
 def furnish(
     settings: Settings,
-    board: Board,
+    latest: LatestDecisions,
     unready: Callable[[], dict[str, str]],
     pipeline: Callable[[], Pipeline | None],
     registry: CollectorRegistry,
-    onlooker: Onlooker | None = None,
+    observer: Observer | None = None,
 ) -> Rooms:
-    """The rooms of a worker with these settings; `onlooker` fills the board where the worker does not evaluate."""
-    looked = onlooker.look if onlooker is not None else lambda: None
-    feeds = Feeds(board, settings.site, unready, open_reader(settings.kafka), looked)
+    """The rooms of a worker with these settings; `observer` fills `latest` where the worker does not evaluate."""
+    looked = observer.look if observer is not None else lambda: None
+    feeds = Feeds(latest, settings.site, unready, open_reader(settings.kafka), looked)
     options = options_of(settings)
     routes: list[web.RouteDef] = []
     routes += page.routes()
@@ -53,7 +53,7 @@ def furnish(
     offered = lambda: [FEATURES[route.path] for route in routes if route.path in FEATURES]  # noqa: E731
     routes += api.routes(feeds, options, offered, pasts)
     routes += plans.routes(feeds, options)
-    extender = ExtenderRoom(settings.site, options, pipeline, board, registry)
+    extender = ExtenderRoom(settings.site, options, pipeline, latest, registry)
     routes += extender.routes()
-    looking = [onlooker.running] if onlooker is not None else []
+    looking = [observer.running] if observer is not None else []
     return Rooms(routes, [feeds.running, extender.running, *looking], [feeds.end])

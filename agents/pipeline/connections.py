@@ -1,16 +1,16 @@
-"""The outside world of one site, as the settings name it: sources to watch, writers for the sinks.
+"""The connections of one site, as the settings name them: sources to watch, writers for the sinks.
 
-In: settings and roles. Out: `Outside`, connected where a writer needs it, and the sinks over its writers. Clients are
-imported once a setting asks for them.
+In: settings and roles. Out: `Connections`, open where a writer needs it. Clients are imported once a setting asks for
+them: they take longer to import than all else that a worker without them needs.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.supervisor import SourceFactory
-from underhost.agents.sinks.ports import DrsWriter, EventWriter, KubernetesWriter, Sink
+from underhost.agents.sinks.ports import Writers
+from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.errors import InputError
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
@@ -21,16 +21,11 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Outside:
-    """What the worker has of the outside. A missing writer means that its decider and sink do not run here.
-
-    `closing` are awaited, last first, when the worker ends.
-    """
+class Connections:
+    """What a worker has of its clusters. `closing` are awaited, last first, when the worker ends."""
 
     sources: SourceFactory
-    kubernetes: KubernetesWriter | None = None
-    drs: DrsWriter | None = None
-    events: EventWriter | None = None
+    writers: Writers = field(default_factory=Writers)
     closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     async def close(self) -> None:
@@ -39,30 +34,34 @@ class Outside:
             await self.closing.pop()()
 
 
-async def connect(settings: Settings, roles: Collection[str]) -> Outside:
+async def connect(settings: Settings, roles: Collection[str]) -> Connections:
     """What the settings name. Raises InputError, and BackendError where a backend does not answer or refuses."""
     simulated = _simulated(settings)
-    outside = Outside(_sources(settings, simulated))
+    made = Connections(_sources(settings, simulated))
+    wanted = {kind.writer for kind in COMMANDS.values() if kind.role in roles}
     if simulated is not None:
-        outside.kubernetes = simulated.kubernetes if settings.kubernetes.simulated else None
-        outside.drs = simulated.vsphere if settings.vsphere.simulated else None
-        outside.events = simulated.events if settings.kubernetes.simulated else None
+        kubernetes, vsphere = settings.kubernetes.simulated, settings.vsphere.simulated
+        made.writers = Writers(
+            kubernetes=simulated.kubernetes if kubernetes else None,
+            drs=simulated.vsphere if vsphere else None,
+            events=simulated.events if kubernetes else None,
+        )
     live = not (settings.kubernetes.files or settings.kubernetes.simulated)
-    if live and {role.LABELLER, role.BINDER, role.EVICTOR, role.EVENTS} & set(roles):
+    if live and wanted & {"kubernetes", "events"}:
         from underhost.agents.sinks.events.writer import KubernetesEvents
         from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
         from underhost.streams.kubernetes.client import connect as connect_kubernetes
 
         client = await connect_kubernetes(settings.kubernetes)
-        outside.closing.append(client.close)
-        outside.kubernetes, outside.events = KubernetesApiWriter(client), KubernetesEvents(client)
-    if settings.vsphere.url and role.DRS in roles:
+        made.closing.append(client.close)
+        made.writers = replace(made.writers, kubernetes=KubernetesApiWriter(client), events=KubernetesEvents(client))
+    if settings.vsphere.url and "drs" in wanted:
         from underhost.agents.sinks.drs.writer import VSphereDrsWriter
 
         writer = VSphereDrsWriter(settings.vsphere, settings.site)
-        outside.closing.append(writer.close)
-        outside.drs = writer
-    return outside
+        made.closing.append(writer.close)
+        made.writers = replace(made.writers, drs=writer)
+    return made
 
 
 def _simulated(settings: Settings) -> "SimulatedSite | None":
@@ -111,54 +110,3 @@ def _with_tags(settings: Settings) -> VSphereSettings:
         return settings.vsphere
     asked = any(derived.source.startswith("tag:") for derived in settings.host_label.derived)
     return settings.vsphere.model_copy(update={"tags": asked})
-
-
-def sinks_of(
-    settings: Settings,
-    roles: Collection[str],
-    outside: Outside,
-    refresh: Callable[[], None],
-    is_node: Callable[[str], bool],
-    labels_of: Callable[[str], Mapping[str, str] | None] = lambda node: None,
-) -> list[Sink]:
-    """The sinks of these roles that have a writer; each is a dry run unless it is enabled by name.
-
-    `refresh` makes the watchers read again what vCenter does not announce; `is_node` tells whether a node is known,
-    `labels_of` which labels it carries as far as is known here.
-    """
-    sinks: list[Sink] = []
-    if role.LABELLER in roles and outside.kubernetes is not None:
-        from underhost.agents.sinks.labels.node_labels import LabelSink
-
-        sinks.append(LabelSink(outside.kubernetes, settings.host_label, enabled=settings.sinks.labels, seen=labels_of))
-    if role.BINDER in roles and outside.kubernetes is not None:
-        from underhost.agents.sinks.bindings import BindSink
-
-        sinks.append(BindSink(outside.kubernetes, enabled=settings.sinks.bindings, is_node=is_node))
-    if role.EVENTS in roles and outside.events is not None:
-        from underhost.agents.sinks.events.sink import EventSink
-
-        scheduling = settings.sinks.events or settings.sinks.bindings
-        sinks.append(EventSink(outside.events, settings.site, enabled=settings.sinks.events, scheduling=scheduling))
-    if role.EVICTOR in roles and outside.kubernetes is not None:
-        from underhost.agents.sinks.evictions.sink import EvictionSink
-
-        sinks.append(EvictionSink(outside.kubernetes, enabled=settings.sinks.evictions))
-    if role.DRS in roles and outside.drs is not None:
-        from underhost.agents.sinks.drs.rules import DrsSink
-
-        sinks.append(DrsSink(outside.drs, settings.site, enabled=settings.sinks.drs_rules, refresh=refresh))
-    return sinks
-
-
-def limits_of(settings: Settings) -> dict[str, int]:
-    """Writes a minute, by the kind of command, of the sinks that write at all."""
-    sinks, limits = settings.sinks, settings.limits
-    of_kind = {
-        "label": (sinks.labels, limits.labels),
-        "bind": (sinks.bindings, limits.bindings),
-        "event": (sinks.events or sinks.bindings, limits.events),
-        "drs-rule": (sinks.drs_rules, limits.drs_rules),
-        "evict": (sinks.evictions, limits.evictions),
-    }
-    return {kind: limit for kind, (enabled, limit) in of_kind.items() if enabled}

@@ -1,8 +1,8 @@
 """The last decisions of each site that this worker decides for or shows, for whoever shows them or answers from them.
 
-In: decisions, as each is published (`pipeline.py`), or as the topics tell of them (`onlooker.py`). Out: the newest
+In: decisions, as each is published (`pipeline.py`), or as the topics tell of them (`observer.py`). Out: the newest
 picture of a site, and a call for each new one. Read by the rooms in `http/`. A pipeline that is started again begins
-with an empty board.
+with none.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Listener = Callable[[str, Decisions | None], None]
 """Is told of (site, its newest decisions), None when the site is not ours any more."""
 
 
-class Board:
+class LatestDecisions:
     """What was decided last, by site."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Board:
         """The sites that something was decided for, sorted."""
         return sorted(self._latest)
 
-    def latest(self, site: str) -> Decisions | None:
+    def of(self, site: str) -> Decisions | None:
         """The newest snapshot of the site with what was last judged of it; None before the first decision."""
         return self._latest.get(site)
 

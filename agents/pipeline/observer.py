@@ -1,7 +1,7 @@
 """The picture of every site for a worker that shows it without deciding: read from the topics, like any consumer.
 
 In: the change topics, `node-hosts` and `violations`, from their beginning. Out: the newest snapshot of each site with
-its open findings, on the board that the page is made from. Made by `worker.py` where the page runs without the
+its open findings, as the latest decisions that the page is made from. For a worker whose page runs without the
 evaluator. It joins no group: every page sees every site, so that there may be as many of them as are wanted. What
 cannot be read is left out: the workers that decide put it into dead-letters.
 """
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from underhost.agents.pipeline.decide.evaluation import Decisions
-from underhost.agents.pipeline.decide.open_findings import RESOLVED, FindingChange
+from underhost.agents.pipeline.decide.open_findings import FindingChange
 from underhost.agents.pipeline.gates.guards import Guards
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record
 from underhost.schemas.errors import BackendError, BadEvent
 from underhost.schemas.keys import site_of
-from underhost.schemas.records import FindingEvent, NodeHost
+from underhost.schemas.records import RESOLVED, FindingEvent, NodeHost
 from underhost.schemas.topics import BY_NAME, NODE_HOSTS, SOURCE_TOPICS, VIOLATIONS, Topic
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Record, TopicReader
@@ -111,15 +111,17 @@ class Pictures:
         return frozenset({"kubernetes", "vsphere"} if self._has_vsphere(state) else {"kubernetes"})
 
 
-class Onlooker:
-    """Follows the topics and keeps the board up to date while the server listens.
+class Observer:
+    """Follows the topics and keeps the latest decisions up to date while the server listens.
 
     Unless `at_once`, it begins with the first look: a worker that only has the page beside its work, for its probes,
     need not know of everything.
     """
 
-    def __init__(self, settings: Settings, board: Board, reader: TopicReader, *, at_once: bool = True) -> None:
-        self._settings, self._board, self._reader, self._at_once = settings, board, reader, at_once
+    def __init__(
+        self, settings: Settings, latest: LatestDecisions, reader: TopicReader, *, at_once: bool = True
+    ) -> None:
+        self._settings, self._latest, self._reader, self._at_once = settings, latest, reader, at_once
         self._wanted = asyncio.Event()
         self._shown: Pictures | None = None
         self._fault = ""
@@ -129,7 +131,7 @@ class Onlooker:
         if not self._at_once:
             return {}
         reasons = self.reasons()
-        return {} if self._board.sites() and "kafka" not in reasons else reasons
+        return {} if self._latest.sites() and "kafka" not in reasons else reasons
 
     def look(self) -> None:
         """Somebody looks."""
@@ -199,7 +201,7 @@ class Onlooker:
             changed = {site for site in pictures.changed if pictures.unready(site) is None}
             pictures.changed -= changed
             for site in sorted(changed):
-                self._board.put(site, pictures.decisions(site))
+                self._latest.put(site, pictures.decisions(site))
             await news.wait()
             await asyncio.sleep(PAUSE)
             news.clear()

@@ -8,15 +8,16 @@ from collections.abc import Callable, Collection
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.decide.cycles import Cycles
 from underhost.agents.pipeline.gates.guards import Guards
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.schemas.commands import BIND
 from underhost.streams.faust.membership import Membership
 
 WAITING = "it waits for its partitions and their tables"
 
 
-class Standing:
+class Readiness:
     """Of one run. `recovered`: its tables are there; `behind`: how far it is from what the topics held, if it is."""
 
     def __init__(
@@ -26,14 +27,14 @@ class Standing:
         watchers: Watchers,
         cycles: Cycles,
         guards: Guards,
-        board: Board,
+        latest: LatestDecisions,
         membership: Membership,
         *,
         recovered: Callable[[], bool],
         behind: Callable[[], str | None],
     ) -> None:
         self._roles, self._sites, self._watchers, self._cycles = roles, sites, watchers, cycles
-        self._guards, self._board, self._membership = guards, board, membership
+        self._guards, self._latest, self._membership = guards, latest, membership
         self._recovered, self._behind = recovered, behind
 
     def _worker(self) -> str | None:
@@ -47,9 +48,9 @@ class Standing:
         if role.EVALUATOR not in self._roles:
             return "this worker does not evaluate"
         why = self._sites.unready(site) or self._cycles.failure(site)
-        if why is None and self._board.latest(site) is None:
+        if why is None and self._latest.of(site) is None:
             why = "nothing has been decided yet"
-        return why or self._guards.standstill(site).forbids("bind") or None
+        return why or self._guards.standstill(site).forbids(BIND) or None
 
     def unready(self) -> dict[str, str]:
         """Why it is not ready, by what is not; empty when everything is decided for."""

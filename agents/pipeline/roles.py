@@ -7,33 +7,25 @@ its own, of just the topics that it reads.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas import topics
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
 
 KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", "evaluator"
-LABELLER, BINDER, DRS, EVICTOR = "labeller", "binder", "drs", "evictor"
-ALERTS, WEB, EVENTS = "alerts", "web", "events"
-ALL = (KUBERNETES, VSPHERE, EVALUATOR, LABELLER, BINDER, DRS, EVICTOR, EVENTS, ALERTS, WEB)
+ALERTS, WEB = "alerts", "web"
+ALL = (KUBERNETES, VSPHERE, EVALUATOR, *(kind.role for kind in COMMANDS.values()), ALERTS, WEB)
 WATCHERS = frozenset({KUBERNETES, VSPHERE})
 
 _STATE: dict[str, tuple[Topic, ...]] = {
     EVALUATOR: SOURCE_TOPICS,
-    LABELLER: (topics.NODES, topics.VMS, topics.HOSTS),
-    DRS: SOURCE_TOPICS,
-    EVICTOR: SOURCE_TOPICS,
-    BINDER: (topics.NODES, topics.HOSTS),  # what their markers say: whether anything may be written
-    EVENTS: (topics.NODES, topics.PODS, topics.HOSTS),
+    **{kind.role: kind.state for kind in COMMANDS.values()},
 }
 _DERIVED: dict[str, tuple[Topic, ...]] = {
     EVALUATOR: (topics.NODE_HOSTS, topics.VIOLATIONS, topics.PLACEMENTS, topics.OUTCOMES),
-    LABELLER: (topics.ACTIONS, topics.OUTCOMES),
-    BINDER: (topics.OUTCOMES,),
-    DRS: (topics.ACTIONS, topics.OUTCOMES),
     ALERTS: (topics.VIOLATIONS,),
-    EVICTOR: (topics.ACTIONS, topics.OUTCOMES),
-    EVENTS: (topics.NODE_HOSTS, topics.VIOLATIONS, topics.ACTIONS, topics.OUTCOMES),
+    **{kind.role: kind.derived for kind in COMMANDS.values()},
 }
 
 

@@ -16,7 +16,7 @@ from faust.exceptions import FaustError
 
 from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.pipeline import roles as role
-from underhost.agents.pipeline.connections import Outside, limits_of, sinks_of
+from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.decide.cycles import Cycles
 from underhost.agents.pipeline.decide.evaluation import Decisions, Engine
 from underhost.agents.pipeline.decide.restored import Memories
@@ -28,16 +28,19 @@ from underhost.agents.pipeline.gates.guards import Guards
 from underhost.agents.pipeline.gates.resume import Resumes
 from underhost.agents.pipeline.gates.watchdog import Watchdog, behind
 from underhost.agents.pipeline.gauges import Gauges
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.publisher import AgentPublisher
-from underhost.agents.pipeline.readiness import Standing
+from underhost.agents.pipeline.readiness import Readiness
 from underhost.agents.pipeline.tables import agents as tables
 from underhost.agents.pipeline.tables import recovery
 from underhost.agents.pipeline.wiring import Reach, make_watchers
+from underhost.agents.sinks import registry
 from underhost.agents.sinks.bindings import action_of
+from underhost.agents.sinks.ports import Writers
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas import commands
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action, FindingEvent, Outcome, Placement
 from underhost.schemas.topics import OUTCOMES, PODS, VIOLATIONS
@@ -63,15 +66,15 @@ class Pipeline:
         self,
         settings: Settings,
         roles: Collection[str],
-        outside: Outside,
+        connections: Connections,
         metrics: Metrics,
         *,
         engine: Engine | None,
         on_event: Callable[[Outgoing], None] | None,
-        board: Board | None = None,
+        latest: LatestDecisions | None = None,
     ) -> None:
         self._settings, self._roles, self._metrics = settings, frozenset(roles), metrics
-        self._board = board or Board()
+        self._latest = latest or LatestDecisions()
         self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._recovered = self._was_up = False
         self._placing = Placing()
@@ -80,7 +83,7 @@ class Pipeline:
         self.app.producer_only = not role.consumes(roles)
         # Without a consumer there is no group that could count on this worker or not.
         self._membership = Membership() if self.app.producer_only else self.app.membership
-        outside = fenced(outside, self._membership)
+        writers = fenced(connections.writers, self._membership)
         plain = FencedPublisher(FaustPublisher(self.app), self._membership)
         self._publisher = AgentPublisher(plain, metrics, on_event)
         self._reader = open_reader(settings.kafka)
@@ -90,7 +93,9 @@ class Pipeline:
         self._reach = Reach(settings, self._roles)
         self.sites = self._reach.sites
         held = None if self.app.producer_only else self.sites
-        self.watchers = make_watchers(settings, self._roles, outside, plain, self._reader, held, metrics, self._fail)
+        self.watchers = make_watchers(
+            settings, self._roles, connections, plain, self._reader, held, metrics, self._fail
+        )
         self._alerting = Alerting(settings.alerting, metrics.alerted, self._fail)
         self.tables = self._make_tables()
         self.guards = Guards(settings, self.sites, self.watchers)
@@ -98,11 +103,8 @@ class Pipeline:
         log_file = None if settings.kafka.bootstrap_servers else settings.kafka.embedded
         self._resumes = Resumes(settings.site, self.watchers.accept, self._reader, self._publisher, log_file)
         self._listening: asyncio.Task[None] | None = None
-        self._sinks = self._attach_sinks(outside)
-        evaluates = role.EVALUATOR in self._roles
-        memories = Memories(
-            settings, self.tables, engine, evaluates=evaluates, kinds=self._sinks.sinks, tells=self._tells()
-        )
+        self._sinks = self._attach_sinks(writers)
+        memories = Memories(settings, self.tables, engine, roles=self._roles, kinds=self._sinks.sinks)
         self._cycles = Cycles(
             self.sites,
             memories.begin,
@@ -114,20 +116,20 @@ class Pipeline:
             standstill=self.guards.standstill,
             failed=self._fail,
         )
-        self.standing = self._stand()
+        self.readiness = self._stand()
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
         self._watchdog = Watchdog(
             self._membership, settings.kafka.session_timeout, behind=self._behind, alive=self._alive, failed=self._fail
         )
 
-    def _stand(self) -> Standing:
-        return Standing(
+    def _stand(self) -> Readiness:
+        return Readiness(
             self._roles,
             self.sites,
             self.watchers,
             self._cycles,
             self.guards,
-            self._board,
+            self._latest,
             self._membership,
             recovered=lambda: self._recovered,
             behind=self._behind,
@@ -142,17 +144,12 @@ class Pipeline:
             made.watchers[VIOLATIONS.short] = [self._alerting.observe]
         return made
 
-    def _attach_sinks(self, outside: Outside) -> sink_agents.SinkRunner:
+    def _attach_sinks(self, writers: Writers) -> sink_agents.SinkRunner:
         site = self._settings.site
         runner = sink_agents.SinkRunner(
             site,
-            sinks_of(
-                self._settings,
-                self._roles,
-                outside,
-                self.watchers.refresh,
-                self._reach.is_node,
-                self._reach.labels_of,
+            registry.sinks_of(
+                self._roles, registry.SinkParts(self._settings, writers, self._reach, self.watchers.refresh)
             ),
             self._publisher,
             self._publisher.dead_letter,
@@ -160,20 +157,15 @@ class Pipeline:
             failed=self._fail,
             membership=self._membership,
             forbids=lambda kind: self.guards.standstill(site).forbids(kind),
-            limits=limits_of(self._settings),
-            decided_here={"label", "drs-rule", "evict", *({"bind"} if role.EVALUATOR in self._roles else ())},
+            limits=registry.limits_of(self._settings),
+            decided_here=registry.must_be_wanted(self._roles, role.EVALUATOR),
         )
-        binds = (lambda placement: action_of(placement, site)) if "bind" in runner.sinks else None
+        binds = (lambda placement: action_of(placement, site)) if commands.BIND in runner.sinks else None
         sink_agents.attach(self.app, runner, action_of=binds)
         self._events = EventAgents(runner, self.sites, self.tables)
-        if "event" in runner.sinks:
+        if commands.EVENT in runner.sinks:
             self._events.attach(self.app)
         return runner
-
-    def _tells(self) -> bool:
-        """Whether what becomes of pods is to be told: by a sink here, or by one elsewhere that the settings enable."""
-        sinks, elsewhere = self._settings.sinks, role.EVENTS not in self._roles
-        return "event" in self._sinks.sinks or (elsewhere and (sinks.bindings or sinks.events))
 
     # ------------------------------------------------------------------------------------------------------ its life
     @property
@@ -220,7 +212,7 @@ class Pipeline:
             await asyncio.wait([self._listening])
         await self.watchers.stop()
         await self._cycles.suspend()
-        self._board.clear()
+        self._latest.clear()
         self._placing.clear()
         await self._sinks.suspend()
         await self._alerting.stop()
@@ -228,7 +220,7 @@ class Pipeline:
     async def _resume(self) -> None:
         self._recovered = self._was_up = True
         self._sinks.resume()
-        if "event" in self._sinks.sinks:
+        if commands.EVENT in self._sinks.sinks:
             self._events.resume()
         if role.ALERTS in self._roles:
             self._alerting.start(self.tables.records(VIOLATIONS, FindingEvent))
@@ -282,12 +274,12 @@ class Pipeline:
         if site == self._settings.site:
             self._sinks.confirm(decisions.confirmed)
         self._metrics.decided(site, decisions, seconds)
-        self._board.put(site, decisions)
+        self._latest.put(site, decisions)
 
     # --------------------------------------------------------------------------------------------------- what it tells
     def unsure(self, site: str) -> str | None:
         """Why nothing may be said of the site now; None when its picture is complete and trusted."""
-        return self.standing.unsure(site)
+        return self.readiness.unsure(site)
 
     def state(self, site: str) -> SiteState:
         """The rows of a site."""
@@ -295,7 +287,7 @@ class Pipeline:
 
     def located(self, site: str) -> Snapshot:
         """The newest snapshot of a site that was decided for, with the hosts of its nodes."""
-        latest = self._board.latest(site)
+        latest = self._latest.of(site)
         assert latest is not None
         return latest.snapshot
 

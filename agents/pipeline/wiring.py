@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from underhost.agents.pipeline import roles as role
-from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.sites import Sites
@@ -56,7 +56,7 @@ class Reach:
 def make_watchers(
     settings: Settings,
     roles: Collection[str],
-    outside: Outside,
+    connections: Connections,
     publisher: Publisher,
     reader: TopicReader,
     sites: Sites | None,
@@ -66,7 +66,7 @@ def make_watchers(
     """The watchers of these roles; `sites` is None where there is no consumer, and so no partition to hold."""
 
     def make(site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
-        return [source for source in outside.sources(site, publisher, reader) if source.name in roles]
+        return [source for source in connections.sources(site, publisher, reader) if source.name in roles]
 
     return Watchers(
         settings.site,

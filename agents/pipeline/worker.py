@@ -1,6 +1,6 @@
 """The worker: settings in, a running pipeline out, until it is told to stop.
 
-In: settings, the roles, and what stands for the outside world (by default what the settings say). Out: agents attached
+In: settings, the roles, and connections (by default what the settings say). Out: agents attached
 in the order in which data flows: sources, tables, cycles (topology, evaluator, deciders), sinks. Faust runs inside our
 own event loop: a signal ends the watchers, then the cycles, then Faust.
 """
@@ -16,11 +16,11 @@ from typing import Any
 from underhost.agents.http.routes import furnish
 from underhost.agents.http.server import Web, start_web
 from underhost.agents.pipeline import roles as role
-from underhost.agents.pipeline.connections import Outside, connect
+from underhost.agents.pipeline.connections import Connections, connect
 from underhost.agents.pipeline.decide.evaluation import Engine
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
-from underhost.agents.pipeline.observer import Onlooker
+from underhost.agents.pipeline.observer import Observer
 from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.errors import BackendError
 from underhost.schemas.topics import TOPICS
@@ -50,19 +50,19 @@ async def run_worker(
     settings: Settings,
     *,
     roles: Collection[str] | None = None,
-    outside: Outside | None = None,
+    connections: Connections | None = None,
     engine: Engine | None = None,
     on_event: OnEvent | None = None,
     stop: asyncio.Event | None = None,
     web: bool = True,
-    board: Board | None = None,
+    latest: LatestDecisions | None = None,
     on_listening: Callable[[str], None] | None = None,
     on_waiting: Callable[[Mapping[str, str]], None] = lambda reasons: None,
 ) -> None:
     """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
 
-    `outside` replaces what the settings name (sources and writers); `engine` the evaluator; `on_event` is told of every
-    derived record once it is published; `stop` also tells tests' and the demo's end; `board` holds what was
+    `connections` replaces what the settings name (sources and writers); `engine` the evaluator; `on_event` is told of
+    every derived record once it is published; `stop` also tells tests' and the demo's end; `latest` holds what was
     decided last; `on_listening` is told the address of the page, `on_waiting` what it waits for until it is
     ready, which is nothing.
 
@@ -71,33 +71,33 @@ async def run_worker(
     """
     wanted = role.parse_roles(roles)
     stopping = stop or asyncio.Event()
-    metrics, board = Metrics(), board or Board()
+    metrics, latest = Metrics(), latest or LatestDecisions()
     sys.setswitchinterval(SWITCH)
     with _signals(stopping):
         await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(wanted, settings.site)))
-        made = outside or await connect(settings, wanted)
+        made = connections or await connect(settings, wanted)
         current: list[Pipeline] = []
         server = None
         try:
             log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
             if role.EVALUATOR in wanted:
                 log.info("site %s: volumes of claims are not judged here, only in dumps", settings.site)
-            decided, onlooker = board, None
+            decided, observer = latest, None
             if web and role.WEB in wanted:
                 if role.EVALUATOR not in wanted:
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
-                    onlooker, decided = Onlooker(settings, board, reader, at_once=alone), Board()
-                server = await _listen(settings, metrics, board, lambda: current[-1] if current else None, onlooker)
+                    observer, decided = Observer(settings, latest, reader, at_once=alone), LatestDecisions()
+                server = await _listen(settings, metrics, latest, lambda: current[-1] if current else None, observer)
                 (on_listening or _say_page)(server.address)
 
             def new() -> Pipeline:
                 current[:] = [
-                    Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event, board=decided)
+                    Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event, latest=decided)
                 ]
                 return current[0]
 
-            await _keep_running(new, stopping, lambda pipeline: _say_ready(pipeline, onlooker, on_waiting))
+            await _keep_running(new, stopping, lambda pipeline: _say_ready(pipeline, observer, on_waiting))
             log.info("site %s: ended", settings.site)
         finally:
             if server is not None:
@@ -108,17 +108,17 @@ async def run_worker(
 async def _listen(
     settings: Settings,
     metrics: Metrics,
-    board: Board,
+    latest: LatestDecisions,
     current: Callable[[], Pipeline | None],
-    onlooker: Onlooker | None,
+    observer: Observer | None,
 ) -> Web:
     """The worker's HTTP, from before the first pipeline to after the last."""
 
     def unready() -> dict[str, str]:
-        return _unready(current(), onlooker)
+        return _unready(current(), observer)
 
     def reasons() -> dict[str, str]:
-        return {**stopped(), **(onlooker.reasons() if onlooker is not None else {}), **unready()}
+        return {**stopped(), **(observer.reasons() if observer is not None else {}), **unready()}
 
     def measure() -> None:
         if (pipeline := current()) is not None:
@@ -126,10 +126,10 @@ async def _listen(
 
     def stopped() -> dict[str, str]:
         pipeline = current()
-        still = pipeline.standing.stopped() if pipeline is not None else {}
-        return still if onlooker is None else {**onlooker.stopped(), **still}
+        still = pipeline.readiness.stopped() if pipeline is not None else {}
+        return still if observer is None else {**observer.stopped(), **still}
 
-    rooms = furnish(settings, board, reasons, current, metrics.registry, onlooker)
+    rooms = furnish(settings, latest, reasons, current, metrics.registry, observer)
     return await start_web(
         settings.web.listen,
         unready=unready,
@@ -141,9 +141,9 @@ async def _listen(
     )
 
 
-def _unready(pipeline: Pipeline | None, onlooker: Onlooker | None) -> dict[str, str]:
-    waiting = pipeline.standing.unready() if pipeline is not None else {"worker": "starting"}
-    return waiting if onlooker is None else {**onlooker.unready(), **waiting}
+def _unready(pipeline: Pipeline | None, observer: Observer | None) -> dict[str, str]:
+    waiting = pipeline.readiness.unready() if pipeline is not None else {"worker": "starting"}
+    return waiting if observer is None else {**observer.unready(), **waiting}
 
 
 def _say_page(address: str) -> None:
@@ -172,12 +172,12 @@ async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event, sa
 
 
 async def _say_ready(
-    pipeline: Pipeline, onlooker: Onlooker | None, on_waiting: Callable[[Mapping[str, str]], None]
+    pipeline: Pipeline, observer: Observer | None, on_waiting: Callable[[Mapping[str, str]], None]
 ) -> None:
     """One line when all is ready for the first time; what it waits for is in the log of the cycle and at /readyz."""
     while True:
         await asyncio.sleep(LOOK)
-        reasons = _unready(pipeline, onlooker)
+        reasons = _unready(pipeline, observer)
         on_waiting(reasons)
         if not reasons:
             return log.info("ready")

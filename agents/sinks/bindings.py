@@ -13,11 +13,11 @@ from collections.abc import Callable
 import msgspec
 
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
-from underhost.agents.sinks.ports import KubernetesWriter
+from underhost.agents.sinks.ports import KubernetesWriter, Sink
+from underhost.schemas.commands import BIND
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.records import Action, Outcome, Placement
 
-KIND = "bind"
 REMEMBERED = 10_000
 """Bindings that are remembered: the same command, delivered again, makes no request."""
 
@@ -28,7 +28,7 @@ def action_of(placement: Placement, site: str) -> Action | None:
         return None
     because = f"{placement.pod} is placed on {placement.node} of site {site}"
     desired = {"uid": placement.uid, "node": placement.node}
-    return order(KIND, f"pod/{placement.pod}", desired, because, placement.snapshot)
+    return order(BIND, f"pod/{placement.pod}", desired, because, placement.snapshot)
 
 
 class _Desired(msgspec.Struct):
@@ -36,14 +36,14 @@ class _Desired(msgspec.Struct):
     node: str
 
 
-class BindSink:
-    """Binds pods; implements `agents.ports.Sink`. `enabled` false is a dry run.
+class BindSink(Sink):
+    """Binds pods. `enabled` false is a dry run.
 
     `is_node` tells whether a node is known to exist: the API server binds to any name, so one that is not known is
     asked for first.
     """
 
-    kind = KIND
+    kind = BIND
 
     def __init__(
         self, writer: KubernetesWriter, *, enabled: bool, is_node: Callable[[str], bool] = lambda node: False

@@ -9,6 +9,7 @@ import msgspec
 from underhost.schemas.records import Action, Outcome
 
 APPLIED, DRY_RUN, NOOP, REFUSED, FAILED = "applied", "dry-run", "noop", "refused", "failed"
+FAILURES = frozenset({FAILED, REFUSED})
 
 _encoder = msgspec.json.Encoder(order="sorted")
 

@@ -1,10 +1,14 @@
-"""What the sinks need of a cluster, and what deciders and sinks are: real clients, the simulated site and fakes fit."""
+"""What deciders and sinks are, and what they need: real clients, the simulated site and fakes fit."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.records import Action, Outcome
+from underhost.schemas.documents import Report
+from underhost.schemas.records import Action, Outcome, Placement
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.ports import PodState
 
@@ -85,28 +89,84 @@ class DrsWriter(Protocol):
         """Remove the rule with this key."""
 
 
-class Decider(Protocol):
+@dataclass(frozen=True)
+class Writers:
+    """Who writes to the clusters of a site. Where one is missing, its sinks and deciders do not run in this worker."""
+
+    kubernetes: KubernetesWriter | None = None
+    drs: DrsWriter | None = None
+    events: EventWriter | None = None
+
+
+class WatchedNodes(Protocol):
+    """The nodes of the site as the watch has shown them last."""
+
+    def is_node(self, name: str) -> bool:
+        """Whether the site has this node."""
+
+    def labels_of(self, name: str) -> Mapping[str, str] | None:
+        """The labels of a node; None for an unknown one."""
+
+
+class Reports(Protocol):
+    """What the evaluator says of a site."""
+
+    def of(self, snapshot: Snapshot) -> Report:
+        """The report of a snapshot. Raises BadObjectError."""
+
+    def suppose(self, snapshot: Snapshot) -> Report:
+        """The report of a snapshot as it would be. Raises BadObjectError."""
+
+
+class PendingPods(Protocol):
+    """The pods that the evaluator places.
+
+    Attributes:
+        waiting: every pod that the last evaluation found no node for, with the reasons that are published of it.
+        seated: pods that were seen bound by an order of this run, oldest first; whoever reads them takes them away.
+    """
+
+    waiting: dict[str, Placement]
+    seated: deque[Placement]
+
+    def uid_of(self, pod: str) -> str | None:
+        """The uid of the pod that a binding is under way for."""
+
+
+class Decider(ABC):
     """Turns a snapshot into commands; level-triggered, so a lost command is ordered again.
 
-    One that has an attribute `hears` is told what became of commands of these kinds, not only of its own.
+    Attributes:
+        kind: of its commands.
+        due: when to ask it again though nothing has changed, monotonic seconds; None if nothing waits.
     """
 
     kind: str
+    due: float | None = None
 
+    @property
+    def hears(self) -> Collection[str]:
+        """The kinds of commands whose outcomes it is told."""
+        return (self.kind,)
+
+    @abstractmethod
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """The commands that are missing. `now` is monotonic seconds; pure but for the memory of what was ordered."""
 
+    @abstractmethod
     def observe(self, outcome: Outcome, now: float) -> None:
-        """What became of a command of this kind."""
+        """What became of a command."""
 
 
-class Sink(Protocol):
-    """Carries out commands of one kind, each idempotent: it writes once, and says what happened.
-
-    One that has a method `again`, of the same shape as `apply`, is given by it what may have been carried out already.
-    """
+class Sink(ABC):
+    """Carries out commands of one kind, each idempotent: it writes once, and says what happened."""
 
     kind: str
 
+    @abstractmethod
     async def apply(self, action: Action) -> Outcome:
         """Never raises for what a cluster can answer: a refusal is an outcome with its reason."""
+
+    async def again(self, action: Action) -> Outcome:
+        """The same for a command that may have been carried out before a restart."""
+        return await self.apply(action)

@@ -14,13 +14,12 @@ from typing import cast
 
 from msgspec import Struct
 
-from underhost.agents.pipeline.decide.open_findings import RESOLVED
 from underhost.agents.site.join import join
 from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.errors import BadEvent, InputError
 from underhost.schemas.keys import LISTED, Key, site_of
-from underhost.schemas.records import FindingEvent
+from underhost.schemas.records import RESOLVED, FindingEvent
 from underhost.schemas.topics import BY_NAME, DAY_MS, SOURCE_TOPICS, VIOLATIONS, VSPHERE_TOPICS, Topic
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import TopicReader

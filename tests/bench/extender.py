@@ -26,7 +26,7 @@ from typing import Any
 from msgspec import Raw
 
 from underhost.agents.pipeline import event_loop
-from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.worker import run_worker
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus, encode
@@ -156,7 +156,7 @@ async def work(nodes: int, pods: int, rate: int) -> None:
         await run_worker(
             settings,
             roles={"kubernetes", "vsphere", "evaluator", "web"},
-            outside=Outside(sources),
+            connections=Connections(sources),
             on_listening=lambda address: print(address, flush=True),
         )
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}", flush=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Raw
 
-from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.worker import run_worker
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Container, Metadata, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
@@ -204,7 +204,7 @@ async def measure(kafka: KafkaSettings, sizes: Sizes) -> dict[str, float]:
     await run_worker(
         settings,
         roles={"kubernetes", "vsphere", "evaluator"},
-        outside=Outside(load.sources),
+        connections=Connections(load.sources),
         on_event=load.heard,
         stop=load.stop,
         web=False,

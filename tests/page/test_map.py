@@ -168,7 +168,7 @@ def test_before_the_site_is_ready_the_page_says_what_it_waits_for(visits: Visits
 def test_a_site_that_is_lost_comes_back_by_itself(visits: Visits, shown: ShownSite) -> None:
     shown.put(a_shop())
     page = visits.open(shown.address)
-    shown.do(shown.board.clear)
+    shown.do(shown.latest.clear)
     expect(page.locator("#live")).to_have_text("waiting")
     shown.put(a_shop(), SHARED)
     expect(page.locator("#live")).to_have_text("live")

@@ -20,7 +20,7 @@ from support.processes.kube import Kube, start_kube
 from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually
 
-from underhost.agents.sinks.events.messages import Tidings
+from underhost.agents.sinks.events.messages import EventMessages
 from underhost.agents.sinks.events.sink import EventSink
 from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.schemas.records import FindingEvent, Outcome
@@ -172,10 +172,10 @@ async def test_records_that_are_delivered_five_times_are_told_once(api: KubeApi,
     async with await connect(KubernetesSettings(kubeconfig=kube.kubeconfig)) as client:
         sink, results = EventSink(KubernetesEvents(client), "prod", enabled=True), []
         for _ in range(5):
-            tidings = Tidings(lambda pod: "")
+            messages = EventMessages(lambda pod: "")
             for row in records:
                 finding = isinstance(row, FindingEvent)
-                actions = tidings.of_finding(row) if finding else tidings.of_outcome(row, None, lambda vms: [])
+                actions = messages.of_finding(row) if finding else messages.of_outcome(row, None, lambda vms: [])
                 results += [(await sink.apply(action)).result for action in actions]
             sink = EventSink(KubernetesEvents(client), "prod", enabled=True) if restarts else sink
     assert results == ["applied"] * 3 + ["noop"] * 12

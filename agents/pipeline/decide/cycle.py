@@ -13,9 +13,11 @@ from concurrent.futures import Executor
 from typing import TypeVar
 
 from underhost.agents.pipeline.decide.evaluation import Decisions, Evaluation
-from underhost.agents.pipeline.decide.placements import FAILURES
 from underhost.agents.pipeline.gates.guards import Standstill
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.orders import FAILURES
+from underhost.agents.sinks.registry import COMMANDS
+from underhost.schemas.commands import BIND
 from underhost.schemas.errors import UnderhostError
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.derived import rfc3339
@@ -29,8 +31,6 @@ QUIET, LIMIT = 0.020, 0.200
 """Seconds without a change before an evaluation starts, and the longest that it waits after the first change."""
 TICK = 5.0
 """Seconds after which the deciders are asked again though nothing changed."""
-QUIET_KINDS = frozenset({"bind", "event"})
-"""Commands by the hundred whose success is no reason to evaluate."""
 
 
 class SiteCycle:
@@ -79,7 +79,8 @@ class SiteCycle:
     def observe(self, outcome: Outcome) -> None:
         """A command was answered. That a pod is bound is decided from only once the pod shows it."""
         self._outcomes.append(outcome)
-        if outcome.kind not in QUIET_KINDS or outcome.result in FAILURES:
+        kind = COMMANDS.get(outcome.kind)
+        if kind is None or not kind.frequent or outcome.result in FAILURES:
             self.poke()
 
     async def run(self) -> None:
@@ -129,7 +130,7 @@ class SiteCycle:
         if changed or self._decided is None:
             self._failures = []
             decided = await self._attempt(lambda: evaluation.locate(snapshot, at), Decisions(snapshot))
-            located, orders, also = decided, not still.forbids("bind"), still.findings(self._site)
+            located, orders, also = decided, not still.forbids(BIND), still.findings(self._site)
             decided = await self._attempt(lambda: evaluation.judge(located, at, orders=orders, also=also), located)
         else:
             decided = Decisions(self._decided.snapshot)

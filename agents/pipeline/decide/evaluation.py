@@ -94,7 +94,7 @@ class Evaluation:
             if memory.placements is not None:
                 memory.placements.observe(outcome, now)
             for decider in memory.deciders:
-                if outcome.kind in getattr(decider, "hears", (decider.kind,)):
+                if outcome.kind in decider.hears:
                     decider.observe(outcome, now)
 
     def locate(self, snapshot: Snapshot, at: str) -> Decisions:
@@ -170,7 +170,7 @@ class Evaluation:
         command back (`due`). One that is not asked now, because of `forbids`, is not waited for either.
         """
         placements = self._memory.placements
-        asked = [getattr(decider, "due", None) for decider in self._memory.deciders if not forbids(decider.kind)]
+        asked = [decider.due for decider in self._memory.deciders if not forbids(decider.kind)]
         waits = [placements.retry_at(), self._memory.stale.due] if placements is not None else []
         again = min((at for at in waits if at is not None), default=None)
         return again, min((at for at in asked if at is not None), default=None)

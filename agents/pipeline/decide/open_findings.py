@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import msgspec
 
 from underhost.schemas.keys import finding_key
-from underhost.schemas.records import Finding, FindingEvent
+from underhost.schemas.records import OPENED, RESOLVED, UPDATED, Finding, FindingEvent
 from underhost.schemas.topics import VIOLATIONS
 from underhost.streams.derived import outgoing, tombstone
 from underhost.streams.ports import Outgoing
 
-OPENED, UPDATED, RESOLVED = "opened", "updated", "resolved"
 _LIFE = ("state", "first_seen", "updated_at", "snapshot")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from underhost.agents.sinks.orders import FAILED, FAILURES, REFUSED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Outcome, Placement
@@ -28,8 +29,6 @@ from underhost.schemas.topics import PLACEMENTS
 from underhost.streams.derived import outgoing, pod_key
 from underhost.streams.ports import Outgoing
 
-FAILED, REFUSED = "failed", "refused"
-FAILURES = frozenset({FAILED, REFUSED})
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE: Mapping[str, float] = {FAILED: 10.0, REFUSED: 60.0}
 """Seconds before a binding is tried again, doubled each time: up to kube-scheduler's own limit where it failed (a

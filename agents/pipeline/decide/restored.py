@@ -5,7 +5,7 @@ tables by then: ready means that they have caught up.
 """
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from underhost.agents.pipeline.decide.evaluation import Engine, Evaluation, Memory
 from underhost.agents.pipeline.decide.evaluator import PolarsEngine
@@ -14,13 +14,14 @@ from underhost.agents.pipeline.decide.open_findings import Findings
 from underhost.agents.pipeline.decide.placements import Placements
 from underhost.agents.pipeline.decide.reports import Reports
 from underhost.agents.pipeline.decide.unfinished import Orders
+from underhost.agents.pipeline.roles import EVALUATOR
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.node_hosts import Topology
 from underhost.agents.sinks.bindings import action_of
-from underhost.agents.sinks.ports import Decider
+from underhost.agents.sinks.registry import COMMANDS, DeciderParts, deciders_of
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import topics
-from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement
+from underhost.schemas.records import RESOLVED, Action, FindingEvent, NodeHost, Outcome, Placement
 from underhost.schemas.severities import LABEL_STALE
 from underhost.streams.settings.model import Settings
 
@@ -45,14 +46,18 @@ class Memories:
         tables: Tables,
         engine: Engine | None,
         *,
-        evaluates: bool,
+        roles: Collection[str],
         kinds: Collection[str],
-        tells: bool = False,
     ) -> None:
-        """`evaluates`: findings and placements are decided here; `kinds` of commands have a sink here; `tells`: it is
-        to be told what becomes of pods of ours, here or in another worker."""
-        self._settings, self._tables, self._evaluates, self._kinds = settings, tables, evaluates, frozenset(kinds)
-        self._tells = tells
+        """`kinds` of commands have a sink in this worker."""
+        self._settings, self._tables, self._evaluates = settings, tables, EVALUATOR in roles
+        self._here = [row.name for row in COMMANDS.values() if row.name in kinds and not row.evaluator_decides]
+        # What the evaluator decides is carried out here, or by another worker, which the settings let write.
+        self._anywhere = [
+            row.name
+            for row in COMMANDS.values()
+            if row.evaluator_decides and (row.name in kinds or (row.role not in roles and row.enabled(settings)))
+        ]
         self._options = options_of(settings)
         self._engine = engine
 
@@ -66,56 +71,31 @@ class Memories:
         for outcome in outcomes:
             placements.observe(outcome, now)
         open_findings = list(self._tables.records(topics.VIOLATIONS, FindingEvent, site))
-        stale = [row.id for row in open_findings if row.severity == LABEL_STALE and row.state != "resolved"]
+        stale = [row.id for row in open_findings if row.severity == LABEL_STALE and row.state != RESOLVED]
         engine = self._engine or PolarsEngine()
         reports = Reports(engine, self._options)
+        earlier = list(self._tables.records(topics.ACTIONS, Action, site))
+        # Nothing is ordered that nobody can carry out; another site's commands are its own workers'.
+        kinds = [*(self._here if site == self._settings.site else ()), *(self._anywhere if self._evaluates else ())]
+        parts = DeciderParts(
+            site,
+            self._settings,
+            self._options,
+            reports,
+            placements if self._evaluates else None,
+            earlier,
+            outcomes,
+            now,
+        )
         memory = Memory(
             topology=Topology(site, self._tables.records(topics.NODE_HOSTS, NodeHost, site)),
-            orders=Orders(site, self._tables.records(topics.ACTIONS, Action, site), outcomes, now),
+            orders=Orders(site, earlier, outcomes, now),
             findings=Findings(site, open_findings) if self._evaluates else None,
             placements=placements if self._evaluates else None,
             stale=StaleLabels(self._options, known=stale),
-            deciders=[*self._deciders(site, reports, outcomes, now), *self._tellers(placements)],
+            deciders=deciders_of(kinds, parts),
         )
         return Evaluation(engine, self._options, memory, time.monotonic, reports)
-
-    def _deciders(self, site: str, reports: Reports, outcomes: Iterable[Outcome], now: float) -> list[Decider]:
-        # Nothing is ordered that nobody here can carry out; another site's commands are its own workers'.
-        deciders: list[Decider] = []
-        if site == self._settings.site and "label" in self._kinds:
-            from underhost.agents.sinks.labels.node_labels import LabelDecider
-
-            deciders.append(LabelDecider(self._settings.host_label))
-        if site == self._settings.site and "drs-rule" in self._kinds:
-            from underhost.agents.sinks.drs.rules import DrsDecider, Pacing
-
-            drs = self._settings.drs_rules
-            pacing = Pacing(edits=drs.edits_per_minute)
-            deciders.append(DrsDecider(site, self._options, pacing=pacing, mandatory=drs.mandatory))
-        if site == self._settings.site and "evict" in self._kinds:
-            from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
-
-            earlier = self._tables.records(topics.ACTIONS, Action, site)
-            terms = terms_of(self._settings.evictions, binds=self._settings.sinks.bindings)
-            deciders.append(
-                EvictionDecider(
-                    self._settings.evictions,
-                    terms,
-                    self._options,
-                    reports,
-                    earlier=earlier,
-                    outcomes=outcomes,
-                    now=now,
-                )
-            )
-        return deciders
-
-    def _tellers(self, placements: Placements) -> list[Decider]:
-        if not self._evaluates or not self._tells:
-            return []
-        from underhost.agents.sinks.events.waiting import WaitingDecider
-
-        return [WaitingDecider(placements)]
 
 
 def order_id(placement: Placement, site: str) -> str:

@@ -19,7 +19,9 @@ import faust
 from underhost.agents.pipeline.batches import Outbox
 from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.sinks.ports import Sink
+from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record
+from underhost.schemas.commands import BIND
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import Action, Outcome, Placement
@@ -32,8 +34,6 @@ from underhost.streams.ports import Publisher
 log = logging.getLogger(__name__)
 
 STAGE = "sinks"
-AT_ONCE: Mapping[str, int] = {"label": 32, "bind": 32, "event": 2}
-"""Commands of one kind that are carried out side by side; one after another where a kind is not listed."""
 PATIENCE = 60.0
 """Seconds that a sink may take for one command."""
 
@@ -79,7 +79,7 @@ class SinkRunner:
         self.sinks = {sink.kind: sink for sink in sinks}
         self._outbox, self._dead_letter = Outbox(publisher, "outcomes"), dead_letter
         self._answered, self._failed = answered, failed
-        self._slots = {kind: asyncio.Semaphore(AT_ONCE.get(kind, 1)) for kind in self.sinks}
+        self._slots = {kind: asyncio.Semaphore(COMMANDS[kind].lanes) for kind in self.sinks}
         self._waiting: dict[tuple[str, str], _Waiting] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._publishing: set[asyncio.Task[None]] = set()
@@ -185,7 +185,7 @@ class SinkRunner:
         sink = self.sinks[action.kind]
         # A command from before our time may have been carried out already, without an outcome.
         earlier = message is not None and not self._of_this_run(action, message)
-        apply: Callable[[Action], Awaitable[Outcome]] = getattr(sink, "again", sink.apply) if earlier else sink.apply
+        apply: Callable[[Action], Awaitable[Outcome]] = sink.again if earlier else sink.apply
         answer: asyncio.Future[Outcome] = asyncio.ensure_future(apply(action))
         try:
             await asyncio.wait([answer], timeout=PATIENCE)
@@ -241,7 +241,7 @@ def attach(
     app: faust.App, runner: SinkRunner, *, action_of: Callable[[Placement], Action | None] | None = None
 ) -> None:
     """An agent on `actions`; where `action_of` is given, the orders in `placements` are carried out, too."""
-    if set(runner.sinks) - {"bind"}:
+    if set(runner.sinks) - {BIND}:
         agent = app.agent(declare(app, ACTIONS), name="sinks-actions")
         agent(_agent(runner, ACTIONS, _as_it_is))
     if action_of is not None:

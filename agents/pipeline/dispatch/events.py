@@ -15,7 +15,7 @@ import faust
 from underhost.agents.pipeline.dispatch.actions import SinkRunner
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.agents.sinks.events.messages import Tidings
+from underhost.agents.sinks.events.messages import TOLD, EventMessages
 from underhost.agents.site.objects import decode_record
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import site_of
@@ -28,7 +28,6 @@ LATE = 900.0
 """Seconds after which nothing is told of a record: a worker that was down for hours says nothing of what is over."""
 LAG, LOOK = 2.0, 0.02
 """Seconds that a record waits for the topics that it rests on, and between two looks."""
-RESTS_ON_ITS_COMMAND = frozenset({"drs-rule", "evict"})
 
 
 class EventAgents:
@@ -36,7 +35,7 @@ class EventAgents:
 
     def __init__(self, runner: SinkRunner, sites: Sites, tables: Tables, wall: Callable[[], float] = time.time) -> None:
         self._runner, self._sites, self._tables, self._wall = runner, sites, tables, wall
-        self._tidings = Tidings(self._node_of)
+        self._messages = EventMessages(self._node_of)
 
     def attach(self, app: faust.App) -> None:
         """The agents; without a sink there is nothing to tell."""
@@ -45,7 +44,7 @@ class EventAgents:
 
     def resume(self) -> None:
         """The partition is held from now on: the findings that are open, as the table has them."""
-        self._tidings = Tidings(self._node_of, self._tables.records(VIOLATIONS, FindingEvent, self._runner.site))
+        self._messages = EventMessages(self._node_of, self._tables.records(VIOLATIONS, FindingEvent, self._runner.site))
 
     def _agent(self, topic: Topic) -> Callable[[Any], Any]:
         async def tell(stream: Any) -> None:
@@ -69,10 +68,11 @@ class EventAgents:
         if isinstance(row, FindingEvent):
             if not self._is_late(message):
                 await self._reached(row.snapshot)
-                return self._tidings.of_finding(row)
+                return self._messages.of_finding(row)
         elif isinstance(row, Outcome) and not self._is_late(message):
-            action = await self._command_of(row) if row.kind in RESTS_ON_ITS_COMMAND else None
-            return self._tidings.of_outcome(row, action, self._nodes_of)
+            needed = row.kind in TOLD and TOLD[row.kind].needs_command
+            action = await self._command_of(row) if needed else None
+            return self._messages.of_outcome(row, action, self._nodes_of)
         return []
 
     def _is_late(self, message: Any) -> bool:

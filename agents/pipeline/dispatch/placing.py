@@ -7,8 +7,8 @@ for the scheduler extender, which must not give the same host to a pod of kube-s
 
 from collections.abc import Iterable, Mapping
 
-from underhost.agents.sinks.bindings import KIND
 from underhost.agents.sinks.orders import APPLIED, FAILED, NOOP
+from underhost.schemas.commands import BIND
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Outcome, Placement
 
@@ -32,7 +32,7 @@ class Placing:
 
     def observe(self, outcome: Outcome) -> None:
         """A command was answered: what was refused, or only tried, goes nowhere."""
-        if outcome.kind == KIND and outcome.result not in ON_ITS_WAY:
+        if outcome.kind == BIND and outcome.result not in ON_ITS_WAY:
             self._rows.pop(outcome.target.removeprefix("pod/"), None)
 
     def clear(self) -> None:

@@ -8,10 +8,9 @@ preconditions (uid, rule name) for that.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
-from underhost.agents.pipeline.connections import Outside
+from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
 from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Outgoing, Publisher
@@ -47,14 +46,9 @@ class FencedWriter:
         return ask_and_call
 
 
-def fenced(outside: Outside, membership: Membership) -> Outside:
-    """The outside world with its writers behind the fence."""
-    return replace(
-        outside,
-        kubernetes=_fenced(outside.kubernetes, membership),
-        drs=_fenced(outside.drs, membership),
-        events=_fenced(outside.events, membership),
-    )
+def fenced(writers: Writers, membership: Membership) -> Writers:
+    """The same writers behind the fence."""
+    return Writers(*(_fenced(writer, membership) for writer in (writers.kubernetes, writers.drs, writers.events)))
 
 
 def _fenced(writer: Any, membership: Membership) -> Any:

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from underhost.agents.evaluate import findings as f
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.registry import host_based
 from underhost.schemas.records import Domain, Finding
 from underhost.streams.settings.model import Settings
 
 SHRUNK, STALE = "shrunk", "stale"
 VSPHERE = "vsphere"
-HOST_BASED = frozenset({"label", "drs-rule", "evict"})
-"""Kinds of commands that rest on which host a VM runs on; with `physicalHost: required`, bindings do, too."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Standstill:
 
     doubts: Mapping[str, str] = field(default_factory=dict)
     stale: str = ""
-    kinds: frozenset[str] = HOST_BASED
+    kinds: frozenset[str] = frozenset()
 
     @property
     def everything(self) -> str:
@@ -66,8 +65,7 @@ class Guards:
         self, settings: Settings, sites: Sites, watchers: Watchers | None = None, wall: Callable[[], float] = time.time
     ) -> None:
         self._settings, self._sites, self._watchers, self._wall = settings, sites, watchers, wall
-        required = settings.physical_host == "required"
-        self._kinds = HOST_BASED | {"bind"} if required else HOST_BASED
+        self._kinds = host_based(settings)
         vsphere = settings.vsphere
         # Markers come now and then; what is heard of a watcher elsewhere is as old as the last one.
         self._patience = vsphere.stale_bound + vsphere.sign_of_life

@@ -17,6 +17,7 @@ import msgspec
 
 from underhost.agents.sinks.orders import APPLIED, NOOP, outcome
 from underhost.agents.site.objects import decode_record
+from underhost.schemas.commands import RESUME
 from underhost.schemas.errors import BackendError, BadEvent
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import Action
@@ -28,7 +29,6 @@ from underhost.streams.publish import publish_until_taken
 
 log = logging.getLogger(__name__)
 
-KIND = "resume"
 LOOK = 0.5
 """Seconds between two looks into the letter-box."""
 RETRY = 5.0
@@ -37,7 +37,7 @@ RETRY = 5.0
 
 def word(site: str, because: str) -> Action:
     """The command. Each is one of its own: what is accepted is what is missing at that moment."""
-    return Action(uuid.uuid4().hex[:24], KIND, f"site/{site}", {"at": rfc3339(time.time())}, because, {})
+    return Action(uuid.uuid4().hex[:24], RESUME, f"site/{site}", {"at": rfc3339(time.time())}, because, {})
 
 
 def record_of(action: Action, site: str) -> Outgoing:
@@ -96,13 +96,13 @@ class Resumes:
                 except msgspec.DecodeError as error:
                     log.warning("a letter in %s is no command: %s", inbox.folder_of(log_file), error)
                     continue
-                if action.target == f"site/{self._site}" and action.kind == KIND:
+                if action.target == f"site/{self._site}" and action.kind == RESUME:
                     await self._publish(record_of(action, self._site))
                     await self._carry_out(action)
             await asyncio.sleep(LOOK)
 
     async def _carry_out(self, action: Action) -> None:
-        if action.kind != KIND or action.id in self._heard:
+        if action.kind != RESUME or action.id in self._heard:
             return
         self._heard.add(action.id)
         settled = self._accept()

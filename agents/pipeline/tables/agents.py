@@ -13,8 +13,7 @@ import faust
 from msgspec import Struct
 
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.agents.sinks.evictions.sink import KIND as EVICT
-from underhost.agents.sinks.evictions.sink import outdated
+from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent
@@ -109,14 +108,17 @@ class Tables:
         message.acked = True
         return False
 
-    def _forget_outdated(self, site: str, now: float) -> None:
-        """Evictions are kept by pods that do not come again: without this the table would grow for ever."""
+    def _forget_outdated(self, site: str, kind: str, now: float) -> None:
+        """Some commands are kept by targets that do not come again: without this the table would grow for ever."""
+        row = COMMANDS.get(kind)
+        if row is None or row.outdated is None:
+            return
         for key, value in self.rows(topics.ACTIONS, site):
             try:
                 action = decode_record(topics.ACTIONS, value)
             except BadEvent:
                 continue
-            if isinstance(action, Action) and outdated(action, now):
+            if isinstance(action, Action) and action.kind == kind and row.outdated(action, now):
                 self.forget(key, topics.ACTIONS, topics.OUTCOMES)
 
     async def keep(self, topic: Topic, message: Any) -> Struct | None:
@@ -139,8 +141,8 @@ class Tables:
                 # Nothing more is ordered of a pod that is gone; without this the tables would grow for ever.
                 self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
         elif record is not None:
-            if isinstance(record, Action) and record.kind == EVICT:
-                self._forget_outdated(key.site, message.timestamp)
+            if isinstance(record, Action):
+                self._forget_outdated(key.site, record.kind, message.timestamp)
             for watcher in self.watchers.get(topic.short, ()):
                 watcher(key.site, record)
         return record

@@ -15,13 +15,13 @@ import msgspec
 from underhost.agents.compiled.model import Compiler
 from underhost.agents.drs.cover import desired_rules, owns
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
-from underhost.agents.sinks.ports import DrsWriter
+from underhost.agents.sinks.ports import Decider, DrsWriter, Sink
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.commands import DRS_RULE
 from underhost.schemas.errors import Gone, InputError, Refused, UnderhostError
 from underhost.schemas.records import Action, Finding, Outcome
 from underhost.schemas.vsphere import DrsRule
 
-KIND = "drs-rule"
 VM_RULES = ("anti-affinity", "affinity")
 MINUTE = 60.0
 DISABLED = "it is disabled: by vCenter, for a conflict with an older rule, or by a person"
@@ -69,8 +69,8 @@ class NeededRules:
         return desired_rules(snapshot, options, self._compiler.compile(snapshot, options))
 
 
-class DrsDecider:
-    """Compares the rules that are needed with those that are there; implements `agents.ports.Decider`.
+class DrsDecider(Decider):
+    """Compares the rules that are needed with those that are there.
 
     Orders nothing twice while it is under way. What exceeds the pace waits for a later call; removals come first, as
     an old rule may be in the way of a new one.
@@ -79,7 +79,7 @@ class DrsDecider:
         due: when the next order may be given, monotonic seconds; None if nothing waits.
     """
 
-    kind = KIND
+    kind = DRS_RULE
 
     def __init__(
         self,
@@ -171,7 +171,13 @@ class DrsDecider:
         wanted = {place: rule for place, rule in wanted.items() if place in there or _members(rule) not in served}
         there = {place: rule for place, rule in there.items() if place in wanted or _members(rule) not in served}
         removals = [
-            order(KIND, f"{KIND}/{cluster}/{name}", {}, "no two of its VMs need the rule any more", snapshot.offsets)
+            order(
+                DRS_RULE,
+                f"{DRS_RULE}/{cluster}/{name}",
+                {},
+                "no two of its VMs need the rule any more",
+                snapshot.offsets,
+            )
             for cluster, name in sorted(there.keys() - wanted.keys())
         ]
         changes = [rule for place, rule in sorted(wanted.items()) if place in there and _differ(there[place], rule)]
@@ -184,8 +190,8 @@ class DrsDecider:
         told = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         how = "on different hosts" if rule.type == "anti-affinity" else "on one host"
         desired = {"cluster": rule.cluster, "type": rule.type, "vms": vms, "mandatory": rule.mandatory}
-        target = f"{KIND}/{rule.cluster}/{rule.name}"
-        return order(KIND, target, desired, f"pods on VMs {told} must be {how}", snapshot.offsets)
+        target = f"{DRS_RULE}/{rule.cluster}/{rule.name}"
+        return order(DRS_RULE, target, desired, f"pods on VMs {told} must be {how}", snapshot.offsets)
 
 
 class _Desired(msgspec.Struct, forbid_unknown_fields=True):
@@ -197,14 +203,14 @@ class _Desired(msgspec.Struct, forbid_unknown_fields=True):
     mandatory: bool = False
 
 
-class DrsSink:
-    """Writes rules; implements `agents.ports.Sink`. `enabled` false is a dry run.
+class DrsSink(Sink):
+    """Writes rules. `enabled` false is a dry run.
 
     One action at a time per cluster. `refresh` is called after each attempt to write: vCenter does not announce
     rules, so the watcher has to read them again.
     """
 
-    kind = KIND
+    kind = DRS_RULE
 
     def __init__(
         self, writer: DrsWriter, site: str, *, enabled: bool, refresh: Callable[[], None] = lambda: None
@@ -281,7 +287,7 @@ def split_target(target: str) -> tuple[str, str]:
     """(cluster, rule) of `drs-rule/CLUSTER/RULE`. Raises Refused for anything else."""
     kind, _, rest = target.partition("/")
     cluster, _, name = rest.rpartition("/")
-    if kind != KIND or not cluster or not name:
+    if kind != DRS_RULE or not cluster or not name:
         raise Refused(f"{target} is not the target of a DRS rule")
     return cluster, name
 

@@ -1,18 +1,20 @@
 """What people are told of findings and of what was done: records of the topics as `event` commands.
 
 In: records of `violations` and `outcomes`, and what pods, nodes and commands they are about. Out: commands for the sink
-in `events.py`. Pure but for the members of open findings, which it remembers. A command is the same whenever its record
+in `sink.py`. Pure but for the members of open findings, which it remembers. A command is the same whenever its record
 comes again: its id is made of what it says and of the record that it says it of.
 
 One reason for each severity: an object with several findings of one severity has one Event that counts them.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 
-from underhost.agents.pipeline.decide.open_findings import OPENED, RESOLVED
 from underhost.agents.sinks.events.sink import Regarding, Told, Type, event
 from underhost.agents.sinks.orders import APPLIED, FAILED, REFUSED
-from underhost.schemas.records import Action, FindingEvent, Outcome
+from underhost.schemas import commands
+from underhost.schemas.records import OPENED, RESOLVED, Action, FindingEvent, Outcome
 from underhost.schemas.severities import BY_NAME
 
 MOST = 100
@@ -28,8 +30,11 @@ _WARNING: Type = "Warning"
 Object = tuple[str, str]
 """Kind, and `namespace/name` or name."""
 
+NodesOf = Callable[[Collection[str]], list[str]]
+"""The nodes that these VMs are."""
 
-class Tidings:
+
+class EventMessages:
     """What to tell of one site. `node_of` gives the node of a pod, "" where it has none or is gone."""
 
     def __init__(self, node_of: Callable[[str], str], open_: Iterable[FindingEvent] = ()) -> None:
@@ -62,57 +67,71 @@ class Tidings:
         cause, because = f"{row.id} {row.state} {row.updated_at}", f"finding {row.id} is {row.state}"
         return [_tell(one, type_, reason, note, "Checking", cause, because) for one in wanted[:MOST]]
 
-    def of_outcome(
-        self, row: Outcome, action: Action | None, nodes_of: Callable[[Collection[str]], list[str]]
-    ) -> list[Action]:
+    def of_outcome(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> list[Action]:
         """What became of a command is told to the pods and nodes that it touches.
 
         `action` is the command, where it is known; `nodes_of` names the nodes that VMs are.
         """
-        if row.result not in _RESULTS or row.kind not in _TOLD:
+        if row.result not in _RESULTS or row.kind not in TOLD:
             return []
-        reason, doing = _TOLD[row.kind]
+        told = TOLD[row.kind]
         type_ = _NORMAL if row.result == APPLIED else _WARNING
         cause, because = f"{row.id} {row.result}", f"{row.kind} {row.target} is {row.result}"
-        told = [
-            _tell(one, type_, what + _RESULTS[row.result], note, doing, cause, because)
-            for one, what, note in self._touched(row, reason, action, nodes_of)
+        touched = told.touched(self, row, action, nodes_of)
+        return [
+            _tell(one, type_, (what or told.reason) + _RESULTS[row.result], note, told.doing, cause, because)
+            for one, what, note in islice(touched, MOST)
         ]
-        return told[:MOST]
 
-    def _touched(
-        self, row: Outcome, reason: str, action: Action | None, nodes_of: Callable[[Collection[str]], list[str]]
-    ) -> Iterable[tuple[Object, str, str]]:
-        """(object, reason, note) of what a command has touched."""
-        name = row.target.partition("/")[2]
-        if row.kind == "label":
-            parts = row.reason.split("; ")
-            taint = [part for part in parts if part.startswith(TAINT)]
-            rest = [part for part in parts if part not in taint]
-            yield from ((("Node", name), reason, "; ".join(rest)) for _ in rest[:1])
-            yield from ((("Node", name), "StartupTaintRemoved", part) for part in taint)
-        elif row.kind == "evict":
-            yield ("Pod", name), reason, row.reason
-            node = action.desired.get("node") if action is not None else None
-            if isinstance(node, str) and row.result == APPLIED:
-                yield ("Node", node), reason, f"{name}: {row.reason}"
-        else:
-            listed = action.desired.get("vms") if action is not None else None
-            vms = [vm for vm in listed if isinstance(vm, str)] if isinstance(listed, list) else []
-            # A rule that is removed is told to those that it held, where it is known whom it held.
-            held = vms or self._vms.pop(row.target, [])
-            if vms and row.result == APPLIED:
-                self._vms[row.target] = vms
-            for node in nodes_of(held):
-                yield ("Node", node), reason, f"{name}: {row.reason}"
+    # ------------------------------------------------------------- (object, its own reason or "", note) of one outcome
+    def _label(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
+        node = ("Node", row.target.partition("/")[2])
+        parts = row.reason.split("; ")
+        taint = [part for part in parts if part.startswith(TAINT)]
+        rest = [part for part in parts if part not in taint]
+        yield from ((node, "", "; ".join(rest)) for _ in rest[:1])
+        yield from ((node, "StartupTaintRemoved", part) for part in taint)
+
+    def _eviction(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
+        pod = row.target.partition("/")[2]
+        yield ("Pod", pod), "", row.reason
+        node = action.desired.get("node") if action is not None else None
+        if isinstance(node, str) and row.result == APPLIED:
+            yield ("Node", node), "", f"{pod}: {row.reason}"
+
+    def _drs_rule(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
+        listed = action.desired.get("vms") if action is not None else None
+        vms = [vm for vm in listed if isinstance(vm, str)] if isinstance(listed, list) else []
+        # A rule that is removed is told to those that it held, where it is known whom it held.
+        held = vms or self._vms.pop(row.target, [])
+        if vms and row.result == APPLIED:
+            self._vms[row.target] = vms
+        for node in nodes_of(held):
+            yield ("Node", node), "", f"{row.target.partition('/')[2]}: {row.reason}"
 
 
-_TOLD = {
-    "label": ("HostLabel", "Labeling"),
-    "evict": ("RepairEviction", "Evicting"),
-    "drs-rule": ("DrsRule", "KeepingApart"),
+@dataclass(frozen=True)
+class ToldOutcome:
+    """How people are told of one kind of commands.
+
+    Attributes:
+        reason: of the Event. doing: what was done, in the API's sense.
+        touched: the objects that are told of it, each with its own reason ("": `reason`) and note.
+        needs_command: the outcome alone does not say whom to tell.
+    """
+
+    reason: str
+    doing: str
+    touched: Callable[[EventMessages, Outcome, Action | None, NodesOf], Iterator[tuple[Object, str, str]]]
+    needs_command: bool = False
+
+
+TOLD: Mapping[str, ToldOutcome] = {
+    commands.LABEL: ToldOutcome("HostLabel", "Labeling", EventMessages._label),
+    commands.EVICT: ToldOutcome("RepairEviction", "Evicting", EventMessages._eviction, needs_command=True),
+    commands.DRS_RULE: ToldOutcome("DrsRule", "KeepingApart", EventMessages._drs_rule, needs_command=True),
 }
-"""By kind of command: the reason, and what was done in the API's sense. Bindings are told of by `waiting.py`."""
+"""By kind of command. Of bindings and pods that wait `waiting.py` tells."""
 
 
 def _tell(one: Object, type_: Type, reason: str, note: str, doing: str, cause: str, because: str) -> Action:

@@ -18,11 +18,11 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
-from underhost.agents.sinks.ports import EventWriter
+from underhost.agents.sinks.ports import EventWriter, Sink
+from underhost.schemas.commands import EVENT
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.records import Action, Outcome
 
-KIND = "event"
 SOURCE = "underhost"
 ANNOTATION = "underhost/commands"
 RECENT = 8
@@ -78,8 +78,8 @@ SCHEDULING = frozenset({"Scheduling", "Binding"})
 def event(told: Told, because: str, snapshot: Mapping[str, int]) -> Action:
     """The command to tell this. Of one object and reason the newest command counts, so they share a target."""
     about = told.regarding
-    target = f"{KIND}/{about.kind.lower()}/{about.namespace}/{about.name}/{told.reason}"
-    return order(KIND, target, msgspec.to_builtins(told), because, snapshot)
+    target = f"{EVENT}/{about.kind.lower()}/{about.namespace}/{about.name}/{told.reason}"
+    return order(EVENT, target, msgspec.to_builtins(told), because, snapshot)
 
 
 class _Series(NamedTuple):
@@ -93,11 +93,11 @@ class _Series(NamedTuple):
         return _Series(self.times + 1, (*self.commands, command)[-RECENT:])
 
 
-class EventSink:
-    """Tells; implements `agents.ports.Sink`. `enabled` false is a dry run, but for `scheduling`, what becomes of pods
+class EventSink(Sink):
+    """Tells. `enabled` false is a dry run, but for `scheduling`, what becomes of pods
     of ours. `now` is seconds since 1970."""
 
-    kind = KIND
+    kind = EVENT
 
     def __init__(
         self,

@@ -5,14 +5,16 @@ kube-scheduler's, but for preemption, which underhost neither does nor claims to
 no condition from us: the API server sets it with the binding.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from underhost.agents.pipeline.decide.placements import FAILURES, Placements
 from underhost.agents.schedule.loop import NO_NODES
 from underhost.agents.sinks.events import sink as events
 from underhost.agents.sinks.events.sink import Condition, Regarding, Told
+from underhost.agents.sinks.orders import FAILED, FAILURES
+from underhost.agents.sinks.ports import Decider, PendingPods
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.commands import BIND, EVENT
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Action, Outcome
 
@@ -45,18 +47,17 @@ class _Rejected:
     text: str
 
 
-class WaitingDecider:
-    """Implements `agents.ports.Decider`. `placements` are of the same site, and are asked after each evaluation.
+class WaitingDecider(Decider):
+    """`placements` are of the same site, and are asked after each evaluation.
 
     Attributes:
-        hears: the kinds of commands whose outcomes it is told.
         due: when there is something to say though nothing has changed, monotonic seconds.
     """
 
-    kind = events.KIND
-    hears: Collection[str] = (events.KIND, "bind")
+    kind = EVENT
+    hears = (EVENT, BIND)
 
-    def __init__(self, placements: Placements) -> None:
+    def __init__(self, placements: PendingPods) -> None:
         self._placements = placements
         self._said: dict[str, _Said] = {}
         self._rejected: dict[str, _Rejected] = {}
@@ -117,9 +118,9 @@ class WaitingDecider:
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """What became of a command to tell something, or of a binding."""
-        if outcome.kind == events.KIND:
+        if outcome.kind == EVENT:
             self._open.pop(outcome.id, None)
-            if outcome.result == "failed":
+            if outcome.result == FAILED:
                 pod = "/".join(outcome.target.split("/")[2:4])
                 if pod in self._said:
                     self._said[pod].again = min(self._said[pod].again, now + LOST)

@@ -14,17 +14,18 @@ import msgspec
 
 from underhost.agents.compiled.model import Compiler
 from underhost.agents.evaluate import findings as f
-from underhost.agents.pipeline.decide.reports import Reports
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs
 from underhost.agents.sinks.evictions.look import Look, case_key, case_of, told
 from underhost.agents.sinks.evictions.loop_guard import CaseKey, Guard
 from underhost.agents.sinks.evictions.memory import remembered
 from underhost.agents.sinks.evictions.pace import Pace, UnderWay
-from underhost.agents.sinks.evictions.sink import FRESH, KIND, Desired, Past
+from underhost.agents.sinks.evictions.sink import FRESH, Desired, Past
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order
+from underhost.agents.sinks.ports import Decider, Reports
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.commands import EVICT
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.records import Action, Finding, Outcome
 from underhost.streams.derived import rfc3339
@@ -73,8 +74,8 @@ class _Pause:
     failures: int = 0
 
 
-class EvictionDecider:
-    """Orders evictions for one site; implements `agents.ports.Decider`.
+class EvictionDecider(Decider):
+    """Orders evictions for one site.
 
     Args:
         reports: what the evaluator says. now: monotonic seconds.
@@ -85,7 +86,7 @@ class EvictionDecider:
         due: when to look again though nothing has changed, monotonic seconds.
     """
 
-    kind = KIND
+    kind = EVICT
 
     def __init__(
         self,
@@ -271,7 +272,7 @@ class EvictionDecider:
         desired.node, desired.host, desired.to = one.node, one.host, repair.to
         desired.number += self._pace.uncounted(case) + 1
         because = f"{finding.message} The next one of {one.pod} fits on node {repair.to}."
-        action = order(KIND, f"pod/{one.pod}", msgspec.to_builtins(desired), because, look.snapshot.offsets)
+        action = order(EVICT, f"pod/{one.pod}", msgspec.to_builtins(desired), because, look.snapshot.offsets)
         wanted = look.workloads.replicas(one.application).wanted
         self._pace.begin(
             UnderWay(action.id, one.pod, uid, one.application, one.node, one.host, case, desired.broken, wanted, now)
@@ -293,7 +294,7 @@ class EvictionDecider:
             owner = "/".join(application) if application is not None else ""
             desired = self._desired(look, finding, pod, case_key(owner, finding))
             desired.refuse = reason
-            yield order(KIND, f"pod/{pod}", msgspec.to_builtins(desired), finding.message, look.snapshot.offsets)
+            yield order(EVICT, f"pod/{pod}", msgspec.to_builtins(desired), finding.message, look.snapshot.offsets)
 
     def _desired(self, look: Look, finding: Finding, pod: str, case: CaseKey) -> Desired:
         broken = look.broken[case]

@@ -11,9 +11,10 @@ import msgspec
 
 from underhost.agents.sinks.evictions.loop_guard import Case, CaseKey, Guard
 from underhost.agents.sinks.evictions.pace import Pace, UnderWay
-from underhost.agents.sinks.evictions.sink import KIND, Desired, Past
+from underhost.agents.sinks.evictions.sink import Desired, Past
 from underhost.agents.sinks.orders import APPLIED, NOOP
 from underhost.agents.site.owners import Application
+from underhost.schemas.commands import EVICT
 from underhost.schemas.records import Action, Outcome
 
 RECENT = 600.0
@@ -74,7 +75,7 @@ def _read(actions: Iterable[Action]) -> list[tuple[Desired, Action]]:
     found = []
     for action in actions:
         try:
-            desired = msgspec.convert(action.desired, Desired) if action.kind == KIND else None
+            desired = msgspec.convert(action.desired, Desired) if action.kind == EVICT else None
         except msgspec.ValidationError:
             continue  # of another version
         if desired is not None and (desired.owner.count("/") == 2 or (desired.refuse and not desired.owner)):

@@ -11,11 +11,11 @@ from datetime import datetime
 import msgspec
 
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, outcome
-from underhost.agents.sinks.ports import KubernetesWriter
+from underhost.agents.sinks.ports import KubernetesWriter, Sink
+from underhost.schemas.commands import EVICT
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.records import Action, Outcome
 
-KIND = "evict"
 FRESH = 60.0
 """Seconds for which a decision to evict holds: what kept Kafka from delivering it may have changed the cluster, too."""
 KEPT = 2 * 86_400.0
@@ -76,18 +76,16 @@ class Desired(msgspec.Struct, omit_defaults=True):
 
 def outdated(action: Action, clock: float) -> bool:
     """Whether nobody needs to remember the `evict` command any more; `clock` is in seconds since 1970."""
-    if action.kind != KIND:
-        return False
     try:
         return clock - msgspec.convert(action.desired, Desired).decided > KEPT
     except msgspec.ValidationError:
         return True
 
 
-class EvictionSink:
-    """Evicts pods; implements `agents.ports.Sink`. `enabled` false is a dry run."""
+class EvictionSink(Sink):
+    """Evicts pods. `enabled` false is a dry run."""
 
-    kind = KIND
+    kind = EVICT
 
     def __init__(self, writer: KubernetesWriter, *, enabled: bool, clock: Callable[[], float] = time.time) -> None:
         self._writer, self._enabled, self._clock = writer, enabled, clock

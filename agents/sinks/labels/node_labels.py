@@ -16,9 +16,10 @@ from underhost.agents.sinks.labels.last_write import LabelMemory
 from underhost.agents.sinks.labels.startup_taint import Lifting, carries, lift
 from underhost.agents.sinks.labels.values import LabelValues
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
-from underhost.agents.sinks.ports import KubernetesWriter
+from underhost.agents.sinks.ports import Decider, KubernetesWriter, Sink
 from underhost.agents.site.changes import Derived, same_objects
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.commands import LABEL
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Action, NodeHost, Outcome
@@ -26,7 +27,6 @@ from underhost.streams.settings.labels import HostLabelSettings
 
 log = logging.getLogger(__name__)
 
-KIND = "label"
 FIELD_MANAGER = "underhost"
 QUIET = 10.0
 """Seconds in which further changes of one node wait, so that a flapping VM costs one write; the last state wins."""
@@ -64,14 +64,14 @@ class _Look(NamedTuple):
     settled: bool
 
 
-class LabelDecider:
-    """Orders a label for each node that lacks it; implements `agents.ports.Decider`.
+class LabelDecider(Decider):
+    """Orders a label for each node that lacks it.
 
     Modes: `own` and `auto` order the host label (the sink of `auto` yields to another controller), `observe` only the
     labels derived from it. The start-up taint of a node is part of the same order: it goes with the last label.
     """
 
-    kind = KIND
+    kind = LABEL
 
     def __init__(self, settings: HostLabelSettings) -> None:
         self._settings = settings
@@ -109,7 +109,7 @@ class LabelDecider:
             elif self._may_order(name, desired, held, now):
                 joined = snapshot.node_hosts[name]
                 reason = f"node {name} runs on host {joined.host_name or joined.host}"
-                action = order(KIND, f"node/{name}", desired, reason, snapshot.offsets)
+                action = order(LABEL, f"node/{name}", desired, reason, snapshot.offsets)
                 # A node's first label is no move: the first move after it is followed at once.
                 quiet = now + QUIET if any(held[key] for key in wanted) else now
                 self._ordered[name] = _Ordered(desired, held, quiet, now + AFTER_FAILURE, action.id)
@@ -172,14 +172,14 @@ class _Desired(msgspec.Struct):
     taint: Lifting | None = None
 
 
-class LabelSink:
-    """Writes labels; implements `agents.ports.Sink`. `enabled` false is a dry run; `seen` see `LabelMemory`.
+class LabelSink(Sink):
+    """Writes labels. `enabled` false is a dry run; `seen` see `LabelMemory`.
 
     Reads the node to know whose its labels are. Where they are as our own last write left them, that is known: then it
     writes without force, so that a label which somebody has taken over in that moment is a conflict, and is read.
     """
 
-    kind = KIND
+    kind = LABEL
 
     def __init__(
         self,

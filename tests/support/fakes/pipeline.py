@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.connections import Connections
+from underhost.agents.sinks.ports import Writers
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.errors import BackendError, Conflict, Gone
@@ -172,7 +173,7 @@ class FakeCluster:
         """See `ports.DrsWriter`."""
 
     # ----------------------------------------------------------------------------------------------------- as sources
-    def outside(self, *names: str, gates: Mapping[str, asyncio.Event] | None = None) -> Outside:
+    def connections(self, *names: str, gates: Mapping[str, asyncio.Event] | None = None) -> Connections:
         """The sources of these names (both by default) and the writers; a gated source lists once its gate is open."""
 
         def make(site: str, publisher: Publisher, reader: TopicReader) -> list[Source]:
@@ -181,7 +182,7 @@ class FakeCluster:
                 for name in names or ("kubernetes", "vsphere")
             ]
 
-        return Outside(make, kubernetes=self)
+        return Connections(make, Writers(kubernetes=self))
 
 
 class FakeSource:

@@ -1,4 +1,4 @@
-"""A page's server over a board that a test fills, and one over the whole pipeline, each on a thread of its own."""
+"""A page's server over decisions that a test makes, and one over the whole pipeline, each on a thread of its own."""
 
 import asyncio
 import threading
@@ -16,9 +16,10 @@ from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.history import Pasts
 from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
-from underhost.agents.pipeline.connections import Outside
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.connections import Connections
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.worker import run_worker
+from underhost.agents.sinks.ports import Writers
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.topics import Topic
@@ -99,7 +100,7 @@ class ShownSite(OwnLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.board = Board()
+        self.latest = LatestDecisions()
         self._records: asyncio.Queue[Record] = asyncio.Queue()
         self._told = 0
 
@@ -110,7 +111,7 @@ class ShownSite(OwnLoop):
 
     async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
         """See `OwnLoop`."""
-        feeds = Feeds(self.board, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
+        feeds = Feeds(self.latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
         routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options()), *self.more]
         pasts = Pasts("prod", Options(), self)  # type: ignore[arg-type]
         routes += api.routes(feeds, Options(), lambda: self.features, pasts)
@@ -124,7 +125,7 @@ class ShownSite(OwnLoop):
 
     def put(self, snapshot: Snapshot, *findings: FindingEvent) -> None:
         """The site is like this now."""
-        self.do(lambda: self.board.put("prod", decided(snapshot, *findings)))
+        self.do(lambda: self.latest.put("prod", decided(snapshot, *findings)))
 
     def tell(self, topic: Topic, key: str, value: object) -> None:
         """A record is published."""
@@ -151,5 +152,5 @@ class LiveDemo(OwnLoop):
             sinks=SinkSettings(labels=True, bindings=True, drs_rules=True),
             web=WebSettings(listen="127.0.0.1:0"),
         )
-        outside = Outside(self.site.sources, self.site.kubernetes, self.site.vsphere)
-        await run_worker(settings, outside=outside, stop=stop, on_listening=ready)
+        connections = Connections(self.site.sources, Writers(self.site.kubernetes, self.site.vsphere))
+        await run_worker(settings, connections=connections, stop=stop, on_listening=ready)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from support.fakes.pipeline import FakeCluster, FakeEngine
 
-from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.keys import listed_key
@@ -51,8 +51,8 @@ class Worker:
 
     def __init__(self, settings: Settings) -> None:
         self.engine = FakeEngine()
-        outside = Outside(lambda site, publisher, reader: [])
-        self.pipeline = Pipeline(settings, EVALUATOR, outside, Metrics(), engine=self.engine, on_event=None)
+        connections = Connections(lambda site, publisher, reader: [])
+        self.pipeline = Pipeline(settings, EVALUATOR, connections, Metrics(), engine=self.engine, on_event=None)
         self.running = asyncio.create_task(self.pipeline.run())
 
     @property

@@ -63,7 +63,7 @@ def main(journal: Path, bootstrap: str) -> None:
     cluster = FreezingCluster()
     cluster.journal = journal
     cluster.node("n1", "h1")
-    asyncio.run(run_worker(settings(bootstrap), outside=cluster.outside(), engine=FakeEngine(), web=False))
+    asyncio.run(run_worker(settings(bootstrap), connections=cluster.connections(), engine=FakeEngine(), web=False))
 
 
 if __name__ == "__main__":

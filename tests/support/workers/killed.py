@@ -94,7 +94,7 @@ def main(folder: Path, bootstrap: str, stall: str) -> None:
     asyncio.run(
         run_worker(
             settings(folder, bootstrap),
-            outside=cluster.outside(),
+            connections=cluster.connections(),
             engine=FakeEngine(),
             on_event=saw,
             stop=stop,

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from support.fakes.pipeline import FakeCluster, FakeEngine
 
-from underhost.agents.pipeline.connections import Outside
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.connections import Connections
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.worker import run_worker
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Outgoing
@@ -80,11 +80,11 @@ class Running:
 @asynccontextmanager
 async def running(
     settings: Settings,
-    outside: FakeCluster | Outside,
+    connections: FakeCluster | Connections,
     *,
     engine: FakeEngine | None = None,
     roles: tuple[str, ...] | None = None,
-    board: Board | None = None,
+    latest: LatestDecisions | None = None,
     on_listening: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Running]:
     """A worker over this outside world; it is stopped cleanly at the end.
@@ -92,17 +92,17 @@ async def running(
     `on_listening` is told the address of its HTTP; without it there is none.
     """
     worker = Running(engine or FakeEngine())
-    made = outside.outside() if isinstance(outside, FakeCluster) else outside
+    made = connections.connections() if isinstance(connections, FakeCluster) else connections
     worker.task = asyncio.create_task(
         run_worker(
             settings,
             roles=roles,
-            outside=made,
+            connections=made,
             engine=worker.engine,
             on_event=worker.saw,
             stop=worker.stop,
             web=on_listening is not None,
-            board=board,
+            latest=latest,
             on_listening=on_listening,
         )
     )

@@ -16,7 +16,7 @@ from underhost.agents.cli import build
 from underhost.agents.http.plans import OPTIONS, SITE
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import connect
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.errors import InputError, Refused, Unreachable
@@ -240,7 +240,7 @@ async def test_a_simulated_site_is_asked_of_its_worker(tmp_path: Path) -> None:
 
 
 async def test_a_plan_is_tried_on_the_picture_of_a_pipeline_that_runs(tmp_path: Path) -> None:
-    """The simulated site, its watchers, the embedded log, the tables, the board and the room that hands it out."""
+    """The simulated site, its watchers, the embedded log, the tables, the latest and the room that hands it out."""
     settings = settings_in(tmp_path, sinks=False)
     simulated = Settings(
         site="demo",
@@ -249,10 +249,10 @@ async def test_a_plan_is_tried_on_the_picture_of_a_pipeline_that_runs(tmp_path: 
         vsphere=VSphereSettings(simulated="kubevirt"),
         web=WebSettings(listen="127.0.0.1:0"),
     )
-    board, addresses = Board(), list[str]()
-    outside = await connect(simulated, frozenset(role.ALL))
-    async with running(simulated, outside, board=board, on_listening=addresses.append) as worker:
-        await worker.until(lambda: bool(addresses) and board.latest("demo") is not None)
+    latest, addresses = LatestDecisions(), list[str]()
+    connections = await connect(simulated, frozenset(role.ALL))
+    async with running(simulated, connections, latest=latest, on_listening=addresses.append) as worker:
+        await worker.until(lambda: bool(addresses) and latest.of("demo") is not None)
         result = await run("fail", "host/esx-1", "--server", addresses[0], "-o", "json")
         wrong = await run("drain", "kni-wroker", "--server", addresses[0])
     found = json.loads(result.stdout)

@@ -90,7 +90,7 @@ def test_an_event_is_in_its_objects_history_and_in_the_sites_list_only_if_not_to
 
 def test_what_was_not_heard_of_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     chronicle = Chronicle()
-    monkeypatch.setattr(activity_module, "SUBJECTS", 2)
+    monkeypatch.setattr(activity_module, "MOST", 2)
     for record in records(*((OUTCOMES, "k", Outcome("i", "bind", f"pod/shop/{n}", "failed", "")) for n in "abc")):
         chronicle.apply(record)
     assert [bool(chronicle.of(f"pod/shop/{n}")) for n in "abc"] == [False, True, True]

@@ -1,4 +1,4 @@
-"""The web API over a board and topics: documents, events to go on with, and who is told to start anew."""
+"""The web API over the latest decisions and topics: documents, events to go on with, and who is told to start anew."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.history import Pasts
 from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.records import Outcome, Placement
 from underhost.schemas.severities import SEVERITIES
@@ -57,9 +57,9 @@ class HeldTopics:
 
 @dataclass
 class Asked:
-    """A server over a board, and a client."""
+    """A server over the latest decisions, and a client."""
 
-    board: Board
+    latest: LatestDecisions
     topics: HeldTopics
     base: str
     client: aiohttp.ClientSession
@@ -99,8 +99,8 @@ class Follower:
 
 @pytest.fixture
 async def asked() -> AsyncIterator[Asked]:
-    board, topics, reasons = Board(), HeldTopics(), dict[str, str]()
-    feeds = Feeds(board, "prod", lambda: reasons, topics)  # type: ignore[arg-type]
+    latest, topics, reasons = LatestDecisions(), HeldTopics(), dict[str, str]()
+    feeds = Feeds(latest, "prod", lambda: reasons, topics)  # type: ignore[arg-type]
     pasts = Pasts("prod", Options(), topics)  # type: ignore[arg-type]
     routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), lambda: ["whatif"], pasts)]
     server = await start_web(
@@ -111,7 +111,7 @@ async def asked() -> AsyncIterator[Asked]:
         rooms=Rooms(routes, [feeds.running], [feeds.end]),
     )
     async with aiohttp.ClientSession() as client:
-        yield Asked(board, topics, server.address, client, reasons)
+        yield Asked(latest, topics, server.address, client, reasons)
     await server.close()
 
 
@@ -138,7 +138,7 @@ async def test_the_severities_come_worst_first_with_what_the_page_shows_them_by(
 
 
 async def test_the_map_and_the_findings_are_one_picture(asked: Asked) -> None:
-    asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
+    asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
     _, site_map = await asked.get("api/v1/map?site=prod")
     _, found = await asked.get("api/v1/findings")
     assert (site_map["apiVersion"], site_map["kind"], found["kind"]) == ("underhost/v1", "Map", "Findings")
@@ -154,7 +154,7 @@ async def test_the_map_and_the_findings_are_one_picture(asked: Asked) -> None:
 
 
 async def test_a_pod_is_explained_on_every_node_as_if_it_were_taken_out_first(asked: Asked) -> None:
-    asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
+    asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
     asked.topics.add((PLACEMENTS, "prod/pod/shop/db-0", Placement("shop/db-0", "u", "n1", 7, 0, {}, {})))
     await asked.get("api/v1/map")
     await asked.topics.queue.join()
@@ -173,28 +173,28 @@ async def test_a_pod_is_explained_on_every_node_as_if_it_were_taken_out_first(as
 
 async def test_a_follower_sees_a_move_and_its_finding_in_one_event(asked: Asked) -> None:
     apart_ = replace(SITE, node_hosts={"n1": SITE.node_hosts["n1"]})
-    asked.board.put("prod", decided(apart_))
+    asked.latest.put("prod", decided(apart_))
     _, site_map = await asked.get("api/v1/map")
     async with asked.following(site_map["version"]) as follower:
-        asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
+        asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
         kind, change = await follower.next()
         assert (kind, sorted(change)) == ("change", ["findings", "nodes"])
         assert [(node["name"], node["host"]) for node in change["nodes"]] == [("n2", "h1")]
         asked.topics.add((OUTCOMES, "prod/node//n2", Outcome("i", "label", "node/n2", "applied", "set host=esx-h1")))
         kind, entry = await follower.next()
         assert (kind, entry["text"]) == ("activity", "Node n2: set host=esx-h1")
-        asked.board.put("prod", decided(SITE))
+        asked.latest.put("prod", decided(SITE))
         assert await follower.next() == ("change", {"goneFindings": ["f1"]})
 
 
 async def test_a_follower_that_comes_back_goes_on_where_it_was(asked: Asked) -> None:
-    asked.board.put("prod", decided(SITE))
+    asked.latest.put("prod", decided(SITE))
     _, site_map = await asked.get("api/v1/map")
     async with asked.following(site_map["version"]) as follower:
-        asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
+        asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
         await follower.next()
         seen = follower.last
-    asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0"), a_finding("f2", "shop/db-1")))
+    asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0"), a_finding("f2", "shop/db-1")))
     async with asked.following("ignored", **{"Last-Event-ID": seen}) as follower:
         kind, change = await follower.next()
         assert (kind, [each["id"] for each in change["findings"]]) == ("change", ["f2"])
@@ -202,7 +202,7 @@ async def test_a_follower_that_comes_back_goes_on_where_it_was(asked: Asked) -> 
 
 @pytest.mark.parametrize("seen", ["", "another-1", "nonsense"], ids=["none", "of another life", "no version"])
 async def test_a_follower_whose_version_is_not_known_is_told_to_read_again(asked: Asked, seen: str) -> None:
-    asked.board.put("prod", decided(SITE))
+    asked.latest.put("prod", decided(SITE))
     async with asked.following(seen) as follower:
         assert await follower.next() == ("reset", {})
 
@@ -211,35 +211,35 @@ async def test_a_follower_that_is_behind_what_is_kept_is_told_to_read_again(
     asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "KEPT_BYTES", 10)
-    asked.board.put("prod", decided(SITE))
+    asked.latest.put("prod", decided(SITE))
     _, site_map = await asked.get("api/v1/map")
-    asked.board.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
+    asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
     async with asked.following(site_map["version"]) as follower:
         assert await follower.next() == ("reset", {})
 
 
 async def test_a_site_that_is_not_ours_any_more_sends_its_followers_away(asked: Asked) -> None:
-    asked.board.put("prod", decided(SITE))
+    asked.latest.put("prod", decided(SITE))
     _, site_map = await asked.get("api/v1/map")
     async with asked.following(site_map["version"]) as follower:
-        asked.board.clear()
+        asked.latest.clear()
         assert await follower.next() == ("reset", {})
     assert (await asked.get("api/v1/map"))[0] == 503
 
 
 async def test_followers_are_counted(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "FOLLOWERS", 1)
-    asked.board.put("prod", decided(SITE))
+    asked.latest.put("prod", decided(SITE))
     _, site_map = await asked.get("api/v1/map")
     async with asked.following(site_map["version"]):
         assert await asked.get("api/v1/events") == (503, {"error": "1 followers are connected already"})
 
 
 async def test_what_nobody_looks_at_is_not_worked_out(asked: Asked) -> None:
-    asked.board.put("prod", decided(SITE))
+    asked.latest.put("prod", decided(SITE))
     versions = [(await asked.get("api/v1/map"))[1]["version"]]
     for number in range(3):
-        asked.board.put("prod", decided(SITE, a_finding(f"f{number}", "shop/db-0")))
+        asked.latest.put("prod", decided(SITE, a_finding(f"f{number}", "shop/db-0")))
     versions.append((await asked.get("api/v1/map"))[1]["version"])
     before, after = (int(version.rpartition("-")[2]) for version in versions)
     assert after == before + 1  # one step for three decisions

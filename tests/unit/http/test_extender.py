@@ -18,7 +18,7 @@ from support.workers.pipeline import Running, running, settings_in
 from underhost.agents.http import extender as room
 from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.rules.physical_host import REASON_SHARED_HOST
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.kubernetes import encode
@@ -54,7 +54,7 @@ class Scheduler:
 async def scheduler() -> AsyncIterator[Scheduler]:
     site, registry = FakeSite(HOSTS), CollectorRegistry()
     site.put(a_pod("db-0").labels(app="db").on("n1"))
-    made = room.ExtenderRoom(SITE, Options(physical_host="required"), lambda: site, Board(), registry)
+    made = room.ExtenderRoom(SITE, Options(physical_host="required"), lambda: site, LatestDecisions(), registry)
     rooms = Rooms(made.routes(), [made.running], [])
     server = await start_web("127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, rooms=rooms)
     async with aiohttp.ClientSession() as client:
@@ -192,14 +192,14 @@ async def test_a_worker_answers_for_its_site_and_binds_where_bindings_are_enable
 ) -> None:
     cluster, listening = a_cluster(), asyncio.Queue[str]()
     settings = settings_in(tmp_path, sinks=enabled).model_copy(update={"web": WebSettings(listen="127.0.0.1:0")})
-    board = Board()
+    latest = LatestDecisions()
     async with (
-        running(settings, cluster, board=board, on_listening=listening.put_nowait) as worker,
+        running(settings, cluster, latest=latest, on_listening=listening.put_nowait) as worker,
         aiohttp.ClientSession() as client,
     ):
         scheduler = Scheduler(FakeSite({}), CollectorRegistry(), await listening.get(), client)
         assert (await scheduler.post("filter", NAMES))[0] == 503
-        await worker.until(lambda: board.latest("default") is not None)
+        await worker.until(lambda: latest.of("default") is not None)
         apart = json.loads(encode(built(NEW.apart(term("alpha.cna.vmware.com/host", app("db"))))))
         status, answer = await scheduler.post("filter", {**NAMES, "Pod": apart})
         assert (status, answer["NodeNames"], sorted(answer["FailedNodes"])) == (200, ["n3"], ["n1", "n2"])

@@ -19,7 +19,7 @@ from underhost.agents.http import plans
 from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.documents import to_json
@@ -50,9 +50,9 @@ class NoTopics:
 
 @dataclass
 class Asked:
-    """A server over a board, and a client."""
+    """A server over the latest decisions, and a client."""
 
-    board: Board
+    latest: LatestDecisions
     base: str
     client: aiohttp.ClientSession
 
@@ -64,8 +64,8 @@ class Asked:
 
 @pytest.fixture
 async def asked() -> AsyncIterator[Asked]:
-    board = Board()
-    feeds = Feeds(board, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, NoTopics())  # type: ignore[arg-type]
+    latest = LatestDecisions()
+    feeds = Feeds(latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, NoTopics())  # type: ignore[arg-type]
     options = Options(physical_host="required", scheduler_names=("underhost",))
     server = await start_web(
         "127.0.0.1:0",
@@ -75,13 +75,13 @@ async def asked() -> AsyncIterator[Asked]:
         rooms=Rooms(plans.routes(feeds, options), [feeds.running], [feeds.end]),
     )
     async with aiohttp.ClientSession() as client:
-        yield Asked(board, server.address, client)
+        yield Asked(latest, server.address, client)
     await server.close()
 
 
 @pytest.fixture
 async def ready(asked: Asked) -> Asked:
-    asked.board.put("prod", decided(SITE))
+    asked.latest.put("prod", decided(SITE))
     return asked
 
 

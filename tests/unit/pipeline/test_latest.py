@@ -6,7 +6,7 @@ from support.fakes.pipeline import FakeCluster
 from support.workers.pipeline import running, settings_in
 
 from underhost.agents.pipeline.decide.evaluation import Decisions
-from underhost.agents.pipeline.latest import Board
+from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.topics import VIOLATIONS
@@ -15,26 +15,26 @@ REPORT = Report([], {}, {})
 
 
 def test_what_an_evaluation_was_not_asked_for_stands_as_it_was() -> None:
-    board = Board()
-    assert board.latest("prod") is None
-    board.put("prod", Decisions(Snapshot(offsets={"pods": 1}), report=REPORT))
-    board.put("prod", Decisions(Snapshot(offsets={"pods": 2})))
-    latest = board.latest("prod")
-    assert latest is not None and (latest.snapshot.offsets, latest.report) == ({"pods": 2}, REPORT)
+    latest = LatestDecisions()
+    assert latest.of("prod") is None
+    latest.put("prod", Decisions(Snapshot(offsets={"pods": 1}), report=REPORT))
+    latest.put("prod", Decisions(Snapshot(offsets={"pods": 2})))
+    newest = latest.of("prod")
+    assert newest is not None and (newest.snapshot.offsets, newest.report) == ({"pods": 2}, REPORT)
 
 
 def test_a_listener_is_told_of_each_new_picture_and_of_the_end() -> None:
-    board = Board()
+    latest = LatestDecisions()
     told: list[tuple[str, Decisions | None]] = []
-    end = board.listen(lambda site, decisions: told.append((site, decisions)))
+    end = latest.listen(lambda site, decisions: told.append((site, decisions)))
     first = Decisions(Snapshot(), report=REPORT)
-    board.put("prod", first)
-    board.put("prod", Decisions(first.snapshot))  # time has passed, nothing else
-    board.clear()
+    latest.put("prod", first)
+    latest.put("prod", Decisions(first.snapshot))  # time has passed, nothing else
+    latest.clear()
     end()
-    board.put("prod", first)
+    latest.put("prod", first)
     assert told == [("prod", first), ("prod", None)]
-    assert board.sites() == ["prod"]
+    assert latest.sites() == ["prod"]
 
 
 async def test_a_worker_shows_what_it_has_decided(tmp_path: Path) -> None:
@@ -43,12 +43,12 @@ async def test_a_worker_shows_what_it_has_decided(tmp_path: Path) -> None:
     cluster.node("n2", "h1")
     cluster.pod("db-0", "n1", app="db")
     cluster.pod("db-1", "n2", app="db")
-    board = Board()
-    async with running(settings_in(tmp_path), cluster, board=board) as worker:
-        await worker.until(lambda: bool(worker.records(VIOLATIONS)) and board.latest("default") is not None)
-        latest = board.latest("default")
-    assert latest is not None and latest.report is not None and latest.findings is not None
-    assert {node: row.host_name for node, row in latest.snapshot.node_hosts.items()} == {"n1": "h1", "n2": "h1"}
-    assert [finding.message for finding in latest.report.findings] == ["2 pods of db on h1"]
-    assert [(event.id, event.state) for event in latest.findings.open.values()] == [("db-h1", "opened")]
-    assert board.latest("default") is None  # the worker has ended
+    latest = LatestDecisions()
+    async with running(settings_in(tmp_path), cluster, latest=latest) as worker:
+        await worker.until(lambda: bool(worker.records(VIOLATIONS)) and latest.of("default") is not None)
+        decided = latest.of("default")
+    assert decided is not None and decided.report is not None and decided.findings is not None
+    assert {node: row.host_name for node, row in decided.snapshot.node_hosts.items()} == {"n1": "h1", "n2": "h1"}
+    assert [finding.message for finding in decided.report.findings] == ["2 pods of db on h1"]
+    assert [(event.id, event.state) for event in decided.findings.open.values()] == [("db-h1", "opened")]
+    assert latest.of("default") is None  # the worker has ended

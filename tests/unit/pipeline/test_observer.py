@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from underhost.agents.pipeline.decide.evaluation import Decisions
-from underhost.agents.pipeline.latest import Board
-from underhost.agents.pipeline.observer import Onlooker, Pictures
+from underhost.agents.pipeline.latest import LatestDecisions
+from underhost.agents.pipeline.observer import Observer, Pictures
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.keys import finding_key, listed_key, object_key
 from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec, encode
@@ -148,18 +148,18 @@ class Topics:
 
 
 @asynccontextmanager
-async def looking(board: Board, topics: Topics, *, at_once: bool = True) -> AsyncIterator[Onlooker]:
-    onlooker = Onlooker(SETTINGS, board, topics, at_once=at_once)  # type: ignore[arg-type]
-    async with aclosing(onlooker.running(None)) as life:  # type: ignore[type-var]
+async def looking(latest: LatestDecisions, topics: Topics, *, at_once: bool = True) -> AsyncIterator[Observer]:
+    observer = Observer(SETTINGS, latest, topics, at_once=at_once)  # type: ignore[arg-type]
+    async with aclosing(observer.running(None)) as life:  # type: ignore[type-var]
         await anext(life)
-        yield onlooker
+        yield observer
         await anext(life, None)
 
 
-async def put(board: Board) -> str:
-    """The site that is put on the board next."""
+async def put(latest: LatestDecisions) -> str:
+    """The site that is shown next."""
     news: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    deaf = board.listen(lambda site, _: news.done() or news.set_result(site))
+    deaf = latest.listen(lambda site, _: news.done() or news.set_result(site))
     async with asyncio.timeout(20):
         site = await news
     deaf()
@@ -167,53 +167,53 @@ async def put(board: Board) -> str:
 
 
 async def test_nothing_is_shown_before_all_that_is_there_is_read_and_then_every_change() -> None:
-    board, topics = Board(), Topics()
-    async with looking(board, topics) as onlooker:
-        assert onlooker.unready() == {"worker": "it reads what the topics hold"}
+    latest, topics = LatestDecisions(), Topics()
+    async with looking(latest, topics) as observer:
+        assert observer.unready() == {"worker": "it reads what the topics hold"}
         for each in BEGUN:
             topics.queue.put_nowait(each)
         while not topics.queue.empty():  # noqa: ASYNC110 (taken in, all the same)
             await asyncio.sleep(0)
-        assert board.sites() == []
+        assert latest.sites() == []
         topics.queue.put_nowait("caught up")
-        assert await put(board) == SITE
-        assert (onlooker.unready(), onlooker.reasons(), onlooker.stopped()) == ({}, {}, {})
+        assert await put(latest) == SITE
+        assert (observer.unready(), observer.reasons(), observer.stopped()) == ({}, {}, {})
         topics.queue.put_nowait(pod("db-1", "n1"))
-        await put(board)
-        latest = board.latest(SITE)
-        assert latest is not None
-        assert shown(latest)[0] == ["shop/db-0", "shop/db-1"]
+        await put(latest)
+        newest = latest.of(SITE)
+        assert newest is not None
+        assert shown(newest)[0] == ["shop/db-0", "shop/db-1"]
 
 
 async def test_beside_other_work_it_begins_with_the_first_look_and_holds_nothing_up() -> None:
-    board, topics = Board(), Topics()
+    latest, topics = LatestDecisions(), Topics()
     for each in (*BEGUN, "caught up"):
         topics.queue.put_nowait(each)
-    async with looking(board, topics, at_once=False) as onlooker:
+    async with looking(latest, topics, at_once=False) as observer:
         for _ in range(100):
             await asyncio.sleep(0)
-        assert (topics.queue.qsize(), onlooker.unready()) == (len(BEGUN) + 1, {})
-        onlooker.look()
-        assert await put(board) == SITE
+        assert (topics.queue.qsize(), observer.unready()) == (len(BEGUN) + 1, {})
+        observer.look()
+        assert await put(latest) == SITE
 
 
 async def test_a_fault_is_said_while_the_last_picture_stays() -> None:
-    board, topics = Board(), Topics()
-    async with looking(board, topics) as onlooker:
+    latest, topics = LatestDecisions(), Topics()
+    async with looking(latest, topics) as observer:
         for each in (*BEGUN, "caught up"):
             topics.queue.put_nowait(each)
-        await put(board)
+        await put(latest)
         topics.queue.put_nowait(Unreachable("Kafka at b:9092 does not answer"))
-        while not onlooker.unready():  # noqa: ASYNC110 (it tells nobody)
+        while not observer.unready():  # noqa: ASYNC110 (it tells nobody)
             await asyncio.sleep(0)
-        assert onlooker.unready() == onlooker.reasons() == {"kafka": "Kafka at b:9092 does not answer"}
-        assert board.sites() == [SITE]
+        assert observer.unready() == observer.reasons() == {"kafka": "Kafka at b:9092 does not answer"}
+        assert latest.sites() == [SITE]
 
 
 async def test_what_a_watcher_does_not_believe_is_said_as_by_the_worker_that_decides() -> None:
-    board, topics = Board(), Topics()
-    async with looking(board, topics) as onlooker:
+    latest, topics = LatestDecisions(), Topics()
+    async with looking(latest, topics) as observer:
         for each in (*BEGUN, *listed("kubernetes", KUBERNETES_TOPICS, doubt="pods: 9 of 10 are missing"), "caught up"):
             topics.queue.put_nowait(each)
-        await put(board)
-        assert onlooker.stopped() == {f"site {SITE}": "writes stop: pods: 9 of 10 are missing"}
+        await put(latest)
+        assert observer.stopped() == {f"site {SITE}": "writes stop: pods: 9 of 10 are missing"}

@@ -8,7 +8,7 @@ import pytest
 from support.fakes.pipeline import FakeCluster, FakeEngine, FakeSource
 from support.workers.pipeline import Running, running, settings_in
 
-from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.connections import Connections
 from underhost.schemas.errors import Refused
 from underhost.schemas.topics import ACTIONS, DEAD_LETTERS, NODE_HOSTS, OUTCOMES, PLACEMENTS, PODS, VIOLATIONS, Topic
 from underhost.streams.ports import Outgoing
@@ -84,7 +84,7 @@ async def test_a_vm_that_moves_to_a_shared_host_opens_a_finding_and_its_return_r
 
 async def test_nothing_is_decided_before_every_source_has_listed(cluster: FakeCluster, tmp_path: Path) -> None:
     gate = asyncio.Event()
-    async with running(settings_in(tmp_path), cluster.outside(gates={"vsphere": gate})) as worker:
+    async with running(settings_in(tmp_path), cluster.connections(gates={"vsphere": gate})) as worker:
         await cluster.listed["kubernetes"].wait()
         # A record that cannot be read comes out again: so far the pipeline has read, and decided nothing from it.
         cluster.garble(PODS, "default/pod/shop/marker", b"not json")
@@ -301,14 +301,14 @@ async def test_a_restart_resolves_what_ended_meanwhile_and_repeats_nothing(
 
 async def test_a_source_that_is_refused_at_its_start_ends_the_worker(cluster: FakeCluster, tmp_path: Path) -> None:
     refused = Refused("vcenter refuses the password")
-    outside = Outside(
+    connections = Connections(
         lambda site, publisher, reader: [
             FakeSource("kubernetes", cluster, publisher, reader),
             FakeSource("vsphere", cluster, publisher, reader, fails=refused),
         ]
     )
     with pytest.raises(Refused, match="vcenter refuses the password"):
-        async with running(settings_in(tmp_path), outside) as worker:
+        async with running(settings_in(tmp_path), connections) as worker:
             await worker.until(lambda: False)
 
 

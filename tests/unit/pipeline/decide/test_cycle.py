@@ -41,7 +41,7 @@ class FlakyPublisher:
         self.records += records
 
 
-class Shouts:
+class Shouts(Decider):
     """A decider that orders one thing, or raises."""
 
     def __init__(self, kind: str, error: Exception | None = None) -> None:

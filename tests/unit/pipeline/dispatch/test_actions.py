@@ -9,12 +9,13 @@ import pytest
 
 from underhost.agents.pipeline.dispatch import actions as sink_agents
 from underhost.agents.pipeline.dispatch.actions import SinkRunner
+from underhost.agents.sinks.ports import Sink
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.faust.membership import Membership, now
 from underhost.streams.ports import Outgoing
 
 
-class SlowSink:
+class SlowSink(Sink):
     """Answers when it is told to."""
 
     def __init__(self, kind: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from support.fakes.pipeline import FakeCluster
 
 from underhost.agents.pipeline.gates.fence import FencedPublisher, fenced
+from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import PODS
 from underhost.streams.faust.membership import Membership, now
@@ -53,12 +54,12 @@ async def test_a_frozen_worker_reaches_no_cluster() -> None:
     cluster = FakeCluster()
     cluster.node("n1")
     cluster.pod("db-0")
-    outside = fenced(cluster.outside(), lapsed())
-    assert outside.kubernetes is not None
+    writers = fenced(Writers(cluster), lapsed())
+    assert writers.kubernetes is not None
     with pytest.raises(Unreachable, match="nothing is written by this worker: its consumer group has not answered"):
-        await outside.kubernetes.bind_pod("shop", "db-0", "pod-db-0", "n1")
+        await writers.kubernetes.bind_pod("shop", "db-0", "pod-db-0", "n1")
     with pytest.raises(Unreachable):
-        await outside.kubernetes.pod_node("shop", "db-0")
+        await writers.kubernetes.pod_node("shop", "db-0")
     assert cluster.bound == []
 
 
@@ -66,11 +67,11 @@ async def test_a_member_reaches_its_cluster_and_is_answered() -> None:
     cluster = FakeCluster()
     cluster.node("n1")
     cluster.pod("db-0")
-    outside = fenced(cluster.outside(), Membership())
-    assert outside.kubernetes is not None
-    await outside.kubernetes.bind_pod("shop", "db-0", "pod-db-0", "n1")
-    assert await outside.kubernetes.pod_node("shop", "db-0") == ("pod-db-0", "n1")
+    writers = fenced(Writers(cluster), Membership())
+    assert writers.kubernetes is not None
+    await writers.kubernetes.bind_pod("shop", "db-0", "pod-db-0", "n1")
+    assert await writers.kubernetes.pod_node("shop", "db-0") == ("pod-db-0", "n1")
 
 
 def test_a_writer_that_is_not_there_stays_away() -> None:
-    assert fenced(FakeCluster().outside(), Membership()).drs is None
+    assert fenced(Writers(FakeCluster()), Membership()).drs is None

@@ -5,6 +5,7 @@ import pytest
 from underhost.agents.pipeline.gates.guards import Guards, Standstill
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.registry import host_based
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.records import Domain, Finding, Listed
 from underhost.schemas.topics import HOSTS, NODES, Topic
@@ -53,7 +54,7 @@ def test_where_all_is_well_everything_may_be_written() -> None:
     mark(sites, "kubernetes", NODES)
     mark(sites, "vsphere", HOSTS, seen=NOW - 89)
     assert forbidden(guards) == {}
-    assert guards.standstill("prod") == Standstill()
+    assert guards.standstill("prod") == Standstill(kinds=host_based(Settings()))
     assert guards.standstill("prod").findings("prod") == []
 
 

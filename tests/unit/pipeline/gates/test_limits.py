@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from underhost.agents.pipeline.connections import limits_of
 from underhost.agents.pipeline.gates.limits import MINUTE, WriteLimits
+from underhost.agents.sinks.registry import limits_of
 from underhost.streams.settings.model import Settings
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from underhost.agents.sinks.events.messages import MOST, Tidings
+from underhost.agents.sinks.events.messages import MOST, EventMessages
 from underhost.schemas.records import Action, FindingEvent, Outcome
 
 NODES = {"shop/db-0": "n1", "shop/db-1": "n2", "shop/db-2": "n3"}
@@ -41,8 +41,8 @@ def heard(actions: list[Action]) -> list[Heard]:
     return found
 
 
-def tidings(*open_: FindingEvent) -> Tidings:
-    return Tidings(lambda pod: NODES.get(pod, ""), open_)
+def messages(*open_: FindingEvent) -> EventMessages:
+    return EventMessages(lambda pod: NODES.get(pod, ""), open_)
 
 
 def nodes_of(vms: Collection[str]) -> list[str]:
@@ -69,7 +69,7 @@ BOTH = ["Pod shop/db-0", "Pod shop/db-1", "Node n1", "Node n2"]
 def test_a_finding_that_opens_is_told_once_to_each_pod_and_node_that_it_is_about(
     severity: str, type_: str, reason: str
 ) -> None:
-    found = tidings().of_finding(finding("shop/db-0", "shop/db-1", severity=severity, node="n1"))
+    found = messages().of_finding(finding("shop/db-0", "shop/db-1", severity=severity, node="n1"))
     assert heard(found) == [(one, type_, reason, SAID) for one in BOTH]
 
 
@@ -82,11 +82,11 @@ def test_a_finding_that_opens_is_told_once_to_each_pod_and_node_that_it_is_about
     ],
 )
 def test_who_is_told(row: FindingEvent, expected: list[str]) -> None:
-    assert [one for one, *_ in heard(tidings().of_finding(row))] == expected
+    assert [one for one, *_ in heard(messages().of_finding(row))] == expected
 
 
 def test_who_joins_a_finding_is_told_and_all_are_told_of_its_end_wherever_they_are() -> None:
-    told = tidings()
+    told = messages()
     told.of_finding(finding("shop/db-0", "shop/db-1"))
     joined = told.of_finding(finding("shop/db-0", "shop/db-1", "shop/db-2", state="updated", updated="2"))
     assert heard(joined) == [
@@ -101,7 +101,7 @@ def test_who_joins_a_finding_is_told_and_all_are_told_of_its_end_wherever_they_a
 
 
 def test_another_severity_is_told_to_everybody() -> None:
-    told = tidings()
+    told = messages()
     told.of_finding(finding("shop/db-0", severity="co-located"))
     worse = told.of_finding(finding("shop/db-0", severity="violation", state="updated", updated="2"))
     assert heard(worse) == [(one, "Warning", "RuleViolated", SAID) for one in ("Pod shop/db-0", "Node n1")]
@@ -109,16 +109,16 @@ def test_another_severity_is_told_to_everybody() -> None:
 
 def test_after_a_restart_findings_are_known_and_a_repeated_record_is_one_command() -> None:
     opened = finding("shop/db-0", "shop/db-1")
-    first, again = tidings().of_finding(opened), tidings(opened).of_finding(opened)
+    first, again = messages().of_finding(opened), messages(opened).of_finding(opened)
     assert [action.id for action in first] == [action.id for action in again]
     assert len({action.id for action in first}) == 4
-    assert tidings(opened).of_finding(finding("shop/db-0", "shop/db-1", state="updated", updated="2")) == []
-    later = tidings(opened).of_finding(finding("shop/db-0", "shop/db-1", updated="9"))
+    assert messages(opened).of_finding(finding("shop/db-0", "shop/db-1", state="updated", updated="2")) == []
+    later = messages(opened).of_finding(finding("shop/db-0", "shop/db-1", updated="9"))
     assert not {action.id for action in later} & {action.id for action in first}, "it opens for another time"
 
 
 def test_a_finding_about_hundreds_is_told_to_the_first_of_them() -> None:
-    assert len(tidings().of_finding(finding(*(f"shop/p-{number:03d}" for number in range(500))))) == MOST
+    assert len(messages().of_finding(finding(*(f"shop/p-{number:03d}" for number in range(500))))) == MOST
 
 
 def outcome(kind: str, target: str, result: str, reason: str, id_: str = "o1") -> Outcome:
@@ -189,13 +189,13 @@ def test_what_was_done_is_told_to_whom_it_touches(
     row: Outcome, desired: dict[str, object], expected: list[Heard]
 ) -> None:
     action = Action(row.id, row.kind, row.target, desired, "", {})
-    assert heard(tidings().of_outcome(row, action, nodes_of)) == expected
-    again = tidings().of_outcome(row, action, nodes_of)
-    assert [one.id for one in again] == [one.id for one in tidings().of_outcome(row, action, nodes_of)]
+    assert heard(messages().of_outcome(row, action, nodes_of)) == expected
+    again = messages().of_outcome(row, action, nodes_of)
+    assert [one.id for one in again] == [one.id for one in messages().of_outcome(row, action, nodes_of)]
 
 
 def test_a_rule_that_goes_is_told_to_those_that_it_held() -> None:
-    told, target = tidings(), "drs-rule/C0/underhost-prod-1"
+    told, target = messages(), "drs-rule/C0/underhost-prod-1"
     added = outcome("drs-rule", target, "applied", "added the rule")
     told.of_outcome(added, Action("o1", "drs-rule", target, msgspec.to_builtins(PAIR), "", {}), nodes_of)
     removed = outcome("drs-rule", target, "applied", "removed the rule", "o2")

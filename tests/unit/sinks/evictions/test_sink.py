@@ -159,7 +159,6 @@ async def test_a_command_of_the_wrong_shape_is_refused(desired: dict[str, object
         pytest.param(evict(at="2025-12-30T13:00:00.000Z"), False, id="of the last two days"),
         pytest.param(evict(at="2025-12-30T11:00:00.000Z"), True, id="older than two days"),
         pytest.param(order("evict", "pod/shop/web-0", {}, "", {}), True, id="of no known shape"),
-        pytest.param(order("label", "node/n1", {}, "", {}), False, id="of another kind"),
     ],
 )
 def test_a_command_is_remembered_for_two_days(action: Action, expected: bool) -> None:

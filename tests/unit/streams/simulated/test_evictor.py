@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from support.workers.pipeline import Running, running, settings_in
 
-from underhost.agents.pipeline.connections import Outside
+from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.decide.evaluator import PolarsEngine
+from underhost.agents.sinks.ports import Writers
 from underhost.schemas.kubernetes import Budget, BudgetSpec, Metadata, Namespace
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
 from underhost.streams.settings.model import Settings
@@ -62,8 +63,8 @@ class Shop:
         """The hosts of the ready tills."""
         return sorted(self.site.vsphere.host_of(pod.spec.node_name) for pod in self.tills() if is_ready(pod))
 
-    def outside(self) -> Outside:
-        return Outside(self.site.sources, kubernetes=self.site.kubernetes, drs=self.site.vsphere)
+    def connections(self) -> Connections:
+        return Connections(self.site.sources, Writers(self.site.kubernetes, self.site.vsphere))
 
 
 def settings(folder: Path, *, evictions: bool) -> Settings:
@@ -90,7 +91,7 @@ def states(worker: Running) -> list[str]:
 @pytest.mark.parametrize("enabled", [True, False], ids=["enabled", "dry run"])
 async def test_a_host_that_is_shared_after_a_vmotion_is_left_by_one_eviction(enabled: bool, tmp_path: Path) -> None:
     shop = Shop()
-    async with running(settings(tmp_path, evictions=enabled), shop.outside(), engine=PolarsEngine()) as worker:  # type: ignore[arg-type]
+    async with running(settings(tmp_path, evictions=enabled), shop.connections(), engine=PolarsEngine()) as worker:  # type: ignore[arg-type]
         await worker.until(lambda: len(shop.hosts()) == 3)
         assert len(set(shop.hosts())) == 3, "the binder keeps the hosts apart"
         one, other = (pod.spec.node_name for pod in shop.tills()[:2])

@@ -1,0 +1,287 @@
+"""The table of command kinds: one row says who decides a command, who carries it out, and what may stop it.
+
+In: settings, roles, and what sinks and deciders are made of. Out: the sinks and deciders that a worker has, and the
+facts of each kind. A new sink is a module of this room, a row here, and its name in `schemas/commands.py`. Sinks and
+deciders are imported by their factories: a worker starts without the modules, and the clients behind them, of the roles
+that it does not have.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from underhost.agents.sinks.evictions.sink import outdated
+from underhost.agents.sinks.ports import Decider, PendingPods, Reports, Sink, WatchedNodes, Writers
+from underhost.agents.site.snapshot import Options
+from underhost.schemas import commands, topics
+from underhost.schemas.records import Action, Outcome
+from underhost.schemas.topics import Topic
+from underhost.streams.settings.model import Settings
+
+
+@dataclass(frozen=True)
+class SinkParts:
+    """What sinks are made of. `refresh` makes the watchers read again what vCenter does not announce."""
+
+    settings: Settings
+    writers: Writers
+    nodes: WatchedNodes
+    refresh: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class DeciderParts:
+    """What the deciders of one site are made of, at the moment when the site becomes ready.
+
+    Attributes:
+        pending: the pods that the evaluator places; None where nobody evaluates here.
+        earlier, outcomes: the newest command of each target in earlier runs, and what became of them.
+        now: monotonic seconds.
+    """
+
+    site: str
+    settings: Settings
+    options: Options
+    reports: Reports
+    pending: PendingPods | None
+    earlier: Sequence[Action]
+    outcomes: Sequence[Outcome]
+    now: float
+
+
+class RestsOnHosts(Enum):
+    """Whether a command may be wrong where the host of a VM is not known as it is now: stale vSphere data stops it."""
+
+    ALWAYS, IF_REQUIRED, NEVER = "always", "where physicalHost is required", "never"
+
+
+@dataclass(frozen=True)
+class CommandKind:
+    """One kind of commands.
+
+    Attributes:
+        name: as it travels.
+        role: the role (`--agents`) that carries it out.
+        writer: what its sink needs of a cluster, a field of `Writers`.
+        enabled_by: settings under `sinks`, each of which lets the sink write; a dry run without them.
+        limit: the setting under `limits`: writes a minute.
+        state, derived: the topics that the role keeps tables of, of objects and of what the worker itself publishes.
+        sink: makes the sink.
+        decider: makes the decider; None where no decider orders it.
+        evaluator_decides: it is decided where the evaluator runs, not where its sink does.
+        lanes: commands that are carried out side by side.
+        rests_on_hosts: see the class.
+        must_be_wanted: only a command that this run's decisions stand by is carried out. What is told of the past, in
+            contrast, stays true.
+        frequent: commands come by the hundred; that one has succeeded is no reason to evaluate.
+        outdated: whether nobody needs to remember a command any more, at a time in seconds since 1970; None: its target
+            has one command at a time, and ends with its object.
+    """
+
+    name: str
+    role: str
+    writer: str
+    enabled_by: tuple[str, ...]
+    limit: str
+    state: tuple[Topic, ...]
+    derived: tuple[Topic, ...]
+    sink: Callable[[SinkParts], Sink]
+    decider: Callable[[DeciderParts], Decider] | None
+    evaluator_decides: bool = False
+    lanes: int = 1
+    rests_on_hosts: RestsOnHosts = RestsOnHosts.ALWAYS
+    must_be_wanted: bool = True
+    frequent: bool = False
+    outdated: Callable[[Action, float], bool] | None = None
+
+    def enabled(self, settings: Settings) -> bool:
+        """Whether its sink writes; otherwise it says what it would write."""
+        return any(getattr(settings.sinks, name) for name in self.enabled_by)
+
+    def carried_out(self, roles: Collection[str], writers: Writers) -> bool:
+        """Whether a worker of these roles, with these writers, has its sink."""
+        return self.role in roles and getattr(writers, self.writer) is not None
+
+
+# ------------------------------------------------------------------------------------------------------- the factories
+def _label_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.labels.node_labels import LabelSink
+
+    assert parts.writers.kubernetes is not None
+    settings = parts.settings
+    return LabelSink(
+        parts.writers.kubernetes, settings.host_label, enabled=settings.sinks.labels, seen=parts.nodes.labels_of
+    )
+
+
+def _label_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.labels.node_labels import LabelDecider
+
+    return LabelDecider(parts.settings.host_label)
+
+
+def _bind_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.bindings import BindSink
+
+    assert parts.writers.kubernetes is not None
+    return BindSink(parts.writers.kubernetes, enabled=parts.settings.sinks.bindings, is_node=parts.nodes.is_node)
+
+
+def _drs_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.drs.rules import DrsSink
+
+    assert parts.writers.drs is not None
+    settings = parts.settings
+    return DrsSink(parts.writers.drs, settings.site, enabled=settings.sinks.drs_rules, refresh=parts.refresh)
+
+
+def _drs_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.drs.rules import DrsDecider, Pacing
+
+    settings = parts.settings.drs_rules
+    pacing = Pacing(edits=settings.edits_per_minute)
+    return DrsDecider(parts.site, parts.options, pacing=pacing, mandatory=settings.mandatory)
+
+
+def _eviction_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.evictions.sink import EvictionSink
+
+    assert parts.writers.kubernetes is not None
+    return EvictionSink(parts.writers.kubernetes, enabled=parts.settings.sinks.evictions)
+
+
+def _eviction_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
+
+    settings = parts.settings
+    return EvictionDecider(
+        settings.evictions,
+        terms_of(settings.evictions, binds=settings.sinks.bindings),
+        parts.options,
+        parts.reports,
+        earlier=parts.earlier,
+        outcomes=parts.outcomes,
+        now=parts.now,
+    )
+
+
+def _event_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.events.sink import EventSink
+
+    assert parts.writers.events is not None
+    settings = parts.settings
+    scheduling = COMMANDS[commands.EVENT].enabled(settings)
+    return EventSink(parts.writers.events, settings.site, enabled=settings.sinks.events, scheduling=scheduling)
+
+
+def _waiting_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.events.waiting import WaitingDecider
+
+    assert parts.pending is not None
+    return WaitingDecider(parts.pending)
+
+
+# ----------------------------------------------------------------------------------------------------------- the table
+_ROWS = (
+    CommandKind(
+        commands.LABEL,
+        role="labeller",
+        writer="kubernetes",
+        enabled_by=("labels",),
+        limit="labels",
+        state=(topics.NODES, topics.VMS, topics.HOSTS),
+        derived=(topics.ACTIONS, topics.OUTCOMES),
+        sink=_label_sink,
+        decider=_label_decider,
+        lanes=32,
+    ),
+    CommandKind(
+        commands.BIND,
+        role="binder",
+        writer="kubernetes",
+        enabled_by=("bindings",),
+        limit="bindings",
+        state=(topics.NODES, topics.HOSTS),  # what their markers say: whether anything may be written
+        derived=(topics.OUTCOMES,),
+        sink=_bind_sink,
+        decider=None,  # a placement is the order
+        evaluator_decides=True,
+        lanes=32,
+        rests_on_hosts=RestsOnHosts.IF_REQUIRED,
+        frequent=True,
+    ),
+    CommandKind(
+        commands.DRS_RULE,
+        role="drs",
+        writer="drs",
+        enabled_by=("drs_rules",),
+        limit="drs_rules",
+        state=topics.SOURCE_TOPICS,
+        derived=(topics.ACTIONS, topics.OUTCOMES),
+        sink=_drs_sink,
+        decider=_drs_decider,
+    ),
+    CommandKind(
+        commands.EVICT,
+        role="evictor",
+        writer="kubernetes",
+        enabled_by=("evictions",),
+        limit="evictions",
+        state=topics.SOURCE_TOPICS,
+        derived=(topics.ACTIONS, topics.OUTCOMES),
+        sink=_eviction_sink,
+        decider=_eviction_decider,
+        outdated=outdated,
+    ),
+    CommandKind(
+        commands.EVENT,
+        role="events",
+        writer="events",
+        enabled_by=("events", "bindings"),  # whoever binds pods says why one waits
+        limit="events",
+        state=(topics.NODES, topics.PODS, topics.HOSTS),
+        derived=(topics.NODE_HOSTS, topics.VIOLATIONS, topics.ACTIONS, topics.OUTCOMES),
+        sink=_event_sink,
+        decider=_waiting_decider,
+        evaluator_decides=True,
+        lanes=2,
+        rests_on_hosts=RestsOnHosts.NEVER,
+        must_be_wanted=False,
+        frequent=True,
+    ),
+)
+COMMANDS: Mapping[str, CommandKind] = {row.name: row for row in _ROWS}
+"""Every kind that has a sink, by name; `resume` has none: each worker that watches listens for it itself."""
+
+
+# ------------------------------------------------------------------------------------------------- what a worker needs
+def sinks_of(roles: Collection[str], parts: SinkParts) -> list[Sink]:
+    """The sinks of these roles that have a writer."""
+    return [row.sink(parts) for row in COMMANDS.values() if row.carried_out(roles, parts.writers)]
+
+
+def deciders_of(kinds: Iterable[str], parts: DeciderParts) -> list[Decider]:
+    """The deciders of these kinds, in the order of the table."""
+    wanted = set(kinds)
+    return [row.decider(parts) for row in COMMANDS.values() if row.name in wanted and row.decider is not None]
+
+
+def limits_of(settings: Settings) -> dict[str, int]:
+    """Writes a minute by kind, of the sinks that write at all."""
+    return {row.name: getattr(settings.limits, row.limit) for row in COMMANDS.values() if row.enabled(settings)}
+
+
+def host_based(settings: Settings) -> frozenset[str]:
+    """The kinds that rest on which host a VM runs on."""
+    required = settings.physical_host == "required"
+    stopped = {RestsOnHosts.ALWAYS, RestsOnHosts.IF_REQUIRED} if required else {RestsOnHosts.ALWAYS}
+    return frozenset(row.name for row in COMMANDS.values() if row.rests_on_hosts in stopped)
+
+
+def must_be_wanted(roles: Collection[str], evaluator: str) -> frozenset[str]:
+    """The kinds that a worker of these roles decides itself, and carries out only while its decisions stand by them."""
+    return frozenset(
+        row.name
+        for row in COMMANDS.values()
+        if row.must_be_wanted and (evaluator if row.evaluator_decides else row.role) in roles
+    )
