@@ -111,6 +111,11 @@ class Classifier:
             self._spread_anew(either.metadata.namespace, either)
         return (was is None) != (now is None)
 
+    def classes_under(self, namespace: str, kind: str, name: str) -> list[int]:
+        """The classes that pods of this controller may have; pods of controllers that are not there share classes."""
+        owners = ((number, self._raw[number].owner) for number in self._by_namespace.get(namespace, ()))
+        return [number for number, owner in owners if owner is None or (owner[0], owner[2]) == (kind, name)]
+
     def _spread_anew(self, namespace: str, workload: Workload | None = None) -> None:
         """The classes that the scheduler spreads by its own constraints have others now; those of `workload` alone."""
         if not self._defaults.keys <= self._used:

@@ -19,6 +19,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 
 _SPARE, _LEAST = 4, 512  # how many more classes than what is in use are kept
+_MOST_GROWN = 512  # new classes after which counters that nobody asks any more are dropped
 
 
 class Place(NamedTuple):
@@ -40,6 +41,7 @@ class Live:
 
     def __init__(self, snapshot: Snapshot, options: Options) -> None:
         """Raises BadObjectError."""
+        self._grown = 0
         nodes, projection, self._reader = LiveNodes(snapshot), Projection(), PodReader()
         projection.learn(snapshot.pods.values(), snapshot.services, snapshot.workloads)
         reading = self._reader.read(snapshot.pods, nodes.index, projection)
@@ -69,11 +71,36 @@ class Live:
             return self.placed(pod, was.cls, request), False
         cls, new = self.classifier.class_of(self._reader.raw_class(key, pod), key)
         if new:
-            self.model.grow()
-            self.uses.append(0)
+            self._add_class(cls)
             if len(self.uses) % _LEAST == 0 and len(self.uses) > _SPARE * (sum(map(bool, self.uses)) + _LEAST):
                 raise Outdated  # most classes are of pods that are gone
         return self.placed(pod, cls, request), new
+
+    def _add_class(self, cls: int) -> None:
+        self.model.grow()
+        self.uses.append(0)
+        self._grown += 1
+        if self._grown < _MOST_GROWN:
+            self.state.know_class(self.model.classes[cls])
+        else:
+            self._grown = 0
+            self.state.forget_counters()
+
+    def pods_in(self, classes: Iterable[int]) -> list[str]:
+        """The pods of these classes, wherever they are."""
+        chosen, model = set(classes), self.model
+        waiting = (*self.pending.values(), *(pod for there in self.unbound.values() for pod in there.values()))
+        return [
+            *(model.running.keys[at] for cls in chosen for at in model.members[cls]),
+            *(pod.key for pod in waiting if pod.cls in chosen),
+        ]
+
+    def pods_on(self, name: str) -> list[str]:
+        """The pods bound to a node, there or not."""
+        node = self.model.nodes.index.get(name)
+        if node is not None:
+            return [self.model.running.keys[at] for at in self.model.on_node[node]]
+        return list(self.unbound.get(name, ()))
 
     def add(self, key: str, pod: Pod, place: Place) -> None:
         """A pod that is not finished comes."""

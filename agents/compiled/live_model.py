@@ -3,7 +3,7 @@
 In: pods, one after another, as classes, requests and nodes. Out: `LiveModel` and `LiveState`.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -145,9 +145,14 @@ class LiveModel(Model):
 
 
 class LiveState(State):
-    """Counters and load that follow a live model; counters are built from the pods that run now."""
+    """Counters and load that follow a live model; counters are built from the pods that run now.
+
+    Attributes:
+        generation: grows whenever all counters are dropped: rules that were prepared before are of no use.
+    """
 
     model: LiveModel
+    generation = 0
     _tried: list[tuple[int, int, int, int]] | None = None
 
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
@@ -193,17 +198,18 @@ class LiveState(State):
         self._selected.clear()
         self._forget_counters(Depends.CLASSES)
 
-    def know_classes(self, fresh: Iterable[PodClass]) -> None:
-        """Classes are new: rules that are prepared from now on count their pods as well.
+    def know_class(self, fresh: PodClass) -> None:
+        """A class is new: rules that are prepared from now on count its pods as well.
 
-        Counters that are there stay right for rules that were prepared before and do not concern the classes.
+        Counters that are there stay right for rules that were prepared before and do not concern the class.
         """
-        for selector in {selector.id for cls in fresh for selector in cls.selectors}:
+        for selector in fresh.selectors:
             for live in (False, True):
-                self._selected.pop((selector, live), None)
+                self._selected.pop((selector.id, live), None)
         self.memo.forget(Depends.CLASSES)
 
     def _forget_counters(self, changed: Depends) -> None:
+        self.generation += 1
         self._counters.clear()
         self._touched.clear()
         self.memo.forget(changed)

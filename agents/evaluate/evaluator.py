@@ -1,110 +1,125 @@
-"""The evaluator that stays: it keeps a site compiled between cycles and judges only what a change can affect.
+"""The evaluator of a site: it keeps the site compiled between snapshots and judges only what a change can affect.
 
-In: one snapshot of a site after another. Out: the same `Report` as `check.check`, and the same decisions as
-`schedule.decide`. What changed is found by identity: an object that is the same Python object as before is not looked
-at (of a `View` only the keys that it names). Every rule, every word of a finding is that of the full check. What cannot
-follow a change (`Outdated`) is compiled anew.
+In: one snapshot of a site after another. Out: the compiled site, its `Report`, and where pending pods go: the same as
+`check.check` and `schedule.decide` say of each snapshot alone. Nobody else compiles a site: deciders and plans ask the
+evaluator for its compiled site. A change that the site cannot follow (`Outdated`) makes it compile anew.
 """
 
 from collections.abc import Mapping
 
 from underhost.agents.compiled.classifier import Outdated
+from underhost.agents.compiled.follower import Follower
 from underhost.agents.compiled.live import Live
 from underhost.agents.compiled.model import Model, compile
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.first_marks import marks_of
-from underhost.agents.evaluate.follow import Following
 from underhost.agents.evaluate.judges import Judges
+from underhost.agents.evaluate.marker import Marker
 from underhost.agents.schedule.pending import PodDecision, decide
+from underhost.agents.site.changes import is_same_picture
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 
 
-class Resident:
-    """The evaluator of one site. `rebuilt` counts how often it had to compile the whole site."""
+class Evaluator:
+    """The evaluator of one site, for one thread at a time. Every method raises BadObjectError.
+
+    A snapshot may also be one that is only thought of: the next call brings the site back to what is.
+
+    Attributes:
+        rebuilt: how often the whole site was compiled.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._before: Snapshot | None = None
-        self._live: Live
-        self._judges: Judges
-        self._following: Following
+        self._site: Live
+        self._follower: Follower
+        self._judging: tuple[Judges, Marker] | None = None
+        self._last: tuple[Snapshot, Report] | None = None
         self.rebuilt = 0
 
     def update(self, snapshot: Snapshot) -> Report:
-        """The report of the snapshot. Raises BadObjectError; the next update then starts anew."""
-        if self._is_whole(snapshot):
-            self._before = None
-            return check(snapshot, self._options)
-        before, self._before = self._before, None
-        if before is None or before.site != snapshot.site:
-            self._begin(snapshot)
-        else:
-            try:
-                self._following.follow(before, snapshot)
-            except Outdated:
-                self._begin(snapshot)
-        self._before = snapshot
-        return self._report(snapshot)
+        """The report of the snapshot; the last one again where no object has changed."""
+        if self._last is None or not is_same_picture(self._last[0], snapshot):
+            self._last = None
+            self._last = snapshot, self._judge(snapshot)
+        return self._last[1]
 
     def decide(self, snapshot: Snapshot, assumed: Mapping[str, str] | None = None) -> list[PodDecision]:
-        """As `schedule.decide`. Raises BadObjectError."""
+        """As `schedule.decide`."""
         if self._is_whole(snapshot):
             return decide(snapshot, self._options, assumed)
-        if self._before is not snapshot:
-            self.update(snapshot)
+        self._follow(snapshot)
         names, placed = self._options.scheduler_names, assumed or {}
         if not any(
             pod.scheduler in names and not pod.terminating and key not in placed
-            for key, pod in self._live.pending.items()
+            for key, pod in self._site.pending.items()
         ):
             return []
-        self._live.show_waiting(snapshot)
-        with self._live.state.trial():
-            return decide(snapshot, self._options, assumed, self._live.state)
+        self._site.show_waiting(snapshot)
+        with self._site.state.trial():
+            return decide(snapshot, self._options, assumed, self._site.state)
 
     def model(self, snapshot: Snapshot) -> Model:
-        """The site compiled, good until the next call, for whoever places pods himself. Raises BadObjectError."""
+        """The compiled site, good until the next call."""
         if self._is_whole(snapshot):
             return compile(snapshot, self._options)
-        if self._before is not snapshot:
-            self.update(snapshot)
-        self._live.show_waiting(snapshot)
-        return self._live.model
+        self._follow(snapshot)
+        self._site.show_waiting(snapshot)
+        return self._site.model
 
     def _is_whole(self, snapshot: Snapshot) -> bool:
         """Whether nothing is kept: preferences are scored over all nodes, and claims are only in dumps."""
         return self._options.drift or bool(snapshot.claims)
 
-    def _report(self, snapshot: Snapshot) -> Report:
-        store = self._judges.store
+    def _follow(self, snapshot: Snapshot) -> None:
+        """Bring the compiled site to the snapshot. After an error the next call starts anew."""
+        before, self._before = self._before, None
+        if before is not snapshot:
+            try:
+                if before is None or before.site != snapshot.site:
+                    raise Outdated
+                self._follower.follow(before, snapshot)
+            except Outdated:
+                self.rebuilt += 1
+                self._site, self._judging = Live(snapshot, self._options), None
+                self._follower = Follower(self._site, snapshot)
+        self._before = snapshot
+
+    def _judge(self, snapshot: Snapshot) -> Report:
+        if self._is_whole(snapshot):
+            return check(snapshot, self._options)
+        self._follow(snapshot)
+        self._before = None
+        judges, marker = self._judging = self._judging or self._begin(snapshot)
+        judges.judge(snapshot, marker.take())
+        self._before = snapshot
         return Report(
-            findings=store.findings(),
-            budgets=self._judges.budgets.figures(),
+            findings=judges.store.findings(),
+            budgets=judges.budgets.figures(),
             summary={
-                "pods": len(self._live.places),
+                "pods": len(self._site.places),
                 "nodes": len(snapshot.nodes),
                 "hosts": snapshot.count_hosts(),
-                **{severity: store.counts[severity] for severity in f.SEVERITIES},
+                **{severity: judges.store.counts[severity] for severity in f.SEVERITIES},
             },
         )
 
-    # ------------------------------------------------------------------------------------------------------- anew
-    def _begin(self, snapshot: Snapshot) -> None:
-        """Compile the site and judge all of it."""
-        self.rebuilt += 1
-        live = self._live = Live(snapshot, self._options)
-        judges = self._judges = Judges(live, self._options)
-        self._following = Following(live, judges)
+    def _begin(self, snapshot: Snapshot) -> tuple[Judges, Marker]:
+        """The judges of the compiled site, with everything marked in which a whole sweep finds something."""
+        judges = Judges(self._site, self._options)
         for name, budget in snapshot.budgets.items():
             judges.budgets.change_budget(name, budget, None)
         for key, pod in snapshot.pods.items():
             judges.budgets.change_pod(key, pod, None)
-            place = live.places.get(key)
+            place = self._site.places.get(key)
             if place is not None:
                 if place.absent:
                     judges.unbound(snapshot, key, True)
                 judges.bound(snapshot, key, pod, place)
         judges.hosts.use(snapshot)
-        judges.judge(snapshot, marks_of(snapshot, live, judges.relations))
+        marker = Marker(self._site, judges, marks_of(snapshot, self._site, judges.relations))
+        self._follower.observer = marker
+        return judges, marker

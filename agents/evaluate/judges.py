@@ -19,8 +19,6 @@ from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Pod
 
-_MOST_GROWN = 512  # new classes after which all counters are made anew
-
 
 class Judges:
     """What is kept of one site, besides the model.
@@ -39,7 +37,7 @@ class Judges:
         self._groups = Groups(live, self.relations, self.store)
         self._flipped: set[int] = set()
         self._fresh: list[PodClass] = []
-        self._grown = 0
+        self._generation = live.state.generation
         for cls in live.model.classes:
             self._know(cls)
 
@@ -55,22 +53,14 @@ class Judges:
             self.eligible.add(cls)
         self.hosts.add(cls)
 
-    def _show_classes(self) -> None:
-        """Rules that looked at all classes look again."""
+    def _show_changes(self) -> None:
+        """Rules that looked at all classes, or at counters that are gone, look again."""
         fresh, self._fresh = self._fresh, []
-        self._grown += len(fresh)
-        if self._grown < _MOST_GROWN:
-            self._live.state.know_classes(fresh)
-            for cls in fresh:
-                self._singles.forget(self.relations.of(cls))
-        else:  # each new class has left counters behind that nobody asks any more
-            self._grown = 0
-            self._live.state.forget_counters()
+        if self._generation != self._live.state.generation:
+            self._generation = self._live.state.generation
             self._singles.forget()
-
-    def forget(self) -> None:
-        """Nodes have changed, and the state has forgotten its counters."""
-        self._singles.forget()
+        for cls in fresh:
+            self._singles.forget(self.relations.of(cls))
 
     def count(self, place: Place, sign: int) -> None:
         """A pod of the class came or went."""
@@ -92,8 +82,7 @@ class Judges:
         """Everything that is marked."""
         live, singles = self._live, self._singles
         live.settle()
-        if self._fresh:
-            self._show_classes()
+        self._show_changes()
         judge = Judge(live.model, live.state)
         singles.judge_pods(snapshot, judge, marks.pods)
         singles.judge_nodes(snapshot, judge, marks.nodes)

@@ -204,17 +204,17 @@ class HostFollower:
 
     def _follow(self, picture: HostPicture, state: SiteState, located: Snapshot, changes: Changes) -> None:
         for name in changes.take(topics.NAMESPACES):
-            picture.follow_namespace(name, state.rows(topics.NAMESPACES).get(name))
+            picture.follower.follow_namespace(name, state.rows(topics.NAMESPACES).get(name))
         pods = state.rows(topics.PODS)
         now = Snapshot(
             nodes=state.rows(topics.NODES), hosts=state.rows(topics.HOSTS), node_hosts=located.node_hosts, pods=pods
         )
-        picture.follow_nodes(now, changes.take(topics.NODES))
+        picture.follower.follow_nodes(now, changes.take(topics.NODES), pods)
         self.assumed.align(picture)
-        changed = {key: pods.get(key) for key in changes.take(topics.PODS, SLICE)}
-        picture.follow_pods(changed)
-        for key, pod in changed.items():
-            self.assumed.see(key, pod, picture.positions)
+        changed = changes.take(topics.PODS, SLICE)
+        picture.follow_pods(now, changed)
+        for key in changed:
+            self.assumed.see(key, pods.get(key), picture.positions)
         if topics.PODS.short in changes.listed and not len(changes):
             changes.listed.clear()
             self.assumed.keep(pods)

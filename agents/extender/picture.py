@@ -12,20 +12,16 @@ from typing import NamedTuple
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.classifier import Outdated
 from underhost.agents.compiled.domains import Topology
+from underhost.agents.compiled.follower import Follower, Observer
 from underhost.agents.compiled.live import Live
 from underhost.agents.compiled.live_model import LiveState
-from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.evaluate.relations import Relations
 from underhost.agents.rules.separations import INTER_POD_AFFINITY
-from underhost.agents.site.changes import changed_keys, host_of, reads_alike
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.schemas.kubernetes import Namespace, Node, Pod
-from underhost.schemas.records import NodeHost
+from underhost.schemas.kubernetes import Pod
 
 __all__ = ["Apart", "HostPicture", "Outdated"]
-
-_MOST_GROWN = 256  # new classes after which counters that nobody asks any more are dropped
 
 
 class Apart(NamedTuple):
@@ -54,21 +50,19 @@ class Apart(NamedTuple):
         return bool(self.concerned or self.near or self.spread)
 
 
-class HostPicture:
+class HostPicture(Observer):
     """One site. `generation` changes whenever positions of nodes or classes may mean something else than before."""
 
     def __init__(self, snapshot: Snapshot, options: Options, asked: Mapping[str, Pod] | None = None) -> None:
         """`asked` are pods that it must have a class for, besides those of the snapshot. Raises BadObjectError."""
         more = {f"{key} (asked)": pod for key, pod in (asked or {}).items()}
         self._live, self._relations = Live(replace(snapshot, pods={**snapshot.pods, **more}), options), Relations()
+        self.follower = Follower(self._live, snapshot, self)
         for key in more.keys() & self._live.places.keys():
             self._live.remove(key)
         for cls in self._live.model.classes:
             self._relations.add(cls)
         self._aparts: dict[int, Apart] = {}
-        self._nodes: dict[str, Node] = dict(snapshot.nodes)
-        self._hosts: Mapping[str, NodeHost] = snapshot.node_hosts
-        self._grown = 0
         self.generation = 0
 
     # ------------------------------------------------------------------------------------------------------- asking
@@ -103,14 +97,11 @@ class HostPicture:
 
     def running_on(self, node: int) -> list[str]:
         """The pods on a node."""
-        model = self._live.model
-        return [model.running.keys[at] for at in model.on_node[node]]
+        return self._live.pods_on(self.names[node])
 
     def class_of(self, key: str, pod: Pod) -> tuple[int, Request]:
         """The class and the request of a pod, whether it is in the picture or not. Raises Outdated, BadObjectError."""
-        place, new = self._live.place_of(key, pod)
-        if new:
-            self._know(place.cls)
+        place = self.follower.class_of(key, pod)
         return place.cls, self._live.model.requests[place.request]
 
     def apart(self, cls: int) -> Apart:
@@ -152,81 +143,19 @@ class HostPicture:
             keys={other: frozenset(found) for other, found in keys.items()},
         )
 
-    def _know(self, cls: int) -> None:
-        found = self._live.model.classes[cls]
-        self._relations.add(found)
-        self._aparts.clear()
-        self._grown += 1
-        if self._grown < _MOST_GROWN:
-            self._live.state.know_classes([found])
-        else:
-            self._grown = 0
-            self._live.state.forget_counters()
-
     # ---------------------------------------------------------------------------------------------------- following
-    def follow_pods(self, pods: Mapping[str, Pod | None]) -> None:
-        """Pods that came, changed or (None) went. Raises Outdated, BadObjectError; the picture is then of no use."""
-        for key, pod in pods.items():
-            self._follow_pod(key, pod)
-        self._live.settle()
+    def add_class(self, cls: PodClass) -> None:
+        """Whom other classes are kept apart from may be another one now."""
+        self._relations.add(cls)
+        self._aparts.clear()
 
-    def _follow_pod(self, key: str, pod: Pod | None) -> None:
-        live, was = self._live, self._live.places.get(key)
-        place = None
-        if pod is not None and pod.status.phase not in FINISHED:
-            place, new = live.place_of(key, pod)
-            if new:
-                self._know(place.cls)
-        if place == was:
-            return
-        if was is not None:
-            live.remove(key)
-        if pod is not None and place is not None:
-            live.add(key, pod, place)
-
-    def follow_namespace(self, name: str, namespace: Namespace | None) -> None:
-        """A namespace came, changed or (None) went. Raises Outdated, BadObjectError."""
-        self._live.classifier.change_namespace(name, namespace)
-
-    def follow_nodes(self, snapshot: Snapshot, changed: Iterable[str]) -> None:
-        """These nodes came, changed or went; where nodes run is as in the snapshot, which is not kept.
-
-        Raises Outdated, BadObjectError; the picture is then of no use.
-        """
-        touched = {name for name in changed if self._differs(name, snapshot.nodes.get(name))}
-        moved, before, now = set[str](), self._hosts, snapshot.node_hosts
-        if now is not before:
-            other = changed_keys(before, now)
-            moved = {name for name in other if host_of(before.get(name)) != host_of(now.get(name))}
-        self._hosts = now
-        if touched or moved:
-            self._change_nodes(snapshot, touched, moved)
-
-    def _differs(self, name: str, new: Node | None) -> bool:
-        old = self._nodes.get(name)
-        if old is None or new is None:
-            return old is not new
-        return not reads_alike(old, new)
-
-    def _change_nodes(self, snapshot: Snapshot, touched: set[str], moved: set[str]) -> None:
-        live, nodes = self._live, snapshot.nodes
-        exchanged = [name for name in touched if (name in self._nodes) != (name in nodes)]
-        rebound = [key for name in exchanged for key in self._on(name)]
-        for key in rebound:
-            live.remove(key)
-        for name in touched:
-            if name in nodes:
-                self._nodes[name] = nodes[name]
-            else:
-                del self._nodes[name]
-        live.change_nodes(snapshot, touched, moved)
+    def nodes_changed(self, snapshot: Snapshot, names: Collection[str], pods: Mapping[str, Pod]) -> None:
+        """Nodes are at other positions, or on other hosts."""
         self._aparts.clear()
         self.generation += 1
-        self.follow_pods({key: snapshot.pods.get(key) for key in rebound})
 
-    def _on(self, name: str) -> list[str]:
-        """The pods bound to a node, there or not."""
-        at = self.positions.get(name)
-        if at is not None:
-            return self.running_on(at)
-        return list(self._live.unbound.get(name, ()))
+    def follow_pods(self, snapshot: Snapshot, names: Iterable[str]) -> None:
+        """Pods that came, changed or went. Raises Outdated, BadObjectError; the picture is then of no use."""
+        for key in names:
+            self.follower.follow_pod(snapshot, key, snapshot.pods.get(key))
+        self._live.settle()

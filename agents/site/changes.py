@@ -20,6 +20,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 _STEPS = 8  # others (the extender, a page) take snapshots between two cycles as well
 _OBJECTS = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "vms", "hosts")
+_VALUES = (
+    *("site", "clusters", "rules", "vsphere", "node_hosts"),
+    *("claims", "volumes", "storage_classes", "csi_nodes", "attachments"),
+)
 
 
 class View(dict[K, V]):
@@ -72,10 +76,8 @@ def same_objects(before: Iterable[object], now: Iterable[object]) -> bool:
 
 def is_same_picture(before: Snapshot, now: Snapshot) -> bool:
     """Whether two snapshots hold the same objects: then only markers or outcomes have come in between."""
-    return (
-        all(getattr(before, name) is getattr(now, name) for name in _OBJECTS)
-        and (before.clusters, before.rules, before.vsphere) == (now.clusters, now.rules, now.vsphere)
-        and before.node_hosts == now.node_hosts
+    return all(getattr(before, name) is getattr(now, name) for name in _OBJECTS) and all(
+        getattr(before, name) == getattr(now, name) for name in _VALUES
     )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from underhost.agents.compiled.model import Compiler, Model
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.owners import FINISHED, pinned
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -60,7 +60,7 @@ class Followed(Evaluation):
     """For many plans from one start: a resident evaluator judges only what each of them changes."""
 
     def __init__(self, options: Options) -> None:
-        self._resident = Resident(options)
+        self._resident = Evaluator(options)
 
     def model(self, snapshot: Snapshot) -> Model:
         """Raises BadObjectError."""

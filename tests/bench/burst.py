@@ -18,7 +18,7 @@ from bench.large import LargeSite, pod, spec_of
 from bench.resident import Site
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import PodDecision, decide
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import kubernetes as k8s
@@ -79,7 +79,7 @@ def main() -> None:
     size = LargeSite.of(int(sys.argv[1]), int(sys.argv[2]))
     cycles = int(sys.argv[3]) if len(sys.argv) > 3 else 40
     bursts, options = Bursts(size), Options()
-    made, resident = bursts.made, Resident(options)
+    made, resident = bursts.made, Evaluator(options)
     resident.update(made.snapshot)
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # as the command line does

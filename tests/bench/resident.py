@@ -21,7 +21,7 @@ from bench import large
 from bench.large import LargeSite
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.site.changes import View
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import kubernetes as k8s
@@ -195,7 +195,7 @@ def main() -> None:
     size = LargeSite.of(sizes[0], sizes[1]) if sizes else LargeSite()
     rounds = sizes[2] if len(sizes) > 2 else 200
     made, options = Site(size), Options()
-    resident = Resident(options)
+    resident = Evaluator(options)
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # as the command line does
     begin = time.perf_counter()

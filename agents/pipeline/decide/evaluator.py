@@ -8,14 +8,14 @@ from underhost.schemas.documents import Report
 from underhost.schemas.records import Placement
 
 if TYPE_CHECKING:
-    from underhost.agents.evaluate.evaluator import Resident
+    from underhost.agents.evaluate.evaluator import Evaluator
 
 
 class PolarsEngine:
     """Implements `decisions.Engine` for one site: what is compiled stays from one evaluation to the next."""
 
     def __init__(self) -> None:
-        self._resident: tuple[Options, Resident] | None = None
+        self._resident: tuple[Options, Evaluator] | None = None
 
     def check(self, snapshot: Snapshot, options: Options) -> Report:
         """Every finding of the running pods."""
@@ -36,9 +36,9 @@ class PolarsEngine:
             for each in self._engine(options).decide(snapshot, assumed)
         ]
 
-    def _engine(self, options: Options) -> "Resident":
-        from underhost.agents.evaluate.evaluator import Resident
+    def _engine(self, options: Options) -> "Evaluator":
+        from underhost.agents.evaluate.evaluator import Evaluator
 
         if self._resident is None or self._resident[0] != options:
-            self._resident = options, Resident(options)
+            self._resident = options, Evaluator(options)
         return self._resident[1]

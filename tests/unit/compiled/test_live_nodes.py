@@ -9,7 +9,7 @@ from support.rule_builders import HOST, ZONE, NodeBuilder, PodBuilder, a_node, a
 from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import decide
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Finding, NodeHost
@@ -19,7 +19,7 @@ from underhost.schemas.vsphere import Host
 @pytest.mark.parametrize("seed", range(8))
 def test_nodes_changed_in_any_order_among_pods_are_judged_as_by_a_fresh_evaluator(seed: int) -> None:
     site, options = ChangingSite(random.Random(1000 + seed), hosts=seed % 4 > 0), Options()
-    resident = Resident(options)
+    resident = Evaluator(options)
     said: list[str] = []
     for _ in range(60):
         assert resident.update(site.snapshot) == check(replace(site.snapshot), options), said[-3:]
@@ -34,7 +34,7 @@ class Followed:
 
     def __init__(self, all_nodes: Iterable[NodeBuilder], pods: Iterable[PodBuilder], **more: object) -> None:
         self.snapshot = replace(cluster(all_nodes, pods), **more)  # type: ignore[arg-type]
-        self.resident = Resident(Options())
+        self.resident = Evaluator(Options())
         self.resident.update(self.snapshot)
 
     def nodes(self, *come: NodeBuilder, gone: Iterable[str] = ()) -> list[Finding]:
@@ -147,7 +147,7 @@ def test_host_keys_are_judged_by_hosts_once_a_host_is_known_though_no_node_is_on
     both = [a_pod(name).labels(app="db").apart(term(key, app("db"))).on(f"n-{name}") for name in ("one", "two")]
     labelled = [a_node(f"n-{name}").labels({key: "x"}) for name in ("one", "two")]
     snapshot: Snapshot = cluster(labelled, both)
-    resident = Resident(Options())
+    resident = Evaluator(Options())
     assert said(resident.update(snapshot).findings) == [("InterPodAffinity", "shop/one", "n-one", ["shop/two"])]
     with_host = replace(snapshot, hosts={"h1": Host("esx-h1", "h1")})
     assert resident.update(with_host) == check(replace(with_host), Options())

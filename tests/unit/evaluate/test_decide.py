@@ -11,7 +11,7 @@ from support.rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cl
 from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import PodDecision, decide
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import kubernetes as k8s
@@ -20,7 +20,7 @@ from underhost.schemas import kubernetes as k8s
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_decided_on_the_kept_state_is_what_is_decided_anew(seed: int) -> None:
     site, options = ChangingSite(random.Random(300 + seed), hosts=seed % 4 > 0), Options()
-    resident = Resident(options)
+    resident = Evaluator(options)
     said: list[str] = []
     for _ in range(40):
         waiting = [key for key, pod in site.snapshot.pods.items() if not pod.spec.node_name]
@@ -40,7 +40,7 @@ def test_pods_created_and_bound_as_decided_are_followed_without_compiling_anew(s
     snapshot = cluster(
         zones, [burst(pick, 0, at) for at in range(12)], hosts={f"n{at}": f"h{at % 3}" for at in range(6)}
     )
-    resident = Resident(options)
+    resident = Evaluator(options)
     for cycle in range(1, 12):
         decided = resident.decide(snapshot)
         assert decided == decide(replace(snapshot), options)
@@ -79,7 +79,7 @@ class Deciding:
     """A site under a resident evaluator that never compiles it anew, and decides as a fresh one."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot, self.resident = snapshot, Resident(Options())
+        self.snapshot, self.resident = snapshot, Evaluator(Options())
         self.resident.update(snapshot)
 
     def now(self, **fields: Any) -> dict[str, str | None]:

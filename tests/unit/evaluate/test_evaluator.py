@@ -8,7 +8,7 @@ from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes
 from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import decide
 from underhost.agents.site.changes import View, changed_keys
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -20,7 +20,7 @@ OPTIONS = [Options(), Options(physical_host="required")]
 @pytest.mark.parametrize("seed", range(10))
 def test_after_each_of_2000_changes_the_report_is_that_of_a_full_check(seed: int) -> None:
     site, options = ChangingSite(random.Random(seed), hosts=seed % 5 > 0), OPTIONS[seed % 2]
-    resident = Resident(options)
+    resident = Evaluator(options)
     said: list[str] = []
     for _ in range(200):
         fresh = replace(site.snapshot)
@@ -40,7 +40,7 @@ def _some_assumed(site: ChangingSite) -> dict[str, str]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_given_the_changed_keys_it_says_the_same_though_it_missed_snapshots(seed: int) -> None:
-    site, resident = ChangingSite(random.Random(100 + seed)), Resident(Options())
+    site, resident = ChangingSite(random.Random(100 + seed)), Evaluator(Options())
     site.snapshot = _viewed(site.snapshot, site.snapshot)
     for _ in range(80):
         if site.pick.random() < 0.8:
@@ -75,7 +75,7 @@ def test_begun_at_any_moment_it_follows_as_one_that_was_there_from_the_start(see
     site, options = ChangingSite(random.Random(200 + seed), hosts=seed > 0), OPTIONS[seed % 2]
     for step in range(100):
         if step % 5 == 0:
-            resident = Resident(options)
+            resident = Evaluator(options)
         assert resident.update(site.snapshot) == check(replace(site.snapshot), options)
         site.change()
 
@@ -102,7 +102,7 @@ def a_site() -> Snapshot:
 
 
 def test_common_changes_are_followed_without_compiling_the_site_anew() -> None:
-    snapshot, resident = a_site(), Resident(Options())
+    snapshot, resident = a_site(), Evaluator(Options())
     resident.update(snapshot)
     second = a_pod("db-2").labels(app="db").apart(term(HOST, app("db"))).on("n1")
     own_class = a_pod("new").labels(app="even").ports({"containerPort": 80, "hostPort": 80}).on("n2")
@@ -116,7 +116,7 @@ def test_common_changes_are_followed_without_compiling_the_site_anew() -> None:
 
 
 def test_a_pod_that_comes_too_near_is_found_and_forgotten_when_it_leaves() -> None:
-    snapshot, resident = a_site(), Resident(Options())
+    snapshot, resident = a_site(), Evaluator(Options())
     assert resident.update(snapshot).findings == []
     second = a_pod("db-2").labels(app="db").apart(term(HOST, app("db"))).on("n1")
     near = replace(snapshot, pods={**snapshot.pods, second.key: second.build()})
@@ -126,7 +126,7 @@ def test_a_pod_that_comes_too_near_is_found_and_forgotten_when_it_leaves() -> No
 
 
 def test_a_wrong_object_is_named_every_time_and_the_next_good_picture_is_judged() -> None:
-    good, resident = a_site(), Resident(Options())
+    good, resident = a_site(), Evaluator(Options())
     resident.update(good)
     wrong = a_pod("wrong").needs(cpu="much").on("n1")
     bad = replace(good, pods={**good.pods, wrong.key: wrong.build()})
@@ -140,19 +140,19 @@ def test_preferences_are_judged_by_the_full_check() -> None:
     options, near = Options(drift=True), a_pod("near").prefers_near(10, term(HOST, app("db"))).on("n2")
     snapshot = a_site()
     snapshot = replace(snapshot, pods={**snapshot.pods, near.key: near.build()})
-    report = Resident(options).update(snapshot)
+    report = Evaluator(options).update(snapshot)
     assert [(finding.severity, finding.pod) for finding in report.findings] == [("drift", "shop/near")]
     assert report == check(replace(snapshot), options)
 
 
 def test_without_a_pod_to_place_nothing_is_decided_and_a_waiting_one_is_placed() -> None:
-    resident = Resident(Options(scheduler_names=("underhost",)))
+    resident = Evaluator(Options(scheduler_names=("underhost",)))
     assert resident.decide(a_site()) == []
-    assert [(one.pod, one.node) for one in Resident(Options()).decide(a_site())] == [("shop/later", "n1")]
+    assert [(one.pod, one.node) for one in Evaluator(Options()).decide(a_site())] == [("shop/later", "n1")]
 
 
 def test_classes_of_pods_long_gone_are_forgotten() -> None:
-    snapshot, resident = a_site(), Resident(Options())
+    snapshot, resident = a_site(), Evaluator(Options())
     resident.update(snapshot)
     for number in range(3000):
         pod = a_pod("job", f"ns-{number}").labels(app="db").apart(term(HOST, app("db"))).on("n1").build()
@@ -160,4 +160,4 @@ def test_classes_of_pods_long_gone_are_forgotten() -> None:
     last = replace(snapshot)
     assert resident.update(last) == check(replace(snapshot), Options())
     assert resident.rebuilt == 2
-    assert len(resident._live.classifier.classes) < 3000
+    assert len(resident.model(last).classes) < 3000

@@ -109,9 +109,9 @@ def test_after_each_change_it_says_what_a_picture_made_anew_says(seed: int) -> N
 
 def follow(picture: HostPicture, before: Snapshot, now: Snapshot) -> None:
     for name in differing(before.namespaces, now.namespaces):
-        picture.follow_namespace(name, now.namespaces.get(name))
-    picture.follow_nodes(now, differing(before.nodes, now.nodes))
-    picture.follow_pods({key: now.pods.get(key) for key in differing(before.pods, now.pods)})
+        picture.follower.follow_namespace(name, now.namespaces.get(name))
+    picture.follower.follow_nodes(now, differing(before.nodes, now.nodes), now.pods)
+    picture.follow_pods(now, differing(before.pods, now.pods))
 
 
 def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.sites.repairable import a_cluster
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.evaluator import Resident
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.repair.evictable import EvictionTerms, why_never
 from underhost.agents.repair.evictions import Fact, Repair, Repairs, facts_of
 from underhost.agents.schedule.explain import explain
@@ -22,7 +22,7 @@ TERMS = EvictionTerms(schedulers=frozenset({"default-scheduler", "underhost"}))
 
 def plan(site: Snapshot) -> list[Repair]:
     """The plan, judged by the evaluator that stays, as in the pipeline."""
-    resident = Resident(OPTIONS)
+    resident = Evaluator(OPTIONS)
     report = resident.update(site)
     found = Repairs(site, OPTIONS, report, resident.update, TERMS).of(report.findings)
     return [each for each in found if isinstance(each, Repair)]

@@ -1,0 +1,171 @@
+"""Brings a compiled site from one snapshot to the next. No other code does.
+
+In: two snapshots, or single objects that have changed. Out: the site as it is now; its `Observer` is told of each step.
+What cannot be changed in place raises `Outdated`: the caller compiles the site anew.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.live import Live, Place
+from underhost.agents.compiled.reader import FINISHED
+from underhost.agents.site.changes import changed_keys, host_of, reads_alike
+from underhost.agents.site.owners import controller_of
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.kubernetes import Namespace, Node, Pod
+from underhost.schemas.records import NodeHost
+
+
+class Observer:
+    """Is told what changes in a followed site, while it changes. This one ignores everything; override what matters."""
+
+    def begin(self, before: Snapshot, snapshot: Snapshot) -> None:
+        """The site is about to be brought from one snapshot to the next."""
+
+    def add_class(self, cls: PodClass) -> None:
+        """A class is new; no pod is of it yet."""
+
+    def change_pod(self, snapshot: Snapshot, key: str, before: Pod | None, now: Pod | None) -> None:
+        """A pod came (before is None), changed or went (now is None); it is still where it was."""
+
+    def stay(self, snapshot: Snapshot, key: str, before: Pod | None, now: Pod, place: Place) -> None:
+        """A pod that changed is in the same class and place."""
+
+    def leave(self, snapshot: Snapshot, key: str, place: Place) -> None:
+        """A pod is about to leave its place."""
+
+    def arrive(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
+        """A pod has come to its place."""
+
+    def change_nodes(self, names: Collection[str]) -> None:
+        """These nodes are about to come, go, or change in what a rule reads of them or of their host."""
+
+    def nodes_changed(self, snapshot: Snapshot, names: Collection[str], pods: Mapping[str, Pod]) -> None:
+        """They have. `pods` are on nodes that came, went or have another VM or host."""
+
+    def end(self, before: Snapshot, snapshot: Snapshot) -> None:
+        """The site is as the snapshot says."""
+
+
+class Follower:
+    """Follows one site. `observer` is told of each step; it can be set later."""
+
+    def __init__(self, site: Live, snapshot: Snapshot, observer: Observer | None = None) -> None:
+        """`snapshot` is what the site was compiled from."""
+        self._site = site
+        self._nodes: dict[str, Node] = dict(snapshot.nodes)
+        self._node_hosts: Mapping[str, NodeHost] = snapshot.node_hosts
+        self.observer = observer or Observer()
+
+    def follow(self, before: Snapshot, snapshot: Snapshot) -> None:
+        """Take in everything that is different. Raises Outdated, BadObjectError: the site is then of no use."""
+        self.observer.begin(before, snapshot)
+        for name in changed_keys(before.namespaces, snapshot.namespaces):
+            self.follow_namespace(name, snapshot.namespaces.get(name))
+        for key in changed_keys(before.services, snapshot.services):
+            self._site.classifier.change_service(key, key.partition("/")[0], snapshot.services.get(key))
+        self._follow_workloads(before, snapshot)
+        self.follow_nodes(snapshot, changed_keys(before.nodes, snapshot.nodes), before.pods)
+        for key in changed_keys(before.pods, snapshot.pods):
+            self.follow_pod(snapshot, key, snapshot.pods.get(key), before.pods.get(key))
+        if before.hosts is not snapshot.hosts:
+            self._site.model.nodes.place(snapshot, ())
+        self._site.settle()
+        self.observer.end(before, snapshot)
+
+    def follow_namespace(self, name: str, namespace: Namespace | None) -> None:
+        """A namespace came, changed or (None) went. Raises Outdated, BadObjectError."""
+        self._site.classifier.change_namespace(name, namespace)
+
+    # ------------------------------------------------------------------------------------------------------- pods
+    def follow_pod(self, snapshot: Snapshot, key: str, pod: Pod | None, before: Pod | None = None) -> None:
+        """A pod came, changed or (None) went; `before` is the pod as it was, where the caller knows it.
+
+        Raises Outdated, BadObjectError.
+        """
+        site = self._site
+        self.observer.change_pod(snapshot, key, before, pod)
+        place = None if pod is None or pod.status.phase in FINISHED else self._place(key, pod, before)
+        was = site.places.get(key)
+        if pod is not None and place is not None and place == was:
+            site.refresh(key, pod)
+            self.observer.stay(snapshot, key, before, pod, place)
+            return
+        if was is not None:
+            self.observer.leave(snapshot, key, was)
+            site.remove(key)
+        if pod is not None and place is not None:
+            site.add(key, pod, place)
+            self.observer.arrive(snapshot, key, pod, place)
+
+    def class_of(self, key: str, pod: Pod) -> Place:
+        """The class and the request of a pod that need not be in the site. Raises Outdated, BadObjectError."""
+        return self._place(key, pod, None)
+
+    def _place(self, key: str, pod: Pod, before: Pod | None) -> Place:
+        place, new = self._site.place_of(key, pod, before)
+        if new:
+            self.observer.add_class(self._site.model.classes[place.cls])
+        return place
+
+    def _follow_workloads(self, before: Snapshot, snapshot: Snapshot) -> None:
+        """A workload that comes or goes may change the classes of its pods: the scheduler spreads them by itself."""
+        classifier = self._site.classifier
+        for name in changed_keys(before.workloads, snapshot.workloads):
+            old, new = before.workloads.get(name), snapshot.workloads.get(name)
+            if not classifier.change_workload(old, new):
+                continue
+            either = new or old
+            assert either is not None
+            owner = either.kind, either.metadata.name
+            for key in self._site.pods_in(classifier.classes_under(either.metadata.namespace, *owner)):
+                controller = controller_of(before.pods[key].metadata.owner_references)
+                if controller is not None and (controller.kind, controller.name) == owner:
+                    self._classify(snapshot, key, before.pods[key])
+
+    def _classify(self, snapshot: Snapshot, key: str, pod: Pod) -> None:
+        """A pod that did not change may be of another class now."""
+        was = self._site.places[key]
+        if (place := self._place(key, pod, None)) != was:
+            self.observer.leave(snapshot, key, was)
+            self._site.remove(key)
+            self._site.add(key, pod, place)
+            self.observer.arrive(snapshot, key, pod, place)
+
+    # ------------------------------------------------------------------------------------------------------ nodes
+    def follow_nodes(self, snapshot: Snapshot, names: Iterable[str], pods: Mapping[str, Pod]) -> None:
+        """These nodes came, changed or went, and nodes are on the hosts that the snapshot says.
+
+        `pods` are those that the site has now, or newer ones. Raises Outdated, BadObjectError.
+        """
+        touched = set[str]()
+        for name in names:
+            old, new = self._nodes.get(name), snapshot.nodes.get(name)
+            self._site.change_images(name, old, new)
+            if old is None or new is None or not reads_alike(old, new):
+                touched.add(name)
+            if new is None:
+                self._nodes.pop(name, None)
+            else:
+                self._nodes[name] = new
+        before, now = self._node_hosts, snapshot.node_hosts
+        replaced = {name for name in changed_keys(before, now) if host_of(before.get(name)) != host_of(now.get(name))}
+        self._node_hosts = now
+        if touched or replaced:
+            self._change_nodes(snapshot, touched, replaced, pods)
+
+    def _change_nodes(
+        self, snapshot: Snapshot, touched: Collection[str], replaced: Collection[str], pods: Mapping[str, Pod]
+    ) -> None:
+        site = self._site
+        every = {*touched, *replaced}
+        self.observer.change_nodes(every)
+        index = site.model.nodes.index
+        exchanged = [name for name in touched if (name in index) != (name in snapshot.nodes)]
+        rebound = {key: site.remove(key) for name in exchanged for key in site.pods_on(name)}
+        site.change_nodes(snapshot, touched, replaced)
+        for key, was in rebound.items():
+            if key in pods:
+                site.add(key, pods[key], site.placed(pods[key], was.cls, was.request))
+        concerned = {*rebound, *(key for name in replaced for key in site.pods_on(name))}
+        self.observer.nodes_changed(snapshot, every, {key: pods[key] for key in concerned if key in pods})

@@ -1,0 +1,120 @@
+"""Marks what a change of the site can affect, while the compiled site follows the change.
+
+In: the follower's steps. Out: marks for the judges, and judges that know of pods, budgets and owners. The pods of a
+changed node are marked twice: under what was and under what is.
+"""
+
+from collections.abc import Collection, Mapping
+
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.follower import Observer
+from underhost.agents.compiled.live import Live, Place
+from underhost.agents.evaluate.judges import Judges
+from underhost.agents.evaluate.marks import Marks
+from underhost.agents.site.changes import changed_keys, host_of, is_named_alike, owners_of
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.kubernetes import Pod
+
+
+class Marker(Observer):
+    """Collects marks until they are taken; several changes may be followed before they are judged."""
+
+    def __init__(self, site: Live, judges: Judges, marks: Marks) -> None:
+        """`marks` are those to begin with."""
+        self._site, self._judges, self._marks = site, judges, marks
+
+    def take(self) -> Marks:
+        """What has to be judged."""
+        taken, self._marks = self._marks, Marks()
+        return taken
+
+    def begin(self, before: Snapshot, snapshot: Snapshot) -> None:
+        """Owners tell applications, and workloads what budgets expect."""
+        judges, pods = self._judges, snapshot.pods
+        for name in changed_keys(before.workloads, snapshot.workloads):
+            old, new = before.workloads.get(name), snapshot.workloads.get(name)
+            either = new or old
+            assert either is not None
+            namespace = either.metadata.namespace
+            judges.budgets.change_workloads(namespace)
+            if old is None or new is None or owners_of(old) != owners_of(new):
+                for key in judges.applications.change_workloads(namespace) & pods.keys():
+                    judges.applications.change_pod(snapshot, key, pods[key], self._site.places[key].cls)
+        if before.vsphere is not snapshot.vsphere:
+            self._marks.hosts.update(snapshot.nodes)
+        for name in changed_keys(before.nodes, snapshot.nodes):
+            one, other = before.nodes.get(name), snapshot.nodes.get(name)
+            self._marks.hosts.add(name)
+            if one is None or other is None or one.metadata.uid != other.metadata.uid:
+                self._marks.nodes.add(name)
+        for name in changed_keys(before.node_hosts, snapshot.node_hosts):
+            if host_of(before.node_hosts.get(name)) != host_of(snapshot.node_hosts.get(name)):
+                self._marks.hosts.add(name)
+
+    def end(self, before: Snapshot, snapshot: Snapshot) -> None:
+        """Budgets cover the pods that are there now, and hosts have their nodes."""
+        for key in changed_keys(before.budgets, snapshot.budgets):
+            self._judges.budgets.change_budget(key, snapshot.budgets.get(key), before.budgets.get(key))
+        if before.hosts is not snapshot.hosts:
+            self._judges.hosts.use(snapshot)
+
+    def add_class(self, cls: PodClass) -> None:
+        """All judges learn of it."""
+        self._judges.add_class(cls)
+
+    # ------------------------------------------------------------------------------------------------------- pods
+    def change_pod(self, snapshot: Snapshot, key: str, before: Pod | None, now: Pod | None) -> None:
+        """Budgets cover finished pods, too."""
+        self._judges.budgets.change_pod(key, now, before)
+
+    def stay(self, snapshot: Snapshot, key: str, before: Pod | None, now: Pod, place: Place) -> None:
+        """Another pod of the same name is told of anew; of the same pod, only what else findings read."""
+        if before is None or not is_named_alike(before, now):
+            self._marks.pod(self._site, self._judges.relations, key, place)
+            self._judges.hosts.touch()
+            self._tell(snapshot, key, now, place)
+            return
+        self._judges.bound(snapshot, key, now, place)
+        if owners_of(before) != owners_of(now) or before.metadata.annotations != now.metadata.annotations:
+            self._marks.nodes.add(place.node)
+            self._judges.hosts.touch()
+
+    def leave(self, snapshot: Snapshot, key: str, place: Place) -> None:
+        """The others at the place are judged without it."""
+        self._marks.pod(self._site, self._judges.relations, key, place)
+        self._judges.count(place, -1)
+        self._judges.unbound(snapshot, key, False)
+        self._judges.applications.change_pod(snapshot, key, None, place.cls)
+
+    def arrive(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
+        """It is judged, and the others at the place with it."""
+        self._marks.pod(self._site, self._judges.relations, key, place)
+        self._judges.count(place, 1)
+        self._tell(snapshot, key, pod, place)
+
+    def _tell(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
+        """Where a pod is; the pod itself may have gone or changed since, and is followed afterwards."""
+        self._judges.unbound(snapshot, key, bool(place.absent) and key in snapshot.pods)
+        self._judges.bound(snapshot, key, pod, place)
+
+    # ------------------------------------------------------------------------------------------------------ nodes
+    def change_nodes(self, names: Collection[str]) -> None:
+        """Mark under what was."""
+        self._judges.eligible.know(self._site)
+        self._mark_nodes(names, -1)
+
+    def nodes_changed(self, snapshot: Snapshot, names: Collection[str], pods: Mapping[str, Pod]) -> None:
+        """Mark under what is."""
+        self._mark_nodes(names, 1)
+        self._marks.spread |= self._judges.eligible.differing(self._site)
+        self._judges.hosts.touch()
+        for key, pod in pods.items():
+            self._tell(snapshot, key, pod, self._site.places[key])
+
+    def _mark_nodes(self, names: Collection[str], sign: int) -> None:
+        for name in names:
+            self._marks.nodes.add(name)
+            for key in self._site.pods_on(name):
+                place = self._site.places[key]
+                self._marks.pod(self._site, self._judges.relations, key, place)
+                self._judges.count(place, sign)
