@@ -56,11 +56,6 @@ class Domains:
         self.values = values if names is None else [names.get(value, value) for value in values]
         self._grouped: tuple[IndexArray, IndexArray] | None = None
 
-    def nodes_in(self, code: int) -> IndexArray:
-        """The nodes of one domain, ascending."""
-        found: IndexArray = np.flatnonzero(self.codes == code)
-        return found
-
     def neighbours(self, nodes: IndexArray) -> tuple[IndexArray, IndexArray]:
         """Every pair (position in `nodes`, node of the same domain); nodes without the key are in no pair."""
         if self._grouped is None:

@@ -3,16 +3,7 @@
 In: a `Snapshot` and `Options`. Out: an immutable `Model`. It holds what does not change while pods are placed; what
 changes (free resources, counters) is `state.State(model)`.
 
-How to ask "may this running pod, taken out, be on its own node, and which rules refuse, with which reasons":
-
-    model = compile(snapshot, options)
-    for i, refusals in enumerate(judge.judge(model)):          # one mapping per running pod
-        model.running.keys[i]                                   # "shop/db-0"
-        model.nodes.names[model.running.nodes[i]]               # the node it runs on
-        refusals                                                # {"InterPodAffinity": Refusal(code, reasons)}
-
-and for the pods that refuse one another `judge.peers(model, i, rule)`. Pods on a node that the input lacks are in
-`model.unbound`, not in `model.running`.
+Pods on a node that the input lacks are in `model.unbound`, not in `model.running`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -150,19 +150,3 @@ class State:
         each = by_class[model.running.classes]
         chosen: IndexArray = np.flatnonzero(each)
         counter.fill(model.running.nodes[chosen], each[chosen])
-
-    def running_in(self, counter: Counter, node: int) -> IndexArray:
-        """The running pods that the counter counts in a node's domain, ascending; none where the node lacks the key.
-
-        From the model as compiled: pods added since are not among them.
-        """
-        code = counter.domains.code_list[node]
-        if code < 0:
-            return np.zeros(0, np.intp)
-        pods = [self.model.pods_of(cls) for cls in counter.weight]
-        every: IndexArray = np.concatenate(pods) if pods else np.zeros(0, np.intp)
-        at = self.model.running.nodes[every]
-        inside = counter.domains.codes[at] == code
-        if counter.mask is not None:
-            inside &= counter.mask[at]
-        return np.sort(every[inside])

@@ -16,7 +16,8 @@ from underhost.agents.compiled.model import Model, compile
 from underhost.agents.drs.cliques import bits, clique_cover, split
 from underhost.agents.drs.vm_graph import Edge, VmGraph, vm_graphs
 from underhost.agents.evaluate.unsatisfiable import gathered, unsatisfiable_findings
-from underhost.agents.rules.separations import Gathering, gatherings, separations
+from underhost.agents.rules.gathering import Gathering, gatherings
+from underhost.agents.rules.separation import separations
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Finding
@@ -39,7 +40,7 @@ def desired_rules(
     """
     model = compile(snapshot, options) if model is None else model
     near = gatherings(model.classes, options.host_keys)
-    graphs = vm_graphs(snapshot, model, separations(model.classes), near)
+    graphs = vm_graphs(snapshot, model, separations(model.selectors), near)
     rules: list[DrsRule] = []
     for graph in graphs:
         namer = _Namer(snapshot, graph)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
-from underhost.agents.rules.separations import Gathering, Separation
+from underhost.agents.rules.gathering import Gathering
+from underhost.agents.rules.separation import Separation
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
 

@@ -15,7 +15,7 @@ from underhost.agents.evaluate.nodes import node_drift, unknown_hosts, unknown_n
 from underhost.agents.evaluate.physical import physical_findings
 from underhost.agents.evaluate.unsatisfiable import judge_hosts
 from underhost.agents.evaluate.violations import violation_findings
-from underhost.agents.rules.separations import separations
+from underhost.agents.rules.separation import separations
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 
@@ -28,7 +28,7 @@ def check(snapshot: Snapshot, options: Options, model: Model | None = None) -> R
     model = compile(snapshot, options) if model is None else model
     budgets = cover(snapshot)
     judge = Judge(model)
-    apart = separations(model.classes)
+    apart = separations(model.selectors)
     violations = violation_findings(snapshot, judge, apart)
     physical = physical_findings(snapshot, model, apart)
     found = [

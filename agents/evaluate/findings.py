@@ -66,26 +66,6 @@ def order_of(finding: Finding) -> Order:
     return (RANK[finding.severity], subject, finding.rule, *domain, finding.id, finding.message)
 
 
-def connected(members: Iterable[int], edges: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Connected groups of `members` under `edges`, each sorted, the groups by their smallest member."""
-    parent = {member: member for member in members}
-
-    def root(of: int) -> int:
-        while parent[of] != of:
-            parent[of] = parent[parent[of]]
-            of = parent[of]
-        return of
-
-    for a, b in edges:
-        a, b = root(a), root(b)
-        if a != b:
-            parent[max(a, b)] = min(a, b)
-    groups: dict[int, list[int]] = {}
-    for member in sorted(parent):
-        groups.setdefault(root(member), []).append(member)
-    return list(groups.values())
-
-
 def listing(names: list[str], most: int = 3) -> str:
     """Names for a sentence: `a`, `a and b`, `a, b and 4 more`."""
     if len(names) > most:

@@ -5,7 +5,7 @@ a finding. The findings themselves are the judges': they keep them place by plac
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.live import Live
@@ -14,9 +14,9 @@ from underhost.agents.evaluate.groups import Place
 from underhost.agents.evaluate.judge import Judge
 from underhost.agents.evaluate.marks import Marks
 from underhost.agents.evaluate.nodes import node_drift
-from underhost.agents.evaluate.relations import At, Relations
-from underhost.agents.evaluate.sweep import Meeting, broken, undone
-from underhost.agents.rules.separations import INTER_POD_AFFINITY, Separation
+from underhost.agents.evaluate.relations import Relations
+from underhost.agents.evaluate.sweep import Meeting, meetings
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, SeparationId
 from underhost.agents.site.snapshot import Snapshot
 
 
@@ -30,24 +30,24 @@ def marks_of(snapshot: Snapshot, live: Live, relations: Relations) -> Marks:
         marks.nodes.add(finding.node)
     marks.nodes.update(finding.node for finding in node_drift(snapshot, model) if finding.node is not None)
     marks.hosts.update(snapshot.nodes)
-    marks.near |= relations.gathering
+    marks.near.update(cls.id for cls in model.classes if cls.required_affinity)
     marks.spread.update(cls.id for cls in model.classes if cls.hard)
-    by_key: defaultdict[tuple[str, str], list[At]] = defaultdict(list)
+    by_key: defaultdict[tuple[str, str], list[SeparationId]] = defaultdict(list)
     for at in relations.every():
         by_key[at.rule, at.key].append(at)
     hosts = model.topology.hosts
     for (rule, key), ats in by_key.items():
         domains, apart = model.topology.of(key), _separations(relations, ats)
         if rule == INTER_POD_AFFINITY:
-            marks.broken.update(_places(apart, domains, broken(model, domains, list(apart))))
+            marks.broken.update(_places(apart, domains, meetings(model, domains, None, list(apart))))
         if hosts is not None and not model.topology.is_host_key(key):
-            marks.undone.update(_places(apart, hosts, undone(model, hosts, domains, list(apart))))
+            marks.undone.update(_places(apart, hosts, meetings(model, hosts, domains, list(apart))))
     return marks
 
 
-def _separations(relations: Relations, ats: list[At]) -> dict[Separation, list[At]]:
+def _separations(relations: Relations, ats: list[SeparationId]) -> dict[Separation, list[SeparationId]]:
     """Separations whose two sides are not empty; several selectors may make one."""
-    found: defaultdict[Separation, list[At]] = defaultdict(list)
+    found: defaultdict[Separation, list[SeparationId]] = defaultdict(list)
     for at in ats:
         one = relations.separation(at)
         if one.matched:
@@ -55,7 +55,7 @@ def _separations(relations: Relations, ats: list[At]) -> dict[Separation, list[A
     return found
 
 
-def _places(apart: dict[Separation, list[At]], domains: Domains, met: list[Meeting]) -> Iterator[Place]:
+def _places(apart: dict[Separation, list[SeparationId]], domains: Domains, met: Iterable[Meeting]) -> Iterator[Place]:
     values = {code: value for value, code in domains.code_of.items()}
     for meeting in met:
         for at in apart[meeting.separation]:

@@ -12,13 +12,14 @@ from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.live import Live
 from underhost.agents.evaluate import physical, violations
 from underhost.agents.evaluate.judge import Judge
-from underhost.agents.evaluate.relations import At, Relations
+from underhost.agents.evaluate.relations import Relations
 from underhost.agents.evaluate.store import NOTHING, FindingStore
-from underhost.agents.evaluate.sweep import Meeting, Row, different, meets, merge
+from underhost.agents.evaluate.sweep import Meeting, merge
+from underhost.agents.rules.separation import Row, SeparationId, refusing
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
 
-Place = tuple[At, str]  # a separation and a domain's value, or a host's id
+Place = tuple[SeparationId, str]  # a separation and a domain's value, or a host's id
 _BROKEN, _UNDONE = "broken", "undone"
 _Spot = tuple[str, str, str]  # broken or undone; a topology key, or a rule; a domain's value, or a host's id
 
@@ -32,12 +33,12 @@ class _Meetings:
     __slots__ = ("by_at", "knots", "of_pod", "slot_of")
 
     def __init__(self) -> None:
-        self.by_at: dict[At, list[list[str]]] = {}
-        self.of_pod: defaultdict[str, set[At]] = defaultdict(set)
-        self.slot_of: dict[At, At] = {}
-        self.knots: dict[At, set[At]] = {}
+        self.by_at: dict[SeparationId, list[list[str]]] = {}
+        self.of_pod: defaultdict[str, set[SeparationId]] = defaultdict(set)
+        self.slot_of: dict[SeparationId, SeparationId] = {}
+        self.knots: dict[SeparationId, set[SeparationId]] = {}
 
-    def put(self, at: At, groups: list[list[str]]) -> None:
+    def put(self, at: SeparationId, groups: list[list[str]]) -> None:
         """What the separation holds from now on."""
         for pods in self.by_at.pop(at, ()):
             for pod in pods:
@@ -50,9 +51,9 @@ class _Meetings:
                 for pod in pods:
                     self.of_pod[pod].add(at)
 
-    def untie(self, touched: Iterable[At]) -> tuple[list[At], list[list[At]]]:
+    def untie(self, touched: Iterable[SeparationId]) -> tuple[list[SeparationId], list[list[SeparationId]]]:
         """The slots that are void now, and the knots to form instead."""
-        void: dict[At, None] = {}
+        void: dict[SeparationId, None] = {}
         loose = list(touched)
         seen = set(loose)
         while loose:
@@ -75,7 +76,7 @@ class _Meetings:
             knots.append(sorted(knot))
         return list(void), knots
 
-    def _knot(self, start: At) -> set[At]:
+    def _knot(self, start: SeparationId) -> set[SeparationId]:
         knot, loose = {start}, [start]
         while loose:
             near = {other for pods in self.by_at[loose.pop()] for pod in pods for other in self.of_pod[pod]}
@@ -93,7 +94,7 @@ class Groups:
 
     def judge(self, snapshot: Snapshot, judge: Judge, broken: Iterable[Place], undone: Iterable[Place]) -> None:
         """Look at these places again."""
-        touched: defaultdict[_Spot, list[At]] = defaultdict(list)
+        touched: defaultdict[_Spot, list[SeparationId]] = defaultdict(list)
         for at, value in broken:
             self._meet((_BROKEN, at.key, value), at, self._broken_at(at, value), touched)
         for at, host in undone:
@@ -110,7 +111,9 @@ class Groups:
             if not meetings.by_at:
                 del self._spots[spot]
 
-    def _meet(self, spot: _Spot, at: At, met: list[list[int]], touched: "defaultdict[_Spot, list[At]]") -> None:
+    def _meet(
+        self, spot: _Spot, at: SeparationId, met: list[list[int]], touched: "defaultdict[_Spot, list[SeparationId]]"
+    ) -> None:
         kept, keys = self._spots.get(spot), self._live.model.running.keys
         if kept is None:
             if not met:
@@ -120,7 +123,7 @@ class Groups:
             kept.put(at, [[keys[pod] for pod in pods] for pods in met])
             touched[spot].append(at)
 
-    def _form(self, snapshot: Snapshot, judge: Judge, spot: _Spot, knot: Sequence[At]) -> list[Finding]:
+    def _form(self, snapshot: Snapshot, judge: Judge, spot: _Spot, knot: Sequence[SeparationId]) -> list[Finding]:
         model, (kind, source, value) = self._live.model, spot
         domains = model.topology.hosts if kind == _UNDONE else model.topology.of(source)
         assert domains is not None
@@ -138,19 +141,17 @@ class Groups:
             ]
         return [violations.apart_finding(snapshot, judge, source, shown, group) for group in merge(model, meetings)]
 
-    def _broken_at(self, at: At, value: str) -> list[list[int]]:
+    def _broken_at(self, at: SeparationId, value: str) -> list[list[int]]:
         domains = self._live.model.topology.of(at.key)
-        rows = self._rows(at, domains, value, domains)
-        return [[row[1] for row in rows]] if meets(rows, False) else []
+        return refusing(self._rows(at, domains, value, domains), False)
 
-    def _undone_at(self, at: At, host: str) -> list[list[int]]:
+    def _undone_at(self, at: SeparationId, host: str) -> list[list[int]]:
         topology = self._live.model.topology
         if topology.hosts is None:
             return []
-        rows = self._rows(at, topology.hosts, host, topology.of(at.key))
-        return different(rows) if meets(rows, True) else []
+        return refusing(self._rows(at, topology.hosts, host, topology.of(at.key)), True)
 
-    def _rows(self, at: At, domains: Domains, value: str, own: Domains) -> list[Row]:
+    def _rows(self, at: SeparationId, domains: Domains, value: str, own: Domains) -> list[Row]:
         """The pods on either side of the separation in one domain: by class, or by node where that is fewer."""
         model, code = self._live.model, domains.code_of.get(value)
         if code is None:
@@ -165,8 +166,7 @@ class Groups:
         rows = []
         for pod in pods:
             node = node_at[pod]
-            if codes[node] == code and values[node] >= 0:
-                cls = class_at[pod]
-                if cls in owners or cls in matched:
-                    rows.append((values[node], pod, cls in owners, cls in matched))
+            cls = class_at[pod]
+            if codes[node] == code and (cls in owners or cls in matched):
+                rows.append(Row(values[node], pod, cls in owners, cls in matched))
         return rows

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.live import Live, Place
-from underhost.agents.evaluate.relations import At, Relations
+from underhost.agents.evaluate.relations import Relations
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.evaluate.unsatisfiable import judge_hosts
-from underhost.agents.rules.separations import Separation
+from underhost.agents.rules.separation import Separation, SeparationId
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Finding
 
-_Crowd = tuple[At, str]  # a separation within one vSphere cluster
+_Crowd = tuple[SeparationId, str]  # a separation within one vSphere cluster
 
 
 class HostLimits:

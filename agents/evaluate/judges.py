@@ -30,7 +30,7 @@ class Judges:
 
     def __init__(self, live: Live, options: Options) -> None:
         self._live = live
-        self.store, self.relations, self.eligible = FindingStore(), Relations(), Eligible()
+        self.store, self.relations, self.eligible = FindingStore(), Relations(live.model.selectors), Eligible()
         self.budgets, self.applications = Budgets(self.store), Applications(self.store)
         self.hosts = HostLimits(live, self.relations, self.store, options)
         self._singles = Singles(live, self.store)
@@ -44,11 +44,11 @@ class Judges:
     def add_class(self, cls: PodClass) -> None:
         """A class is new."""
         self._know(cls)
+        self.relations.forget()
         self._flipped.add(cls.id)
         self._fresh.append(cls)
 
     def _know(self, cls: PodClass) -> None:
-        self.relations.add(cls)
         if cls.hard:
             self.eligible.add(cls)
         self.hosts.add(cls)

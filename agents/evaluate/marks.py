@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from underhost.agents.compiled.live import Live, Place
 from underhost.agents.evaluate.groups import Place as GroupPlace
 from underhost.agents.evaluate.relations import Relations
-from underhost.agents.rules.separations import INTER_POD_AFFINITY
+from underhost.agents.rules.separation import INTER_POD_AFFINITY
 
 
 @dataclass

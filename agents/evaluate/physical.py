@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate import findings as f
-from underhost.agents.evaluate.sweep import Group, Meeting, merge, undone
-from underhost.agents.rules.separations import INTER_POD_AFFINITY, Separation, separations
+from underhost.agents.evaluate.sweep import Group, Meeting, meetings, merge
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, separations
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Domain, Finding
 
@@ -29,14 +29,14 @@ def physical_findings(snapshot: Snapshot, model: Model, apart: Sequence[Separati
     if hosts is None:
         return []
     by_key: defaultdict[tuple[str, str], list[Separation]] = defaultdict(list)
-    for one in separations(model.classes) if apart is None else apart:
+    for one in separations(model.selectors) if apart is None else apart:
         if not model.topology.is_host_key(one.key):
             by_key[(one.rule, one.key)].append(one)
-    meetings: defaultdict[str, list[Meeting]] = defaultdict(list)
+    by_source: defaultdict[str, list[Meeting]] = defaultdict(list)
     for (source, key), ours in by_key.items():
-        meetings[source] += undone(model, hosts, model.topology.of(key), ours)
+        by_source[source] += meetings(model, hosts, model.topology.of(key), ours)
     found = []
-    for source, met in sorted(meetings.items()):
+    for source, met in sorted(by_source.items()):
         for group in merge(model, met):
             found.append(physical_finding(snapshot, model, source, group, hosts.values[group.domain]))
     return f.in_order(found)

@@ -20,7 +20,7 @@ from underhost.agents.evaluate.sweep import Meeting
 from underhost.agents.rules import inter_pod_affinity, node_resources_fit
 from underhost.agents.rules import pod_topology_spread as spread
 from underhost.agents.rules.rule import Prepared
-from underhost.agents.rules.separations import Separation
+from underhost.agents.rules.separation import Separation
 from underhost.agents.site.selectors import Selector
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.site.terms import NO_EXECUTE

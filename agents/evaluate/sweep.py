@@ -1,18 +1,35 @@
-"""Which pods share a topology domain although a separation keeps them apart: set-wise, over all pods at once.
+"""Where a separation is broken or undone, over all pods of a site at once: polars expressions over (class, domain).
 
-In: a model and its separations. Out: groups of pods, as positions in `model.running`. Large sites are swept with polars
-(`sweep_frames.py`), and pods are listed only where a separation is broken or undone. The rules in `agents/rules` ask
-the same of one class of pods; tests hold all of these equal.
+In: a model, the domains of a key, or the hosts beside them, and separations. Out: the groups of pods that refuse one
+another, place by place. What refuses what is decided by `rules/separation.py`; here pods are listed only where its
+`some_refuse` holds.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.model import Model
-from underhost.agents.evaluate.findings import connected
-from underhost.agents.rules.separations import Separation
+from underhost.agents.rules.separation import Row, Separation, connected, refusing, some_refuse
+from underhost.schemas import frames as fr
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Met(NamedTuple):
+    """Pods in one domain that one separation keeps apart: groups of positions in `model.running`.
+
+    `separation` is a position in what was swept.
+    """
+
+    separation: int
+    domain: int
+    groups: list[list[int]]
 
 
 class Meeting(NamedTuple):
@@ -34,23 +51,6 @@ class Group(NamedTuple):
     separations: list[Separation]
 
 
-def broken(model: Model, domains: Domains, apart: Sequence[Separation]) -> list[Meeting]:
-    """Where pods share a domain of the key that must keep them apart: every owner refuses every other selected pod."""
-    found = []
-    for (separation, domain), rows in _met(model, domains, None, apart):
-        found.append(Meeting(domain, apart[separation], [pod for _, pod, _, _ in rows]))
-    return found
-
-
-def undone(model: Model, hosts: Domains, domains: Domains, apart: Sequence[Separation]) -> list[Meeting]:
-    """Where pods share a host although they are in different domains of the key that keeps them apart."""
-    found = []
-    for (separation, host), rows in _met(model, hosts, domains, apart):
-        for pods in different(rows):
-            found.append(Meeting(host, apart[separation], pods))
-    return found
-
-
 def merge(model: Model, meetings: Iterable[Meeting]) -> list[Group]:
     """Meetings that share a pod and a domain are one group; sorted by domain and smallest pod."""
     by_domain: defaultdict[int, list[Meeting]] = defaultdict(list)
@@ -59,8 +59,8 @@ def merge(model: Model, meetings: Iterable[Meeting]) -> list[Group]:
     keys = model.running.keys
     found = []
     for domain, here in by_domain.items():
-        edges = [(meeting.pods[0], pod) for meeting in here for pod in meeting.pods[1:]]
-        groups = connected({pod for meeting in here for pod in meeting.pods}, edges)
+        links = [(meeting.pods[0], pod) for meeting in here for pod in meeting.pods[1:]]
+        groups = connected({pod for meeting in here for pod in meeting.pods}, links)
         group_of = {pod: at for at, group in enumerate(groups) for pod in group}
         separations: list[set[Separation]] = [set() for _ in groups]
         for meeting in here:
@@ -70,67 +70,62 @@ def merge(model: Model, meetings: Iterable[Meeting]) -> list[Group]:
     return sorted(found, key=lambda group: (group.domain, keys[group.pods[0]]))
 
 
-Row = tuple[int, int, bool, bool]  # value, pod, owner, match
-Met = Iterable[tuple[tuple[int, int], list[Row]]]  # by (separation, domain)
-FEW = 4_000  # pods up to which a walk is quicker than the import of polars
+def meetings(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Iterator[Meeting]:
+    """What `sweep` finds, group by group."""
+    for met in sweep(model, domains, values, apart):
+        for pods in met.groups:
+            yield Meeting(met.domain, apart[met.separation], pods)
 
 
-def _met(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Met:
-    """The pods of every (separation, domain) that holds an owner and another pod it selects.
+def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Iterator[Met]:
+    """Every domain in which pods refuse one another; with `values`, those of the separations' key, across these.
 
-    With `values`, those that hold pods of at least two values.
+    Sorted by separation and domain. Every join is eager: left to itself polars 2.1 reorders lazy inner joins and builds
+    their product.
     """
     if not apart or not len(model.running.keys):
-        return []
-    if len(model.running.keys) <= FEW:
-        return walk(model, domains, values, apart)
-    from underhost.agents.evaluate.sweep_frames import sweep
+        return
+    import polars as pl  # 0.2 s: a site without separations does not wait for it
 
-    return sweep(model, domains, values, apart)
-
-
-def walk(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Met:
-    """The same as `sweep_frames.sweep`, pod by pod."""
-    codes, own = domains.code_list, (values or domains).code_list
-    nodes = model.running.nodes.tolist()
-    found = []
-    for at, one in enumerate(apart):
-        owners, matched = set(one.owners), set(one.matched)
-        rows: defaultdict[int, list[Row]] = defaultdict(list)
-        for cls in sorted(owners | matched):
-            for pod in model.pods_of(cls).tolist():
-                domain, value = codes[nodes[pod]], own[nodes[pod]]
-                if domain >= 0 and value >= 0:
-                    rows[domain].append((value, pod, cls in owners, cls in matched))
-        for domain, here in sorted(rows.items()):
-            if meets(here, values is not None):
-                found.append(((at, domain), sorted(here, key=lambda row: row[1])))
-    return found
+    placed, sides = _placed(model, domains, values), _sides(apart)
+    where = [fr.CLASS, fr.DOMAIN, fr.VALUE]
+    cells = placed.group_by(where).agg(pl.len().alias(fr.COUNT)).join(sides, on=fr.CLASS)
+    count = pl.col(fr.COUNT)
+    met = cells.group_by(fr.SEPARATION, fr.DOMAIN).agg(
+        count.filter(pl.col(fr.OWNER)).sum().alias(fr.OWNERS),
+        count.filter(pl.col(fr.MATCH)).sum().alias(fr.MATCHED),
+        count.sum().alias(fr.BOTH),
+        pl.col(fr.VALUE).min().alias(fr.LEAST),
+        pl.col(fr.VALUE).max().alias(fr.MOST),
+    )
+    owners, matched, both = pl.col(fr.OWNERS), pl.col(fr.MATCHED), pl.col(fr.BOTH)
+    met = met.filter(some_refuse(owners, matched, both, pl.col(fr.LEAST), pl.col(fr.MOST), values is not None))
+    rows = cells.join(met, on=[fr.SEPARATION, fr.DOMAIN], how="semi").join(placed, on=where)
+    rows = fr.MET.checked(rows.select(list(fr.MET.polars_schema))).sort(fr.SEPARATION, fr.DOMAIN, fr.POD)
+    for (separation, domain), group in groupby(rows.iter_rows(), key=lambda row: (row[0], row[1])):
+        yield Met(separation, domain, refusing([Row._make(row[2:]) for row in group], values is not None))
 
 
-def meets(rows: Sequence[Row], differ: bool) -> bool:
-    """Whether an owner and another pod that it selects are among the rows; with `differ`, of two values or more."""
-    return (
-        len(rows) > 1
-        and any(row[2] for row in rows)
-        and any(row[3] for row in rows)
-        and (not differ or len({row[0] for row in rows}) > 1)
+def _placed(model: Model, domains: Domains, values: Domains | None) -> "pl.DataFrame":
+    codes = domains.codes[model.running.nodes]
+    own = codes if values is None else values.codes[model.running.nodes]
+    there = (codes >= 0) & (own >= 0)
+    return fr.PLACED.frame(
+        {
+            fr.POD: np.flatnonzero(there).astype(np.uint32),
+            fr.CLASS: model.running.classes[there].astype(np.uint32),
+            fr.DOMAIN: codes[there].astype(np.int32),
+            fr.VALUE: own[there].astype(np.int32),
+        }
     )
 
 
-def different(rows: Sequence[Row]) -> list[list[int]]:
-    """Connected groups of pods: an owner and a match are connected where their values differ."""
-    owners: defaultdict[int, list[int]] = defaultdict(list)
-    matched: defaultdict[int, list[int]] = defaultdict(list)
-    for value, pod, owner, match in rows:
-        if owner:
-            owners[value].append(pod)
-        if match:
-            matched[value].append(pod)
-    edges = []
-    for value, mine in owners.items():
-        for other, theirs in matched.items():
-            if value != other:
-                edges += [(mine[0], pod) for pod in theirs]
-                edges += [(theirs[0], pod) for pod in mine]
-    return connected({pod for edge in edges for pod in edge}, edges)
+def _sides(apart: Sequence[Separation]) -> "pl.DataFrame":
+    rows: list[tuple[object, ...]] = []
+    for at, one in enumerate(apart):
+        if one.owners == one.matched:
+            rows += [(at, cls, True, True) for cls in one.owners]
+            continue
+        owners, matched = set(one.owners), set(one.matched)
+        rows += [(at, cls, cls in owners, cls in matched) for cls in sorted(owners | matched)]
+    return fr.SIDES.rows(rows)

@@ -11,7 +11,8 @@ from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.vm_graph import Edge, VmGraph, vm_graphs
 from underhost.agents.evaluate import findings as f
-from underhost.agents.rules.separations import INTER_POD_AFFINITY, Gathering, Separation, gatherings
+from underhost.agents.rules.gathering import Gathering, gatherings
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, connected
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
 
@@ -82,7 +83,7 @@ def gathered(graph: VmGraph, near: Sequence[Gathering]) -> list[Together]:
                 links.append((at, _mate(graph, rows, at, mates)))
                 owners.setdefault(at, set()).add(one.owner)
     found = []
-    for group in f.connected({at for link in links for at in link}, links):
+    for group in connected({at for link in links for at in link}, links):
         vms = sum(1 << at for at in group)
         asking = {cls for at in group for cls in owners.get(at, ())}
         found.append(Together(vms, asking, any(rows[at] & vms for at in group)))

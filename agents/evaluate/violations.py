@@ -16,7 +16,7 @@ from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.judge import Judge
-from underhost.agents.evaluate.sweep import Group, Meeting, broken, merge
+from underhost.agents.evaluate.sweep import Group, Meeting, meetings, merge
 from underhost.agents.rules import (
     inter_pod_affinity,
     node_affinity,
@@ -26,7 +26,7 @@ from underhost.agents.rules import (
     taint_toleration,
 )
 from underhost.agents.rules.rule import Prepared, Refusal
-from underhost.agents.rules.separations import INTER_POD_AFFINITY, Separation, separations
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, separations
 from underhost.agents.site import terms
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Domain, Finding
@@ -46,7 +46,7 @@ def violation_findings(snapshot: Snapshot, judge: Judge, apart: Sequence[Separat
     found = [
         *alone_findings(snapshot, judge),
         *_affinity(snapshot, judge),
-        *_anti_affinity(snapshot, judge, separations(judge.model.classes) if apart is None else apart),
+        *_anti_affinity(snapshot, judge, separations(judge.model.selectors) if apart is None else apart),
         *_spread(snapshot, judge),
         *eviction_findings(snapshot, judge),
     ]
@@ -156,7 +156,7 @@ def _anti_affinity(snapshot: Snapshot, judge: Judge, every: Sequence[Separation]
     found = []
     for key, apart in sorted(by_key.items()):
         domains = model.topology.of(key)
-        for group in merge(model, broken(model, domains, apart)):
+        for group in merge(model, meetings(model, domains, None, apart)):
             found.append(apart_finding(snapshot, judge, key, domains.values[group.domain], group))
     return found
 
@@ -184,14 +184,14 @@ def apart_finding(snapshot: Snapshot, judge: Judge, key: str, value: str, group:
 def _spread(snapshot: Snapshot, judge: Judge) -> list[Finding]:
     """DoNotSchedule spread: the pods of a domain that holds too many, or on nodes that lack a key."""
     found: list[Finding] = []
-    meetings: defaultdict[str, list[Meeting]] = defaultdict(list)
+    by_key: defaultdict[str, list[Meeting]] = defaultdict(list)
     for cls in judge.model.classes:
         if cls.hard:
             missing, refused = spread_refusals(snapshot, judge, cls, pod_topology_spread.prepare(judge.state, cls))
             found += missing
             for key, meeting in crowded(judge, cls, refused) if refused else ():
-                meetings[key].append(meeting)
-    for key, met in sorted(meetings.items()):
+                by_key[key].append(meeting)
+    for key, met in sorted(by_key.items()):
         found += crowd_findings(snapshot, judge, key, met)
     return found
 
@@ -210,11 +210,11 @@ def spread_refusals(
     return found, refused
 
 
-def crowd_findings(snapshot: Snapshot, judge: Judge, key: str, meetings: list[Meeting]) -> list[Finding]:
+def crowd_findings(snapshot: Snapshot, judge: Judge, key: str, met: list[Meeting]) -> list[Finding]:
     """Pods that are too many in a domain of the key, those that count the same pods together."""
     model, rule, found = judge.model, pod_topology_spread.NAME, []
     values = model.topology.of(key).values
-    for group in merge(model, _linked(meetings)):
+    for group in merge(model, _linked(met)):
         names = [model.running.keys[at] for at in group.pods]
         value = values[group.domain]
         where = f"ESXi host {value}" if model.topology.is_host_key(key) else f"{key} {value!r}"
@@ -253,10 +253,10 @@ def crowded(judge: Judge, one_class: PodClass, pods: list[int]) -> list[tuple[st
     return found
 
 
-def _linked(meetings: list[Meeting]) -> list[Meeting]:
+def _linked(met: list[Meeting]) -> list[Meeting]:
     """Classes that count the same pods in one domain refuse one another: their meetings are one."""
     joined: defaultdict[tuple[int, Separation], list[int]] = defaultdict(list)
-    for meeting in meetings:
+    for meeting in met:
         joined[(meeting.domain, meeting.separation)] += meeting.pods
     return [Meeting(domain, separation, pods) for (domain, separation), pods in joined.items()]
 

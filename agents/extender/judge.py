@@ -19,7 +19,9 @@ from underhost.agents.extender.picture import Apart, HostPicture
 from underhost.agents.rules import inter_pod_affinity as pods
 from underhost.agents.rules import physical_host
 from underhost.agents.rules import pod_topology_spread as spread
-from underhost.agents.rules.rule import CodeArray
+from underhost.agents.rules.gathering import mates_of
+from underhost.agents.rules.rule import CodeArray, Prepared
+from underhost.agents.rules.separation import across_domains, in_domain_of
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options
 
@@ -46,6 +48,8 @@ REFUSALS = {
     _SHARED: Refusal(physical_host.NAME, physical_host.REASON_SHARED_HOST, False),
     _MAY_SHARE: Refusal(physical_host.NAME, REASON_MAY_SHARE, False),
 }
+
+_CODES = {(one.rule, one.reason): code for code, one in REFUSALS.items()}
 
 
 class Coming(NamedTuple):
@@ -105,24 +109,45 @@ def judge(
     if hosts is None or not apart.matters:
         return Verdict(codes, conflicts, possible, refusing)
     required = options.physical_host == physical_host.REQUIRED
-    prepared = physical_host.prepare_apart(state, hosts, apart.separations)
-    counted = prepared.conflicts(ALL) if prepared is not None else None
-    if counted is not None:
-        conflicts = counted
-        if required:
-            codes[conflicts > 0] = _SHARED
-    for classes, code in ((apart.existing, _EXISTING), (apart.own, _OWN)):
-        if classes:
-            codes[_on_hosts(state, hosts, classes) > 0] = code
-    if apart.near:
-        codes[~_near(state, hosts, apart.cls, unsure)] = _NEAR
-    if apart.spread:
-        _refuse_spread(state, options, apart, request, codes)
+    shared = physical_host.prepare_apart(state, hosts, apart.separations)
+    counted = shared.conflicts(ALL) if shared is not None else None
+    conflicts = conflicts if counted is None else counted
+    keys, near = options.host_keys, Overlay(state, _places_of_mates(hosts, apart.cls, unsure))
+    for rule, prepared in (
+        (physical_host.NAME, shared),
+        (pods.NAME, pods.prepare_only(state, apart.cls, keys, near)),
+        (spread.NAME, spread.prepare_only(state, apart.cls, keys)),
+    ):
+        if prepared is not None:
+            _take(codes, rule, prepared, request)
     for one in unsure:
-        shared, same = _may_share(picture, hosts, apart, one), _may_meet(hosts, apart, one)
-        possible |= shared | same
-        refusing |= (shared | same) if required else same
+        meets = in_domain_of(hosts, one.places) if one.cls in apart.by_host else np.zeros(size, bool)
+        shares = _may_share(picture, hosts, apart, one)
+        possible |= shares | meets
+        refusing |= (shares | meets) if required else meets
     return Verdict(codes, conflicts, possible, refusing)
+
+
+def _take(codes: CodeArray, rule: str, prepared: Prepared, request: Request) -> None:
+    """What the rule refuses, over what the rules before it have refused."""
+    refused = prepared.refuse(request, ALL)
+    if refused is not None:
+        found = np.array([0, *(_CODES[rule, one.reasons[0]] for one in prepared.refusals)], np.int8)[refused]
+        codes[found > 0] = found[found > 0]
+
+
+def _places_of_mates(hosts: Domains, cls: PodClass, unsure: Sequence[Coming]) -> list[Moved]:
+    """Pods on their way that required affinity wants near, one on each host that they may be on.
+
+    kube-scheduler, which knows where they are, has asked the same by label.
+    """
+    mates, found = mates_of(cls), []
+    for one in unsure:
+        if one.cls in mates:
+            known = one.places[hosts.codes[one.places] >= 0]
+            _, first = np.unique(hosts.codes[known], return_index=True)
+            found += [Moved(one.cls, node) for node in known[first].tolist()]
+    return found
 
 
 def unseen(picture: HostPicture, apart: Apart, coming: Sequence[Coming], verdict: Verdict) -> Verdict:
@@ -133,42 +158,8 @@ def unseen(picture: HostPicture, apart: Apart, coming: Sequence[Coming], verdict
     met = np.zeros(len(picture.names), bool)
     for one in coming:
         for key in apart.keys.get(one.cls, ()):
-            codes = picture.topology.of(key).codes
-            met |= (codes >= 0) & (codes == codes[one.places[0]])
+            met |= in_domain_of(picture.topology.of(key), one.places[:1])
     return verdict._replace(codes=np.where((verdict.codes == 0) & met, _EXISTING, verdict.codes).astype(np.int8))
-
-
-def _on_hosts(state: State, hosts: Domains, classes: frozenset[int]) -> IntArray:
-    return state.counter(hosts, state.weights(dict.fromkeys(classes, 1))).at(ALL)
-
-
-def _near(state: State, hosts: Domains, cls: PodClass, unsure: Sequence[Coming]) -> BoolArray:
-    """bool[N]: a pod that matches all terms of the class's required affinity is on the host, or no such pod is at all.
-
-    A pod on its way may be wherever it may be: kube-scheduler, which knows where, has asked the same by label.
-    """
-    selectors = [term.selector for term in cls.required_affinity]
-    every = [frozenset(one.classes) if one is not None else frozenset[int]() for one in selectors]
-    matching = frozenset.intersection(*every)
-    there = _on_hosts(state, hosts, matching) > 0
-    for one in unsure:
-        if one.cls in matching:
-            there |= _hosting(hosts, one.places)
-    if cls.id in matching and not there.any():
-        return hosts.present
-    return there & hosts.present
-
-
-def _refuse_spread(state: State, options: Options, apart: Apart, request: Request, codes: CodeArray) -> None:
-    prepared = spread.prepare_only(state, apart.cls, options.host_keys)
-    refused = prepared.refuse(request, ALL) if prepared is not None else None
-    if refused is not None and prepared is not None:
-        meaning = [
-            0,
-            *(_MISSING if one.reasons[0] == spread.REASON_MISSING_LABEL else _SPREAD for one in prepared.refusals),
-        ]
-        found = np.array(meaning, np.int8)[refused]
-        codes[found > 0] = found[found > 0]
 
 
 def _may_share(picture: HostPicture, hosts: Domains, apart: Apart, one: Coming) -> BoolArray:
@@ -177,26 +168,11 @@ def _may_share(picture: HostPicture, hosts: Domains, apart: Apart, one: Coming) 
     for (_, key), classes in apart.separations.items():
         if one.cls not in classes:
             continue
-        codes, within = picture.topology.of(key).codes, picture.topology.within_host(key)
+        within = picture.topology.within_host(key)
         places = one.places[within.codes[one.places] >= 0]
         on_host = np.bincount(hosts.codes[places], minlength=hosts.size)
         inside = np.bincount(within.codes[places], minlength=within.size)
-        nodes = np.flatnonzero((hosts.codes >= 0) & (codes >= 0))
-        found[nodes[on_host[hosts.codes[nodes]] > inside[within.codes[nodes]]]] = True
-    return found
-
-
-def _may_meet(hosts: Domains, apart: Apart, one: Coming) -> BoolArray:
-    """bool[N]: a host key keeps the pod apart from this one, and one of its places is on the node's host."""
-    if one.cls not in apart.own and one.cls not in apart.existing:
-        return np.zeros(len(hosts.codes), bool)
-    return _hosting(hosts, one.places)
-
-
-def _hosting(hosts: Domains, nodes: IndexArray) -> BoolArray:
-    """bool[N]: the nodes on the hosts of these nodes."""
-    met = np.zeros(hosts.size + 1, bool)  # the last entry stands for an unknown host, which nobody shares
-    met[hosts.codes[nodes]] = True
-    met[-1] = False
-    found: BoolArray = met[hosts.codes]
+        both = np.flatnonzero(within.codes >= 0)
+        there = across_domains(on_host[hosts.codes[both]], inside[within.codes[both]], within.present[both])
+        found[both[there > 0]] = True
     return found

@@ -15,8 +15,8 @@ from underhost.agents.compiled.domains import Topology
 from underhost.agents.compiled.follower import Follower, Observer
 from underhost.agents.compiled.live import Live
 from underhost.agents.compiled.live_model import LiveState
-from underhost.agents.evaluate.relations import Relations
-from underhost.agents.rules.separations import INTER_POD_AFFINITY
+from underhost.agents.rules import physical_host
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, sides_of
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Pod
@@ -30,15 +30,14 @@ class Apart(NamedTuple):
     Attributes:
         cls: the class itself.
         separations: PhysicalHost's, by (rule, topologyKey): the classes that a shared host must not bring together.
-        own, existing: the classes kept apart by a host key itself, by a term of the class or by a term of theirs.
+        by_host: the classes kept apart by a host key itself, by a term of the class or by a term of theirs.
         near: the topologyKeys of required affinity that are host keys. spread: whether a strict spread has one.
         concerned: every class above. keys: topologyKeys of the required anti-affinity between it and each class.
     """
 
     cls: PodClass
     separations: Mapping[tuple[str, str], Collection[int]]
-    own: frozenset[int]
-    existing: frozenset[int]
+    by_host: frozenset[int]
     near: tuple[str, ...]
     spread: bool
     concerned: frozenset[int]
@@ -56,12 +55,10 @@ class HostPicture(Observer):
     def __init__(self, snapshot: Snapshot, options: Options, asked: Mapping[str, Pod] | None = None) -> None:
         """`asked` are pods that it must have a class for, besides those of the snapshot. Raises BadObjectError."""
         more = {f"{key} (asked)": pod for key, pod in (asked or {}).items()}
-        self._live, self._relations = Live(replace(snapshot, pods={**snapshot.pods, **more}), options), Relations()
+        self._live = Live(replace(snapshot, pods={**snapshot.pods, **more}), options)
         self.follower = Follower(self._live, snapshot, self)
         for key in more.keys() & self._live.places.keys():
             self._live.remove(key)
-        for cls in self._live.model.classes:
-            self._relations.add(cls)
         self._aparts: dict[int, Apart] = {}
         self.generation = 0
 
@@ -112,41 +109,30 @@ class HostPicture(Observer):
         return found
 
     def _apart(self, cls: PodClass) -> Apart:
-        separations: dict[tuple[str, str], set[int]] = {}
-        own, existing = set[int](), set[int]()
+        by_host = set[int]()
         keys: dict[int, set[str]] = {}
-        matching = {selector.id for selector in cls.selectors}
-        for at in self._relations.of(cls).apart:
-            one = self._relations.separation(at)
-            mine = set(one.matched) if cls.id in one.owners else set[int]()
-            theirs = set(one.owners) if at.selector in matching else set[int]()
-            if at.rule == INTER_POD_AFFINITY:
-                for other in mine | theirs:
-                    keys.setdefault(other, set()).add(at.key)
-            if not self.topology.is_host_key(at.key):
-                separations.setdefault((at.rule, at.key), set()).update(mine | theirs)
-            elif at.rule == INTER_POD_AFFINITY:
-                own |= mine
-                existing |= theirs
-        if self.topology.hosts is None:
-            separations = {}
-        kept = {place: classes for place, classes in separations.items() if classes}
+        for side in sides_of(cls):
+            both = {*side.mine, *side.theirs}
+            if side.rule == INTER_POD_AFFINITY:
+                for other in both:
+                    keys.setdefault(other, set()).add(side.key)
+                if self.topology.is_host_key(side.key):
+                    by_host |= both
+        kept = physical_host.separations(self._live.model.topology, cls)
         near = tuple(dict.fromkeys(t.key for t in cls.required_affinity if self.topology.is_host_key(t.key)))
         return Apart(
             cls=cls,
             separations=kept,
-            own=frozenset(own),
-            existing=frozenset(existing),
+            by_host=frozenset(by_host),
             near=near,
             spread=any(self.topology.is_host_key(one.key) for one in cls.hard),
-            concerned=frozenset(own | existing).union(*kept.values()),
+            concerned=frozenset(by_host).union(*kept.values()),
             keys={other: frozenset(found) for other, found in keys.items()},
         )
 
     # ---------------------------------------------------------------------------------------------------- following
     def add_class(self, cls: PodClass) -> None:
         """Whom other classes are kept apart from may be another one now."""
-        self._relations.add(cls)
         self._aparts.clear()
 
     def nodes_changed(self, snapshot: Snapshot, names: Collection[str], pods: Mapping[str, Pod]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from underhost.agents.lint.spelling import AFFINITY, SPREAD, TOLERATIONS, Misspelled, misspelled
 from underhost.agents.lint.subjects import Subject
-from underhost.agents.rules.separations import INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD
 from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.selectors import Requirement, Selector

@@ -12,7 +12,7 @@ from underhost.agents.lint.checks import Check, Complaint
 from underhost.agents.lint.parts import AFFINITY_TERM, ANTI_AFFINITY, PREFERRED, SPREAD_CONSTRAINT, Place
 from underhost.agents.lint.view import View
 from underhost.agents.rules.node_affinity import NAME as NODE_AFFINITY
-from underhost.agents.rules.separations import INTER_POD_AFFINITY
+from underhost.agents.rules.separation import INTER_POD_AFFINITY
 
 LEAST_WEIGHT, MOST_WEIGHT = 1, 100
 

@@ -10,14 +10,13 @@ from itertools import combinations
 
 from underhost.agents.repair.fewest import fewest
 from underhost.agents.rules import node_ports, node_resources_fit, physical_host
-from underhost.agents.rules.separations import INTER_POD_AFFINITY
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Row, pairs
 from underhost.agents.schedule.places import Places
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
 
 Broken = tuple[str, str, str, str, str]  # severity, rule, source, key, value
 _OF_NODE = {node_resources_fit.NAME, node_ports.NAME}  # one finding for each pod, but the node's pods are one matter
-_ANY_IP = "0.0.0.0"
 
 
 @dataclass
@@ -63,24 +62,19 @@ def preferred(places: Places, finding: Finding, able: Sequence[str], members: Se
 
 def _apart(places: Places, pods: Sequence[str], rule: str, key: str | None) -> list[tuple[str, str]]:
     """Pairs that a rule keeps apart by `key`, whose domain they share; without one by any key, while sharing a host."""
-    model = places.model
-    where = {pod: places.where(pod) for pod in pods}
-    classes = {one.cls for one in where.values()}
-    refused: dict[str, set[tuple[int, int]]] = {}
-    for each in places.separations(classes):
-        if each.rule == rule and (each.key == key if key is not None else not model.topology.is_host_key(each.key)):
-            owners, matched = classes.intersection(each.owners), classes.intersection(each.matched)
-            refused.setdefault(each.key, set()).update((a, b) for a in owners for b in matched)
-    found = []
-    for one, other in combinations(pods, 2):
-        a, b = where[one], where[other]
-        for by, pairs in refused.items():
-            codes = model.topology.of(by).code_list
-            differ = codes[a.node] != codes[b.node] and codes[a.node] >= 0 and codes[b.node] >= 0
-            if ((a.cls, b.cls) in pairs or (b.cls, a.cls) in pairs) and (key is not None or differ):
-                found.append((one, other))
-                break
-    return found
+    topology = places.model.topology
+    where = [places.where(pod) for pod in pods]
+    found: set[tuple[int, int]] = set()
+    for each in places.separations({one.cls for one in where}):
+        if each.rule == rule and (each.key == key if key is not None else not topology.is_host_key(each.key)):
+            codes, owners, matched = topology.of(each.key).code_list, frozenset(each.owners), frozenset(each.matched)
+            rows = [
+                Row(codes[one.node], at, one.cls in owners, one.cls in matched)
+                for at, one in enumerate(where)
+                if one.cls in owners or one.cls in matched
+            ]
+            found.update(pairs(rows, key is None))
+    return [(pods[one], pods[other]) for one, other in sorted(found)]
 
 
 def _same_ports(places: Places, pods: Sequence[str]) -> list[tuple[str, str]]:
@@ -88,7 +82,7 @@ def _same_ports(places: Places, pods: Sequence[str]) -> list[tuple[str, str]]:
     return [
         (one, other)
         for one, other in combinations(pods, 2)
-        if any(a[1:] == b[1:] and (_ANY_IP in (a[0], b[0]) or a[0] == b[0]) for a in ports[one] for b in ports[other])
+        if any(node_ports.clash(a, b) for a in ports[one] for b in ports[other])
     ]
 
 

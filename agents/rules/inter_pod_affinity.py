@@ -5,6 +5,7 @@ holds one way, and one single pod must match all its terms; where no pod anywher
 own terms may be the first. All pods count, deleted ones too. A host key means the live ESXi host (see `domains.py`).
 """
 
+from collections.abc import Container, Iterable
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,9 @@ from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Wh
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.rules.gathering import mates_of
+from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.rules.separation import Side, sides_of
 from underhost.agents.site.requests import Request
 from underhost.agents.site.selectors import Selector
 
@@ -35,21 +38,25 @@ class _InterPodAffinity(Prepared):
         Refusal(UNSCHEDULABLE, (REASON_EXISTING_ANTI_AFFINITY,)),
     )
 
-    def __init__(self, state: State, cls: PodClass) -> None:
-        self._state, self._cls = state, cls.id
-        self._near = _affinity_counters(state, cls)
-        self._first = bool(cls.required_affinity) and all(
-            term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity
-        )
-        self._apart = _own_anti_counters(state, cls)
-        self._existing = _existing_anti_counters(state, cls)
+    def __init__(
+        self, state: State, cls: PodClass, only: Container[str] | None = None, near: State | None = None
+    ) -> None:
+        """`only`: the topologyKeys that count, None for all. `near`: the state to ask affinity of, if another."""
+        self._cls = cls.id
+        mates = mates_of(cls)
+        self._near = _affinity_counters(near or state, cls, mates, only)
+        self._first = cls.id in mates
+        sides = [side for side in sides_of(cls) if side.rule == NAME and (only is None or side.key in only)]
+        of = state.model.topology.of
+        self._apart = _distinct(state.counter(of(one.key), state.selected(one.selector)) for one in sides if one.mine)
+        self._existing = _distinct(state.counter(of(one.key), _carriers(state, one)) for one in sides if one.selected)
         self._own_terms = bool(cls.required_affinity or cls.required_anti)
-        self._preferred = _preferred_counters(state, cls)
+        self._preferred = _preferred_counters(state, cls) if only is None else []
 
     @property
     def concerned(self) -> bool:
         """Whether any term concerns the class."""
-        return bool(self._own_terms or self._apart or self._existing or self._preferred)
+        return bool(self._own_terms or self._existing or self._preferred)
 
     def skips(self) -> bool:
         return not self._own_terms and not any(counter.any() for counter in self._existing)
@@ -69,7 +76,7 @@ class _InterPodAffinity(Prepared):
                 if codes is None:
                     codes = np.zeros(len(refused), np.int8)
                 codes[refused] = code
-        if self._near is not None:
+        if self._near:
             refused = ~self._affinity(self._near, nodes, out)
             if codes is None:
                 codes = np.zeros(len(refused), np.int8)
@@ -82,7 +89,7 @@ class _InterPodAffinity(Prepared):
                 mask &= counter.at(slice(None)) <= 0
             elif counter.sparse:
                 mask[list(counter.sparse)] = False
-        if self._near is not None:
+        if self._near:
             mask &= self._affinity(self._near, slice(None), False)
 
     def _at(self, counter: Counter, nodes: Where, out: bool) -> IntArray:
@@ -101,15 +108,6 @@ class _InterPodAffinity(Prepared):
             found |= anywhere == 0
         both: BoolArray = keys & found
         return both
-
-    def peers(self, node: int) -> list[Peers]:
-        found = []
-        for counter in {id(one): one for one in (*self._apart, *self._existing)}.values():
-            code = counter.domains.code_list[node]
-            if code >= 0:
-                pods = self._state.running_in(counter, node)
-                found.append(Peers(counter.domains.key, counter.domains.values[code], pods, NAME))
-        return found
 
     def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
         """int(100 · ((sum of weights − min) / (max − min))), all in double precision as upstream."""
@@ -135,39 +133,23 @@ class _InterPodAffinity(Prepared):
         return scores
 
 
-def _affinity_counters(state: State, cls: PodClass) -> list[Counter] | None:
-    """Per key, the pods that match all terms; None where there is no term."""
-    terms = cls.required_affinity
-    if not terms:
-        return None
-    matching: set[int] = set(terms[0].selector.classes) if terms[0].selector is not None else set()
-    for term in terms[1:]:
-        matching &= set(term.selector.classes) if term.selector is not None else set()
-    weights = state.weights(dict.fromkeys(matching, 1))
-    return [state.counter(state.model.topology.of(key), weights) for key in dict.fromkeys(t.key for t in terms)]
+def _affinity_counters(
+    state: State, cls: PodClass, mates: frozenset[int], only: Container[str] | None
+) -> list[Counter]:
+    """Per topologyKey of required affinity, the pods that match all terms."""
+    keys = dict.fromkeys(term.key for term in cls.required_affinity if only is None or term.key in only)
+    weights = state.weights(dict.fromkeys(mates, 1))
+    return [state.counter(state.model.topology.of(key), weights) for key in keys]
 
 
-def _own_anti_counters(state: State, cls: PodClass) -> list[Counter]:
-    """For each term, the pods that it selects."""
-    of = state.model.topology.of
-    found = [
-        state.counter(of(term.key), state.selected(term.selector))
-        for term in cls.required_anti
-        if term.selector is not None and term.selector.classes
-    ]
-    return list({id(counter): counter for counter in found}.values())
+def _carriers(state: State, side: Side) -> Weights:
+    """The pods that carry the term of a separation."""
+    memo = (NAME, "anti", side.selector.id, side.key)
+    return state.memo.remember(memo, Depends.CLASSES, lambda: state.weights(dict.fromkeys(side.theirs, 1)))
 
 
-def _existing_anti_counters(state: State, cls: PodClass) -> list[Counter]:
-    """For each selector that matches the class, the pods with an anti-affinity term of that selector, per key."""
-    found: dict[int, Counter] = {}
-    for selector in cls.selectors:
-        for key, classes in selector.apart.items():
-            memo = (NAME, "anti", selector.id, key)
-            weights = state.memo.remember(memo, Depends.CLASSES, partial(_equal_weights, state, classes))
-            counter = state.counter(state.model.topology.of(key), weights)
-            found[id(counter)] = counter
-    return list(found.values())
+def _distinct(counters: Iterable[Counter]) -> list[Counter]:
+    return list({id(counter): counter for counter in counters}.values())
 
 
 def _preferred_counters(state: State, cls: PodClass) -> list[tuple[Domains, list[tuple[Counter, int]]]]:
@@ -193,10 +175,6 @@ def _preferred_counters(state: State, cls: PodClass) -> list[tuple[Domains, list
     return list(by_topology.values())
 
 
-def _equal_weights(state: State, classes: list[int]) -> Weights:
-    return state.weights(dict.fromkeys(classes, 1))
-
-
 def _factored(state: State, selector: Selector, key: str) -> tuple[Weights, int]:
     """Equal weights as weight 1 and a factor, so that the counter is shared with whoever counts the same pods."""
     kept = {cls: weight for cls, weight in _preferring(selector, key).items() if weight}
@@ -217,4 +195,10 @@ def _preferring(selector: Selector, key: str) -> dict[int, int]:
 def prepare(state: State, cls: PodClass) -> Prepared | None:
     """None for pods that no term concerns, neither theirs nor another's."""
     prepared = _InterPodAffinity(state, cls)
+    return prepared if prepared.concerned else None
+
+
+def prepare_only(state: State, cls: PodClass, keys: Container[str], near: State) -> Prepared | None:
+    """The required terms of these keys alone; required affinity is asked of the state `near`."""
+    prepared = _InterPodAffinity(state, cls, keys, near)
     return prepared if prepared.concerned else None

@@ -9,7 +9,7 @@ from underhost.agents.compiled.counters import Counter
 from underhost.agents.compiled.domains import Where
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Prepared, Refusal
 from underhost.agents.site.requests import Request
 
 NAME = "NodePorts"
@@ -21,8 +21,8 @@ _ANY_IP = "0.0.0.0"
 class _NodePorts(Prepared):
     refusals = (Refusal(UNSCHEDULABLE, (REASON_PORTS_TAKEN,)),)
 
-    def __init__(self, state: State, cls: PodClass, counter: Counter) -> None:
-        self._state, self._cls, self._counter = state, cls.id, counter
+    def __init__(self, cls: PodClass, counter: Counter) -> None:
+        self._cls, self._counter = cls.id, counter
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         if not self._counter.any():
@@ -32,8 +32,10 @@ class _NodePorts(Prepared):
             counts = counts - self._counter.share(self._cls, nodes)
         return (counts > 0).astype(np.int8)
 
-    def peers(self, node: int) -> list[Peers]:
-        return [Peers("", "", self._state.running_in(self._counter, node), NAME)]
+
+def clash(one: Port, other: Port) -> bool:
+    """Whether one node cannot have both: the same port and protocol, and IPs of which neither leaves the other free."""
+    return one[1:] == other[1:] and (_ANY_IP in (one[0], other[0]) or one[0] == other[0])
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:
@@ -41,21 +43,15 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
     if not cls.ports:
         return None
     by_port = state.memo.remember(NAME, Depends.CLASSES, lambda: _classes_by_port(state))
-    rivals = {
-        rival
-        for ip, protocol, port in cls.ports
-        for rival, rival_ip in by_port[(protocol, port)]
-        if _ANY_IP in (ip, rival_ip) or ip == rival_ip
-    }
+    rivals = {rival for port in cls.ports for rival, held in by_port[port[1:]] if clash(port, held)}
     weights = state.weights(dict.fromkeys(rivals, 1))
-    return _NodePorts(state, cls, state.counter(state.model.topology.each_node, weights))
+    return _NodePorts(cls, state.counter(state.model.topology.each_node, weights))
 
 
-def _classes_by_port(state: State) -> "defaultdict[tuple[str, int], list[tuple[int, str]]]":
-    found: defaultdict[tuple[str, int], list[tuple[int, str]]] = defaultdict(list)
+def _classes_by_port(state: State) -> "defaultdict[tuple[str, int], list[tuple[int, Port]]]":
+    """By protocol and port, the classes that hold it and how."""
+    found: defaultdict[tuple[str, int], list[tuple[int, Port]]] = defaultdict(list)
     for cls in state.model.classes:
-        one: Port
-        for one in cls.ports:
-            ip, protocol, port = one
-            found[(protocol, port)].append((cls.id, ip))
+        for port in cls.ports:
+            found[port[1:]].append((cls.id, port))
     return found

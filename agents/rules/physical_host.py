@@ -1,8 +1,7 @@
 """PhysicalHost, ours: a required separation that holds by label is undone where both pods end up on one ESXi host.
 
-A separation is a required anti-affinity (own, or of the pod that is there) or a DoNotSchedule spread, of any key but
-the host keys: those are judged by the live host itself, in the rules they belong to. Two pods conflict when their
-nodes are on one known host and have different values of the key. Nodes with fewer conflicting pods are preferred
+Which pods a separation keeps apart, and when a host undoes that, is decided in `separation.py`. Terms on a host key are
+judged by the live host itself, in the rules they belong to. Nodes with fewer conflicting pods are preferred
 before any score; with `physical_host="required"` a conflict refuses. Without hosts the rule has nothing to do.
 """
 
@@ -13,17 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.domains import Domains, IndexArray, Where
+from underhost.agents.compiled.domains import Domains, IndexArray, Topology, Where
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.rules.separation import across_domains, sides_of
 from underhost.agents.site.requests import Request
 
 NAME = "PhysicalHost"
 WEIGHT = 0
 REASON_SHARED_HOST = "node(s) were on a physical host that runs a pod to be kept apart"
 REQUIRED = "required"
-_ANTI_AFFINITY, _SPREAD = "InterPodAffinity", "PodTopologySpread"
 
 
 Separations = Mapping[tuple[str, str], Collection[int]]
@@ -65,7 +64,7 @@ class _PhysicalHost(Prepared):
         present = topology.of(key).present
         on_host = self._state.counter(self._hosts, weights, present, (NAME, key))
         inside = self._state.counter(topology.within_host(key), weights)
-        return (on_host.at(nodes) - inside.at(nodes)) * present[nodes]
+        return across_domains(on_host.at(nodes), inside.at(nodes), present[nodes])
 
     def _by_keys(self, group: _Group, nodes: Where) -> IntArray:
         """Each pod once, though several keys keep it apart."""
@@ -91,28 +90,13 @@ class _PhysicalHost(Prepared):
             return None
         return (self.conflicts(nodes) > 0).astype(np.int8)
 
-    def peers(self, node: int) -> list[Peers]:
-        """For each rule and key, the running pods on the node's host and in other domains of the key."""
-        model, found = self._state.model, []
-        host = self._hosts.code_list[node]
-        for (rule, key), classes in sorted(self._separations.items()):
-            codes = model.topology.of(key).codes
-            if host < 0 or codes[node] < 0:
-                continue
-            pods = np.sort(np.concatenate([model.pods_of(cls) for cls in sorted(classes)]))
-            at = model.running.nodes[pods]
-            chosen = (self._hosts.codes[at] == host) & (codes[at] >= 0) & (codes[at] != codes[node])
-            if chosen.any():
-                found.append(Peers(key, self._hosts.values[host], pods[chosen], rule))
-        return found
-
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:
     """None where no host is known, or nothing keeps these pods apart from any other."""
     hosts = state.model.topology.hosts
     if hosts is None:
         return None
-    return prepare_apart(state, hosts, _separations(state, cls))
+    return prepare_apart(state, hosts, separations(state.model.topology, cls))
 
 
 def prepare_apart(state: State, hosts: Domains, separations: Separations) -> Prepared | None:
@@ -120,17 +104,10 @@ def prepare_apart(state: State, hosts: Domains, separations: Separations) -> Pre
     return _PhysicalHost(state, hosts, separations) if separations else None
 
 
-def _separations(state: State, cls: PodClass) -> dict[tuple[str, str], set[int]]:
-    """The classes kept apart from this one, by (rule, key), in either direction."""
-    topology = state.model.topology
+def separations(topology: Topology, cls: PodClass) -> Separations:
+    """The classes that a shared host must not bring together with this one, by (rule, key), in either direction."""
     found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    for rule, terms in ((_ANTI_AFFINITY, cls.required_anti), (_SPREAD, cls.hard)):
-        for term in terms:
-            if term.selector is not None and term.selector.classes and not topology.is_host_key(term.key):
-                found[(rule, term.key)].update(term.selector.classes)
-    for selector in cls.selectors:
-        for rule, owners in ((_ANTI_AFFINITY, selector.apart), (_SPREAD, selector.spread)):
-            for key, classes in owners.items():
-                if not topology.is_host_key(key):
-                    found[(rule, key)].update(classes)
-    return dict(found)
+    for side in sides_of(cls):
+        if topology.hosts is not None and not topology.is_host_key(side.key):
+            found[(side.rule, side.key)].update(side.mine, side.theirs)
+    return {by: classes for by, classes in found.items() if classes}

@@ -19,7 +19,7 @@ from underhost.agents.compiled.matching import affinity_mask, untolerated_mask
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
 from underhost.agents.site.requests import Request
 
 NAME = "PodTopologySpread"
@@ -107,15 +107,6 @@ class _PodTopologySpread(Prepared):
             elif not other.live and cls in constraint.selector.classes:
                 counts[code] += 1
         return counts
-
-    def peers(self, node: int) -> list[Peers]:
-        found = []
-        for hard in self._hard:
-            code = hard.domains.code_list[node]
-            if code >= 0 and hard.counter is not None:
-                pods = self._state.running_in(hard.counter, node)
-                found.append(Peers(hard.constraint.key, hard.domains.values[code], pods, NAME))
-        return found
 
     def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
         """Σ matching pods · ln(domains + 2) + maxSkew − 1, rounded; then 100 · (max + min − it) / max."""

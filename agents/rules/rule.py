@@ -35,15 +35,6 @@ class Refusal(NamedTuple):
     reasons: tuple[str, ...]
 
 
-class Peers(NamedTuple):
-    """Running pods (positions) of one domain that a rule holds against a pod there; `rule` is where it stems from."""
-
-    key: str
-    value: str
-    pods: IndexArray
-    rule: str
-
-
 class ScoringError(Exception):
     """Upstream's scoring fails for the pod; the text is upstream's."""
 
@@ -106,10 +97,6 @@ class Prepared:
     def conflicts(self, nodes: Where, out: bool = False) -> IntArray | None:
         """int64[k], the pods whose separation from this one a shared host undoes; nodes with fewer come first."""
         return None
-
-    def peers(self, node: int) -> "list[Peers]":
-        """The running pods that refuse a pod of this class on a node, by rule and key; a pod that is there included."""
-        return []
 
     def score(self, request: "Request", nodes: IndexArray) -> IntArray | int | None:
         """int64[k], normalised 0-100 over exactly these nodes, the feasible ones; None where upstream skips.

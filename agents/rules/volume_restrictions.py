@@ -7,11 +7,11 @@ import numpy as np
 
 from underhost.agents.compiled.classes import Disk, PodClass
 from underhost.agents.compiled.counters import Counter
-from underhost.agents.compiled.domains import IndexArray, Where
+from underhost.agents.compiled.domains import Where
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes.claims import CLAIM, Volumes, not_found
-from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Peers, Prepared, Refusal
+from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
 from underhost.agents.site.requests import Request
 
 NAME = "VolumeRestrictions"
@@ -61,13 +61,6 @@ class _VolumeRestrictions(Prepared):
 
     def skips(self) -> bool:
         return self._disks is None and not (self._users is not None and self._users.any())
-
-    def peers(self, node: int) -> list[Peers]:
-        pods = [] if self._disks is None else [self._state.running_in(self._disks, node)]
-        if self._users is not None:
-            pods += [self._state.model.pods_of(cls) for cls in self._users.weight]
-        every: IndexArray = np.unique(np.concatenate(pods))
-        return [Peers("", "", every, NAME)]
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:

@@ -17,7 +17,7 @@ from underhost.agents.compiled.reader import PendingPod
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.prepared import ALL, Plan, Plans
 from underhost.agents.rules.rule import ScoringError
-from underhost.agents.rules.separations import Separation, separations
+from underhost.agents.rules.separation import Separation, separations
 from underhost.agents.schedule.loop import Loop
 from underhost.agents.schedule.nominations import Nominations
 
@@ -53,7 +53,7 @@ class Places:
     @cached_property
     def _separations(self) -> Mapping[int, list[Separation]]:
         by_class: defaultdict[int, list[Separation]] = defaultdict(list)
-        for one in separations(self.model.classes):
+        for one in separations(self.model.selectors):
             for cls in {*one.owners, *one.matched}:
                 by_class[cls].append(one)
         return by_class

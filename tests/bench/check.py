@@ -37,7 +37,6 @@ def main() -> None:
 def _parts(dump: Path, inventory: Path) -> dict[str, float]:
     from underhost.agents.compiled.model import compile
     from underhost.agents.evaluate.check import check
-    from underhost.agents.evaluate.judge import Judge
     from underhost.agents.site.snapshot import Options
     from underhost.agents.snapshots.load import snapshot_of
     from underhost.streams.files.reader import load_files
@@ -52,12 +51,7 @@ def _parts(dump: Path, inventory: Path) -> dict[str, float]:
     check(snapshot, Options(), model)
     found["check, cold"], begin = time.process_time() - begin, time.process_time()
     check(snapshot, Options(), model)
-    found["check, warm"], begin = time.process_time() - begin, time.process_time()
-    judge = Judge(model)
-    judge.refusals()
-    found["sweep of all rules, cold"], begin = time.process_time() - begin, time.process_time()
-    judge.refusals()
-    found["sweep of all rules, warm"] = time.process_time() - begin
+    found["check, warm"] = time.process_time() - begin
     return found
 
 

@@ -8,7 +8,7 @@ from support.rule_builders import HOST, a_node, a_pod, app, cluster, nodes, term
 from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.model import Compiler, Model, compile
-from underhost.agents.evaluate.judge import judge
+from underhost.agents.evaluate.check import check
 from underhost.agents.schedule.pending import place_all
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import BadObjectError
@@ -16,10 +16,9 @@ from underhost.schemas.errors import BadObjectError
 OPTIONS = Options()
 
 
-def said(model: Model) -> object:
-    """Every judgement and every placement, by name."""
-    refused = dict(zip(model.running.keys, judge(model), strict=True))
-    return refused, [(pod.key, decision) for pod, decision in place_all(model)]
+def said(snapshot: Snapshot, model: Model) -> object:
+    """Every finding and every placement, by name."""
+    return check(snapshot, OPTIONS, model), [(pod.key, decision) for pod, decision in place_all(model)]
 
 
 def changed(snapshot: Snapshot, spare: Snapshot, pick: random.Random) -> Snapshot:
@@ -45,7 +44,8 @@ def test_after_any_changes_the_model_is_the_same_as_a_new_one(seed: int) -> None
     pick, compiler = random.Random(seed), Compiler()
     snapshot, spare = RandomCluster(seed).snapshot(), RandomCluster(1000 + seed).snapshot()
     for _ in range(15):
-        assert said(compiler.compile(snapshot, OPTIONS)) == said(compile(replace(snapshot), OPTIONS))
+        model, anew = compiler.compile(snapshot, OPTIONS), compile(replace(snapshot), OPTIONS)
+        assert said(snapshot, model) == said(snapshot, anew)
         snapshot = changed(snapshot, spare, pick)
 
 

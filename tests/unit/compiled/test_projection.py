@@ -9,7 +9,7 @@ from support.rule_builders import HOST, a_pod, app, cluster, nodes, term
 
 from underhost.agents.compiled.model import Compiler
 from underhost.agents.compiled.projection import Projection
-from underhost.agents.evaluate.judge import judge
+from underhost.agents.evaluate.check import check
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.kubernetes import Metadata, Service, ServiceSpec, Workload, WorkloadSpec
@@ -32,9 +32,8 @@ def test_a_label_that_a_later_pod_names_tells_pods_apart_that_were_read_before()
     assert len(compiler.compile(first, Options()).classes) == 1
     late = a_pod("late").apart(term(HOST, {"matchLabels": {"tier": "gold"}})).on("n1")
     second = replace(first, pods={**first.pods, "shop/late": late.build()})
-    model = compiler.compile(second, Options())
-    refused = dict(zip(model.running.keys, judge(model), strict=True))
-    assert {pod for pod, rules in refused.items() if rules} == {"shop/a", "shop/late"}
+    (found,) = check(second, Options(), compiler.compile(second, Options())).findings
+    assert (found.rule, found.pod, found.peers) == ("InterPodAffinity", "shop/a", ["shop/late"])
 
 
 def test_services_and_owners_name_labels_as_well() -> None:

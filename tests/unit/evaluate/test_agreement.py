@@ -1,10 +1,8 @@
-"""Loop, explain and judge ask the same rules: on random clusters they must say the same."""
+"""Loop and explain ask the same rules: on random clusters they must say the same."""
 
 import pytest
 from support.sites.random_cluster import RandomCluster
 
-from underhost.agents.compiled.model import compile
-from underhost.agents.evaluate.judge import judge
 from underhost.agents.schedule.explain import explain
 from underhost.agents.schedule.pending import decide
 from underhost.agents.site.snapshot import Options
@@ -30,25 +28,6 @@ def test_the_loop_takes_the_node_that_explain_calls_best(seed: int) -> None:
             best = min(feasible, key=lambda name: (feasible[name].physical_conflicts, -feasible[name].total, name))
             assert (decision.node, decision.total) == (best, feasible[best].total)
         running.append(waiting.pop(decision.pod).on(decision.node))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_judge_says_of_a_running_pod_what_explain_says_of_it_on_its_own_node(seed: int) -> None:
-    parts = RandomCluster(seed, hosts=seed % 4 > 0)
-    snapshot, options = parts.snapshot(*parts.running), MODES[seed % 2]
-    model = compile(snapshot, options)
-    explained = explain(snapshot, options, model.running.keys).pods
-    for at, refusals in enumerate(judge(model)):
-        own = explained[model.running.keys[at]].nodes[model.nodes.names[model.running.nodes[at]]]
-        assert {name: list(refusal.reasons) for name, refusal in refusals.items()} == own.failing
-        assert {name: refusal.code for name, refusal in refusals.items()} == (own.code or {})
-
-
-@pytest.mark.parametrize("seed", SEEDS[:10])
-def test_one_pod_judged_alone_is_judged_as_among_all(seed: int) -> None:
-    model = compile(RandomCluster(seed).snapshot(), Options())
-    every = judge(model)
-    assert [judge(model, [at])[0] for at in range(len(every))] == every
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])

@@ -13,10 +13,7 @@ from underhost.agents.compiled.state import State
 from underhost.agents.evaluate.colocated import REASON_HOST, REASON_NODE, colocated_findings
 from underhost.agents.evaluate.nodes import REASON_NO_HOST, REASON_NO_VM, node_drift, unknown_hosts, unknown_nodes
 from underhost.agents.evaluate.physical import physical_findings
-from underhost.agents.evaluate.sweep import walk
-from underhost.agents.evaluate.sweep_frames import sweep
 from underhost.agents.rules import physical_host
-from underhost.agents.rules.separations import separations
 from underhost.agents.site.snapshot import Options
 
 HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
@@ -224,20 +221,6 @@ def test_the_sweep_finds_what_a_walk_over_all_pairs_finds(cluster, rng):
     site = a_site(*objects, on=on)
     assert found(physical_findings, site) == sorted(expected)
     assert conflicts_by_rule(site) == {pod: sum(one == pod for one, _ in pairs) for pod in named}
-
-
-@given(clusters())
-@settings(max_examples=100, deadline=None)
-def test_the_sweep_over_frames_finds_what_the_walk_finds(cluster):
-    on, specs, placed = cluster
-    pods = [a_pod(f"p{at}", node, labels={"app": app}, spec=specs[app][0]) for at, (app, node) in enumerate(placed)]
-    model = compile(a_site(*LABELLED, *pods, on=on), Options())
-    apart = separations(model.classes)
-    for domains in [model.topology.of(key) for key in KEYS]:
-        assert list(sweep(model, domains, None, apart)) == list(walk(model, domains, None, apart))
-        if model.topology.hosts is not None:
-            found = list(sweep(model, model.topology.hosts, domains, apart))
-            assert found == list(walk(model, model.topology.hosts, domains, apart))
 
 
 def conflicts_by_rule(site):

@@ -15,8 +15,6 @@ from support.rule_builders import (
     verdict,
 )
 
-from underhost.agents.compiled.model import compile
-from underhost.agents.evaluate.judge import Judge
 from underhost.agents.rules.physical_host import NAME, REASON_SHARED_HOST
 from underhost.agents.schedule.pending import decide, schedule
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -146,12 +144,3 @@ def test_each_placement_counts_for_the_next() -> None:
     hosts = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h3"}
     found = decide(cluster(nodes("n1", "n2", "n3", "n4"), replicas, hosts=hosts), Options())
     assert [(one.node, one.physical_conflicts) for one in found] == [("n1", 0), ("n3", 0), ("n4", 0)]
-
-
-def test_running_pods_that_share_a_host_are_each_others_peers() -> None:
-    replicas = [a_pod(f"db-{i}").labels(app="db").apart(term(HOST, app("db"))).on(f"n{i}") for i in (1, 2, 3)]
-    judged = Judge(compile(cluster(nodes("n1", "n2", "n3"), replicas, hosts=HOSTS), Options()))
-    assert judged.conflicts().tolist() == [1, 1, 0]
-    (peers,) = judged.peers(0, NAME)
-    assert (peers.key, peers.value, peers.pods.tolist(), peers.rule) == (HOST, "esx-h1", [1], "InterPodAffinity")
-    assert judged.peers(2, NAME) == []
