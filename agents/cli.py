@@ -10,49 +10,24 @@ import gc
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.exceptions import TyperException
 
+from underhost.agents.commands.application import NAME, build
+from underhost.agents.commands.input.completing import tell
 from underhost.agents.commands.output import progress
-from underhost.schemas.errors import BackendError, InputError, UnderhostError
+from underhost.agents.commands.output.errors import say
+from underhost.schemas.errors import InputError, UnderhostError
+from underhost.schemas.near import did_you_mean
 
-NAME, PLUGIN = "underhost", "kubectl underhost"
+PLUGIN = "kubectl underhost"
 COMPLETE = "__complete"
 """Asks what may come next, as kubectl's own completion does: `underhost __complete drain ku`."""
 _GC = (50_000, 20, 20)
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 """What writing to standard output can fail with; an error of a file names the file."""
-
-
-def build(only: str = "") -> typer.Typer:
-    """The application with every command, in the order of the help page; with one alone, where `only` names it."""
-    from underhost.agents.commands import registers
-
-    app = typer.Typer(
-        name=NAME,
-        help="Keeps Kubernetes replicas apart on the hardware underneath.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-
-    @app.callback(invoke_without_command=True)
-    def version(
-        show: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-    ) -> None:
-        if show:
-            from importlib.metadata import version as installed
-
-            typer.echo(f"underhost {installed('underhost')}")
-            raise typer.Exit
-
-    for register in registers(only):
-        register(app)
-    return app
 
 
 def main() -> None:
@@ -73,7 +48,7 @@ def main() -> None:
         progress.end()
         sys.stdout.flush()
     except UnderhostError as error:
-        code = _say(error)
+        code = say(error)
     except TyperException as error:
         code = _say_usage(error)
     except (typer.Abort, KeyboardInterrupt):
@@ -84,7 +59,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _UNWRITABLE or error.filename is not None:
             raise
-        code = _say(InputError(f"standard output: {error.strerror}: it is not whole"))
+        code = say(InputError(f"standard output: {error.strerror}: it is not whole"))
         _drop_output()
     finally:
         progress.end()
@@ -106,8 +81,6 @@ def program() -> None:
 
 def complete(words: list[str] | None = None) -> None:
     """Print what may stand in the place of the last word; kubectl runs it as `kubectl_complete-underhost`."""
-    from underhost.agents.commands.input.completing import tell
-
     tell(sys.argv[1:] if words is None else words)
 
 
@@ -116,28 +89,11 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def leave(error: UnderhostError) -> None:
-    """Say what is wrong and end the process at once, whatever still runs in it."""
-    code = _say(error)
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _say(error: UnderhostError) -> int:
-    """One line a fault on standard error; the exit code."""
-    faults = error.faults if isinstance(error, InputError) else (str(error),)
-    for fault in faults:
-        print(f"error: {' '.join(fault.split())}", file=sys.stderr)
-    return 3 if isinstance(error, BackendError) else 2
-
-
 def _say_usage(error: TyperException) -> int:
     """What cannot be parsed, with the option or command that was probably meant, in one line; the exit code.
 
     A group of commands that is named alone tells its help instead.
     """
-    from underhost.schemas.near import did_you_mean
-
     context: Any = getattr(error, "ctx", None)
     if context is not None and error.message == context.get_help():
         print(error.message, file=sys.stderr)

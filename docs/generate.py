@@ -11,7 +11,7 @@ import typer
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 from underhost.agents.commands.topics import asyncapi_text
 from underhost.agents.http.extender import ExtenderMetrics
 from underhost.agents.lint.report import CHECKS

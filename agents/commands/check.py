@@ -15,13 +15,13 @@ from underhost.agents.commands.input.options import (
     NEVER,
     Among,
     FailOnOption,
-    From,
     HostKeyOption,
     Judged,
     WatchOption,
     grouped,
     output_option,
 )
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.documents import CSV, JUNIT, PARQUET, REPORT_FORMATS, SARIF
 from underhost.agents.commands.output.files import csv, parquet, refuse_terminal
 from underhost.schemas.severities import PHYSICAL, SEVERITIES, at_or_above

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import values
 
 BASH = r"""# bash completion of underhost: source <(underhost completion bash)
 _underhost() {
@@ -80,7 +80,7 @@ def register(app: typer.Typer) -> None:
     @app.command(short_help="Print a shell's completion script.")
     def completion(
         shell: Annotated[
-            str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", autocompletion=names.one_of(list(SCRIPTS)))
+            str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", autocompletion=values.one_of(list(SCRIPTS)))
         ],
     ) -> None:
         """Print a script that lets a shell complete commands, options and names: source <(underhost completion bash)"""

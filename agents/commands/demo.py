@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import EmbeddedOption, ServersOption, Topics
 from underhost.agents.commands.input.topics import settings_of
 
 if TYPE_CHECKING:
+    from underhost.agents.commands.output.story import Teller
     from underhost.agents.demo.story import Story
-    from underhost.agents.demo.telling import Teller
     from underhost.streams.settings.model import Settings
     from underhost.streams.simulated.site import SimulatedSite
 
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
     @app.command(short_help="Run the pipeline over a simulated site.")
     def demo(
         scenario: Annotated[
-            str, typer.Argument(metavar="SCENARIO", help="The simulated site.", autocompletion=names.scenarios)
+            str, typer.Argument(metavar="SCENARIO", help="The simulated site.", autocompletion=values.scenarios)
         ] = "kubevirt",
         once: Annotated[bool, typer.Option("--once", help="End after the story instead of running on.")] = False,
         embedded: EmbeddedOption = None,
@@ -61,7 +61,7 @@ def register(app: typer.Typer) -> None:
         ] = STEP_SECONDS,
     ) -> None:
         """Run the pipeline over a simulated site and tell its story."""
-        from underhost.agents.demo.telling import Teller
+        from underhost.agents.commands.output.story import Teller
         from underhost.agents.pipeline import event_loop
         from underhost.streams.simulated.site import SimulatedSite
 
@@ -142,8 +142,8 @@ class _Demonstration:
         from underhost.agents.demo.picture import Picture
         from underhost.agents.demo.story import Story, move_and_mend
         from underhost.agents.pipeline.connections import Connections
-        from underhost.agents.pipeline.worker import run_worker
         from underhost.agents.sinks.ports import Writers
+        from underhost.agents.worker import run_worker
         from underhost.streams.admin import ensure_topics
 
         picture = Picture(SITE, begin=int(time.time() * 1000))

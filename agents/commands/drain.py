@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import names
 from underhost.agents.commands.input.offline import read_site
-from underhost.agents.commands.input.options import From, Judged, grouped
+from underhost.agents.commands.input.options import Judged, grouped
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.plans import FailOnOption, OutputOption, answer, check_options
 from underhost.schemas.severities import PHYSICAL
 

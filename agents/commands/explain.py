@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import names
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
-from underhost.agents.commands.input.options import Among, From, Judged, WatchOption, grouped, output_option
+from underhost.agents.commands.input.options import Among, Judged, WatchOption, grouped, output_option
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.documents import FORMATS
 from underhost.agents.commands.schedule import say_preemption
 

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import names, values
 from underhost.agents.commands.input.offline import faults_named, read_site
-from underhost.agents.commands.input.options import From, Judged, grouped
+from underhost.agents.commands.input.options import Judged, grouped
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.plans import (
     FailOnOption,
     NoHaOption,
@@ -40,7 +41,7 @@ def register(app: typer.Typer) -> None:
                 "--each",
                 metavar="host|node",
                 help="Every one alone, the worst first.",
-                autocompletion=names.one_of(("host", "node")),
+                autocompletion=values.one_of(("host", "node")),
             ),
         ] = None,
         no_ha: NoHaOption = False,

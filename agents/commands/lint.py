@@ -10,15 +10,8 @@ import typer
 
 from underhost.agents.commands.check import show_report
 from underhost.agents.commands.input.offline import faults_named, read_site
-from underhost.agents.commands.input.options import (
-    NEVER,
-    FailOnOption,
-    From,
-    HostKeyOption,
-    Judged,
-    grouped,
-    output_option,
-)
+from underhost.agents.commands.input.options import NEVER, FailOnOption, HostKeyOption, Judged, grouped, output_option
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.documents import REPORT_FORMATS
 from underhost.agents.commands.output.files import refuse_terminal
 from underhost.schemas.severities import SEVERITIES, UNSATISFIABLE, at_or_above

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import values
 from underhost.agents.commands.input.offline import Site, faults_named
 from underhost.agents.commands.input.options import NEVER, output_option
 from underhost.agents.commands.output.documents import FORMATS
@@ -28,7 +28,7 @@ FailOnOption = Annotated[
         "--fail-on",
         metavar="SEVERITY",
         help="Exit 1 for a new finding from this severity upwards, or never.",
-        autocompletion=names.severities,
+        autocompletion=values.severities,
     ),
 ]
 NoHaOption = Annotated[bool, typer.Option("--no-ha", help="No VM of a failed host is restarted: its nodes are lost.")]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import Topics, grouped
 from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.commands.output import progress
+from underhost.agents.commands.output.errors import leave
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,7 +35,7 @@ AgentsOption = Annotated[
     typer.Option(
         metavar="A,B",
         help="Only these: kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, events, alerts, web.",
-        autocompletion=names.listed(names.roles),
+        autocompletion=values.listed(values.roles),
     ),
 ]
 EnableOption = Annotated[
@@ -42,7 +43,7 @@ EnableOption = Annotated[
     typer.Option(
         metavar="A,B",
         help="Sinks that may write: labels, bindings, drs-rules, events.",
-        autocompletion=names.listed(names.sinks),
+        autocompletion=values.listed(SINKS.keys),
     ),
 ]
 
@@ -58,7 +59,7 @@ def register(app: typer.Typer) -> None:
         site: Annotated[str | None, typer.Option(metavar="NAME", help="The site's name.")] = None,
         kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the cluster.")] = None,
         context: Annotated[
-            str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.", autocompletion=names.contexts)
+            str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.", autocompletion=values.contexts)
         ] = None,
         files: Annotated[
             list[Path] | None, typer.Option("-f", "--filename", metavar="FILE", help="Dump, in the cluster's place.")
@@ -158,8 +159,6 @@ def _leave_anyway(error: "UnderhostError") -> "threading.Timer":
     """What the worker failed of is said, and the process ended, though a task or thread of a library goes on."""
     import threading
 
-    from underhost.agents.cli import leave
-
     timer = threading.Timer(LEAVE_WITHIN, leave, [error])
     timer.daemon = True
     timer.start()
@@ -183,7 +182,7 @@ def _run(settings: "Settings", agents: str | None, verbosity: int) -> None:
 
     from underhost.agents.pipeline import event_loop, logs
     from underhost.agents.pipeline.roles import parse_roles
-    from underhost.agents.pipeline.worker import run_worker
+    from underhost.agents.worker import run_worker
     from underhost.schemas.errors import UnderhostError
 
     names = [name.strip() for name in agents.split(",") if name.strip()] if agents is not None else None

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_site
-from underhost.agents.commands.input.options import Among, From, Judged, grouped, output_option
+from underhost.agents.commands.input.options import Among, Judged, grouped, output_option
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.documents import FORMATS
 
 if TYPE_CHECKING:

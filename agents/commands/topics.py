@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import Topics, grouped, output_option
 from underhost.agents.commands.input.topics import settings_of
 
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
             typer.Argument(
                 metavar="TOPIC",
                 help="Describe this topic (`underhost.` may be left out); absent: list all.",
-                autocompletion=names.topics,
+                autocompletion=values.topics,
             ),
         ] = None,
         output: Annotated[str, output_option(FORMATS)] = "table",

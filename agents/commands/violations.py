@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import FollowOption, Topics, grouped, output_option
 from underhost.agents.commands.input.topics import settings_of
 from underhost.schemas.severities import RANK, SEVERITIES
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         severity: Annotated[
             list[str] | None,
-            typer.Option(metavar="SEVERITY", help="Only these (repeatable).", autocompletion=names.severities),
+            typer.Option(metavar="SEVERITY", help="Only these (repeatable).", autocompletion=values.severities),
         ] = None,
         output: Annotated[str, output_option(FORMATS)] = "table",
         where: Topics,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import names, values
 from underhost.agents.commands.input.offline import read_site
-from underhost.agents.commands.input.options import From, Judged, grouped
+from underhost.agents.commands.input.options import Judged, grouped
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.plans import (
     FailOnOption,
     NoHaOption,
@@ -39,7 +40,7 @@ class InOrder(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def _step(metavar: str, text: str, offer: names.Offer | None = None) -> Any:
+def _step(metavar: str, text: str, offer: values.Offer | None = None) -> Any:
     return typer.Option(metavar=metavar, help=text, autocompletion=offer)
 
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import structlog
 
 OWN = "underhost"
-ALWAYS = "underhost.agents.pipeline.worker"
+ALWAYS = "underhost.agents.worker"
 """The logger whose few lines (begin, ready, end) are of use to everybody."""
 LIBRARIES = {"faust": logging.ERROR, "mode": logging.ERROR, "aiokafka": logging.CRITICAL, "asyncio": logging.ERROR}
 """How loud each is unless asked: what aiokafka cannot reach is said by us, in one line."""

@@ -27,7 +27,7 @@ from msgspec import Raw
 
 from underhost.agents.pipeline import event_loop
 from underhost.agents.pipeline.connections import Connections
-from underhost.agents.pipeline.worker import run_worker
+from underhost.agents.worker import run_worker
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus, encode
 from underhost.schemas.records import Listed

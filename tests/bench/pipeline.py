@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Raw
 
 from underhost.agents.pipeline.connections import Connections
-from underhost.agents.pipeline.worker import run_worker
+from underhost.agents.worker import run_worker
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Container, Metadata, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
 from underhost.schemas.records import Listed

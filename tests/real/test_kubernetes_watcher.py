@@ -16,7 +16,7 @@ from support.processes.kube import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube,
 from support.processes.relay import Outage
 from typer.testing import CliRunner, Result
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 from underhost.agents.sinks.bindings import BindSink
 from underhost.agents.sinks.events.sink import Condition, EventSink, Regarding, Told, event
 from underhost.agents.sinks.events.writer import KubernetesEvents

@@ -17,7 +17,7 @@ from support.processes.world import HOST_LABEL
 from support.workers.pipeline import running
 from typer.testing import CliRunner
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 from underhost.schemas.records import Placement
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, VIOLATIONS
 from underhost.streams.derived import outgoing

@@ -14,6 +14,8 @@ from typing import Any
 
 import typer
 
+from underhost.agents.commands.application import build
+
 FILES, NO_FILES = 0, 4
 WITHIN = 8
 """Seconds after which nothing is offered: a cluster that does not answer must not hold the shell."""
@@ -49,8 +51,6 @@ def _joined(words: list[str]) -> list[str]:
 
 
 def _candidates(words: list[str]) -> tuple[list[tuple[str, str]], bool]:
-    from underhost.agents.cli import build
-
     command: Any = typer.main.get_command(build(words[0] if len(words) > 1 else ""))
     before, last, name = words[:-1], words[-1], "underhost"
     while hasattr(command, "commands") and before and before[0] in command.commands:

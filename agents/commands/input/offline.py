@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from underhost.agents.commands.input.options import Among, From, Judged
+from underhost.agents.commands.input.options import Among, Judged
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import progress
 
 if TYPE_CHECKING:

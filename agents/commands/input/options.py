@@ -1,7 +1,7 @@
 """The options that several commands share, each spelled once, and how a command takes a group of them.
 
-In: a command's function that has a group (`From`, `Among`, `Judged`, `Topics`) among its parameters. Out: the function
-as typer wants it, with the options of the group in its place.
+In: a command's function that has a group (`origin.From`, `Among`, `Judged`, `Topics`) among its parameters. Out: the
+function as typer wants it, with the options of the group in its place.
 """
 
 import functools
@@ -12,40 +12,9 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from underhost.agents.commands.input import values as names
+from underhost.agents.commands.input import names, values
 
 NEVER = "never"
-
-
-class From(NamedTuple):
-    """Where the state is that is judged (`sources.read`)."""
-
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filename", "-f", metavar="FILE", help="Dump or manifest, directory, or - for stdin (repeatable)."
-        ),
-    ] = None
-    inventory: Annotated[
-        str | None,
-        typer.Option("--inventory", metavar="FILE", help="The vSphere side (underhost inventory writes it)."),
-    ] = None
-    kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", metavar="FILE", help="A live cluster's; absent, kubectl's.")
-    ] = None
-    context: Annotated[
-        str | None,
-        typer.Option("--context", metavar="NAME", help="The kubeconfig's context.", autocompletion=names.contexts),
-    ] = None
-    server: Annotated[
-        str | None,
-        typer.Option("--server", metavar="URL", help="A worker of the running pipeline: its picture is judged."),
-    ] = None
-    site: Annotated[str | None, typer.Option("--site", metavar="NAME", help="Which of the worker's sites.")] = None
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="As run has it: its cluster and its vCenter are read."),
-    ] = None
 
 
 class Among(NamedTuple):
@@ -82,7 +51,7 @@ class Judged(NamedTuple):
             "--physical-host",
             metavar="HOW",
             help="preferred|required: avoid, or refuse, a shared host.",
-            autocompletion=names.one_of(("preferred", "required")),
+            autocompletion=values.one_of(("preferred", "required")),
         ),
     ] = None
     scheduler_name: Annotated[
@@ -114,7 +83,7 @@ class Topics(NamedTuple):
 def output_option(formats: Sequence[str]) -> Any:
     """`-o`, of these formats."""
     return typer.Option(
-        "--output", "-o", metavar="FORMAT", help="|".join(formats), autocompletion=names.one_of(formats)
+        "--output", "-o", metavar="FORMAT", help="|".join(formats), autocompletion=values.one_of(formats)
     )
 
 
@@ -124,7 +93,7 @@ FailOnOption = Annotated[
         "--fail-on",
         metavar="SEVERITY",
         help="Exit 1 from this severity upwards, or never.",
-        autocompletion=names.severities,
+        autocompletion=values.severities,
     ),
 ]
 WatchOption = Annotated[

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from underhost.agents.commands.input.options import From
+from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import progress
 from underhost.schemas.errors import InputError
 from underhost.streams.files.reader import STDIN, InputReader, Objects

@@ -18,9 +18,9 @@ from underhost.agents.http.routes import Rooms
 from underhost.agents.http.server import start_web
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.latest import LatestDecisions
-from underhost.agents.pipeline.worker import run_worker
 from underhost.agents.sinks.ports import Writers
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.worker import run_worker
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Record

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from support.fakes.pipeline import FakeCluster, FakeEngine
 
-from underhost.agents.pipeline.worker import run_worker
+from underhost.agents.worker import run_worker
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.labels import CAPV_HOST_KEY

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support.fakes.pipeline import FakeCluster, FakeEngine
 
-from underhost.agents.pipeline.worker import run_worker
+from underhost.agents.worker import run_worker
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings

@@ -11,7 +11,7 @@ from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.latest import LatestDecisions
-from underhost.agents.pipeline.worker import run_worker
+from underhost.agents.worker import run_worker
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings.clusters import VSphereSettings

@@ -12,7 +12,7 @@ import pytest
 from support.terminal import Terminal
 from typer.testing import CliRunner
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 from underhost.agents.commands.output.files import csv
 from underhost.agents.evaluate.report import findings_frame
 from underhost.schemas.frames import FINDINGS

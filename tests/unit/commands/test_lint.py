@@ -11,7 +11,7 @@ import yaml
 from support.lint_builders import ZONE, apart, budget, near, node, pod, term, workload
 from typer.testing import CliRunner, Result
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 from underhost.schemas.errors import InputError
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 from underhost.agents.commands.input.offline import parse_selector
 from underhost.agents.commands.output.documents import Table, available, show_on_terminal
 from underhost.schemas.errors import BadObjectError, InputError
@@ -318,7 +318,7 @@ def test_a_check_of_a_small_dump_imports_nothing_that_it_does_not_need():
     program = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "from underhost.agents.cli import build\n"
+        "from underhost.agents.commands.application import build\n"
         f"assert CliRunner().invoke(build(), ['check', '-f', {DUMP!r}, '--inventory', {INVENTORY!r}]).exit_code == 1\n"
         "heavy = ('polars', 'faust', 'aiohttp', 'aiokafka', 'kubernetes_asyncio', 'pyVmomi', 'rich.table')\n"
         "print([name for name in heavy if name in sys.modules])\n"

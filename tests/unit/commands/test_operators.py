@@ -10,7 +10,7 @@ import yaml
 from support.workers.embedded import a_publisher
 from typer.testing import CliRunner, Result
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 from underhost.agents.commands.violations import changes, render_event
 from underhost.schemas.keys import finding_key
 from underhost.schemas.kubernetes import encode

@@ -12,7 +12,7 @@ from support.fakes.kube import FakeKube
 from support.workers.pipeline import running, settings_in
 from typer.testing import CliRunner, Result
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 from underhost.agents.http.plans import OPTIONS, SITE
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import connect

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"
 DUMP, INVENTORY = str(DATA / "dump.json"), str(DATA / "inventory.json")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from underhost.agents.cli import build
+from underhost.agents.commands.application import build
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

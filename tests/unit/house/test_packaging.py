@@ -56,8 +56,9 @@ print("clean")
 def test_what_a_short_command_imports_stays_light() -> None:
     script = """
 import sys
-import underhost.agents.cli as cli
-cli.build()
+import underhost.agents.cli
+from underhost.agents.commands.application import build
+build()
 heavy = {"polars", "numpy", "faust", "aiokafka", "kubernetes_asyncio", "pyVmomi", "pydantic", "aiohttp"}
 print(sorted(heavy & set(sys.modules)))
 """

@@ -57,7 +57,7 @@ def test_anything_else_is_refused(listen: str) -> None:
 
 
 async def test_a_worker_counts_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from underhost.agents.pipeline import worker as worker_module
+    from underhost.agents import worker as worker_module
     from underhost.agents.pipeline.metrics import Metrics
 
     metrics = Metrics()

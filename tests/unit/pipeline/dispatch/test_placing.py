@@ -6,7 +6,7 @@ import pytest
 from support.fakes.pipeline import FakeCluster
 from support.workers.pipeline import running, settings_in
 
-from underhost.agents.pipeline import worker as worker_module
+from underhost.agents import worker as worker_module
 from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.errors import Refused, Unreachable
 from underhost.schemas.topics import OUTCOMES, PLACEMENTS

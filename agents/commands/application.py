@@ -1,0 +1,59 @@
+"""The application: every command, in the order of the help page. COMMANDS is the only list of them.
+
+In: nothing, or the command that a line names. Out: what typer runs. A command's module is imported when it is asked
+for: importing all of them, and preparing all of their options, would take as long as a small check.
+"""
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+NAME = "underhost"
+COMMANDS = (
+    "run",
+    "demo",
+    "check",
+    "explain",
+    "schedule",
+    "lint",
+    "drain",
+    "fail",
+    "maintain",
+    "whatif",
+    "inventory",
+    "violations",
+    "replay",
+    "topics",
+    "dead-letters",
+    "resume",
+    "config",
+    "completion",
+)
+
+
+def build(only: str = "") -> typer.Typer:
+    """The application with every command, in the order of the help page; with one alone, where `only` names it."""
+    app = typer.Typer(
+        name=NAME,
+        help="Keeps Kubernetes replicas apart on the hardware underneath.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback(invoke_without_command=True)
+    def version(
+        show: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+    ) -> None:
+        if show:
+            from importlib.metadata import version as installed
+
+            typer.echo(f"underhost {installed('underhost')}")
+            raise typer.Exit
+
+    for command in (only,) if only in COMMANDS else COMMANDS:
+        import_module(f"{__package__}.{command.replace('-', '_')}").register(app)
+    return app
