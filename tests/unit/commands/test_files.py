@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from support.terminal import Terminal
+from support.processes.terminal import Terminal
 from typer.testing import CliRunner
 
 from underhost.agents.commands.application import build
