@@ -1,6 +1,7 @@
 """What the streams offer to the rest, as protocols: two transports and the tests' fakes implement them."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -89,10 +90,42 @@ class PodState(NamedTuple):
 
 
 class Source(Protocol):
-    """A watcher of one site: list, mark as listed, then publish changes until it is cancelled."""
+    """A watcher of one site: list, mark as listed, then publish changes until it is cancelled.
+
+    Attributes:
+        name: `kubernetes` or `vsphere`.
+        epoch: the start of this run, in milliseconds since 1970.
+    """
 
     name: str
     epoch: int
 
+    @property
+    def shrunk(self) -> list[str]:
+        """One line for each list that is not believed and that nobody has accepted; empty when all is well."""
+        return []
+
+    @property
+    def stale(self) -> str:
+        """Why what the topics hold is too old to act on, "" while it is not."""
+        return ""
+
+    @property
+    def contact(self) -> float | None:
+        """When the server was last heard of, monotonic seconds; None before that, and for files."""
+        return None
+
+    def accept(self) -> list[str]:
+        """A person says that what is missing is gone: it is deleted. The lines that are settled by that."""
+        return []
+
+    def refresh(self) -> None:
+        """Read again now what the server does not announce: somebody has just changed it. Most have nothing such."""
+        return
+
+    @abstractmethod
     async def run(self) -> None:
-        """Runs until cancelled; retries for ever after the first success. Raises BackendError before that."""
+        """Runs until cancelled; retries for ever after the first success.
+
+        Raises InputError (files, passwords, configuration) or a BackendError before that.
+        """

@@ -7,9 +7,9 @@ worker use `KafkaPublisher`. A publisher raises when the broker is away; `publis
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Protocol
+from typing import Any, cast
 
 import structlog
 from aiokafka import AIOKafkaProducer
@@ -22,8 +22,9 @@ from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams.cloudevents import cloud_events
 from underhost.streams.kafka import connect as kafka
 from underhost.streams.kafka.security import client_arguments
+from underhost.streams.kafka.sending import send_together
 from underhost.streams.partition import partition_of
-from underhost.streams.ports import Outgoing, ProducerRecord, Publisher
+from underhost.streams.ports import Outgoing, ProducerRecord, Publisher, Record
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.timing import Backoff, Timing
 
@@ -34,8 +35,6 @@ ERROR_LENGTH = 1000
 """An error in a header is cut to so many characters."""
 RETRY = 1.0
 """Seconds between attempts to publish what a broker does not take."""
-
-Send = Callable[[str, bytes, bytes | None, int, list[tuple[str, bytes]]], Awaitable[asyncio.Future[Any]]]
 
 
 async def publish_until_taken(
@@ -56,31 +55,7 @@ async def publish_until_taken(
         await sleep(delay)
 
 
-class Origin(Protocol):
-    """A record that was read: a `Record` or a message of Faust's."""
-
-    @property
-    def topic(self) -> str:
-        """Full name."""
-
-    @property
-    def partition(self) -> int:
-        """Where it was."""
-
-    @property
-    def offset(self) -> int:
-        """Where it was."""
-
-    @property
-    def key(self) -> bytes | None:
-        """As it was."""
-
-    @property
-    def value(self) -> bytes | None:
-        """As it was."""
-
-
-def dead_letter(origin: Origin, stage: str, error: BaseException | str) -> Outgoing:
+def dead_letter(origin: Record, stage: str, error: BaseException | str) -> Outgoing:
     """The record for `dead-letters`: the original key and bytes, and in headers where it came from and why.
 
     A key that is no UTF-8 keeps its bytes; a missing key becomes an empty one.
@@ -118,31 +93,11 @@ def _prepared(records: Iterable[Outgoing], count: int) -> Iterator[ProducerRecor
         yield ProducerRecord(record.topic.name, key, record.value, partition_for(record, count), headers)
 
 
-async def _send_all(send: Send, records: Iterable[ProducerRecord]) -> None:
-    """Send in order, then wait for every acknowledgement, so that no failure goes unseen."""
-    acknowledgements: list[asyncio.Future[Any]] = []
-    errors: list[BaseException] = []
-    try:
-        for record in records:
-            acknowledgements.append(await send(*record))
-    finally:
-        for acknowledgement in acknowledgements:
-            if not acknowledgement.done():  # hundreds come at once: after the first, the others need no waiting
-                await asyncio.wait([acknowledgement])
-            error = asyncio.CancelledError() if acknowledgement.cancelled() else acknowledgement.exception()
-            if error is not None:
-                errors.append(error)
-    if errors:
-        raise errors[0]
-
-
 class FaustPublisher:
     """Publishes through an app's producer, whatever its transport."""
 
-    def __init__(self, app: Any, partitions: int | None = None) -> None:
-        """`partitions` is the count of every topic of ours; the app's `topic_partitions` when it is not given."""
+    def __init__(self, app: Any) -> None:
         self._app = app
-        self._partitions = partitions
 
     async def publish(self, *records: Outgoing) -> None:
         """Send in order and return once every record is acknowledged.
@@ -151,19 +106,7 @@ class FaustPublisher:
         """
         try:
             producer = await self._app.maybe_start_producer()
-            prepared = _prepared(records, self._partitions or self._app.conf.topic_partitions)
-            # The embedded log commits them together: one acknowledgement for all.
-            if (send_together := getattr(producer, "send_together", None)) is not None:
-                await send_together(prepared)
-                return
-
-            async def send(
-                topic: str, key: bytes, value: bytes | None, partition: int, headers: list[tuple[str, bytes]]
-            ) -> asyncio.Future[Any]:
-                future: asyncio.Future[Any] = await producer.send(topic, key, value, partition, None, headers)
-                return future
-
-            await _send_all(send, prepared)
+            await producer.send_together(_prepared(records, self._app.conf.topic_partitions))
         except UnderhostError:
             raise
         except (KafkaError, FaustError, OSError) as error:
@@ -188,13 +131,10 @@ class KafkaPublisher:
     async def publish(self, *records: Outgoing) -> None:
         """Send in order and return once every record is acknowledged. Raises Unreachable."""
 
-        async def send(
-            topic: str, key: bytes, value: bytes | None, partition: int, headers: list[tuple[str, bytes]]
-        ) -> asyncio.Future[Any]:
-            future: asyncio.Future[Any] = await self._producer.send(
-                topic, value, key=key, partition=partition, headers=headers
-            )
-            return future
+        async def send(record: ProducerRecord) -> asyncio.Future[Any]:
+            topic, key, value, partition, headers = record
+            sent = await self._producer.send(topic, value, key=key, partition=partition, headers=headers)
+            return cast("asyncio.Future[Any]", sent)
 
         with kafka.answering(self._settings.bootstrap_servers or ""):
-            await _send_all(send, _prepared(records, self._partitions))
+            await send_together(send, _prepared(records, self._partitions))

@@ -31,11 +31,10 @@ class Gauges:
 
     def _of_sources(self) -> None:
         for source in self._watchers.sources:
-            for why in (STALE, SHRUNK):
-                self._metrics.doubts.labels(source.name, why).set(bool(getattr(source, why, None)))
-            contact = getattr(source, "contact", None)
-            if contact is not None:
-                self._metrics.silence.labels(source.name).set(max(0.0, time.monotonic() - contact))
+            for why, said in ((STALE, source.stale), (SHRUNK, source.shrunk)):
+                self._metrics.doubts.labels(source.name, why).set(bool(said))
+            if source.contact is not None:
+                self._metrics.silence.labels(source.name).set(max(0.0, time.monotonic() - source.contact))
 
     def _of_site(self, site: str) -> None:
         stopped = self._guards.standstill(site).why()

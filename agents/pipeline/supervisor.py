@@ -57,34 +57,28 @@ class Watchers:
     def refresh(self) -> None:
         """Let every source that can read again what its backend does not announce."""
         for source in self.sources:
-            again = getattr(source, "refresh", None)
-            if again is not None:
-                again()
+            source.refresh()
 
     def unlisted(self) -> dict[str, str]:
         """Running sources that have not listed yet, with what they say about it."""
         waiting = [source for source in self.sources if source.name not in self._succeeded]
-        return {source.name: "; ".join(getattr(source, "shrunk", [])) or "has not listed yet" for source in waiting}
+        return {source.name: "; ".join(source.shrunk) or "has not listed yet" for source in waiting}
 
     def doubts(self) -> dict[str, str]:
         """What each source does not believe: an inventory that is empty or has shrunk. Nothing may be written then.
 
         What such a source does not believe it has not published: what the topics hold may be wrong, or the source.
         """
-        lines = {source.name: "; ".join(getattr(source, "shrunk", ())) for source in self.sources}
+        lines = {source.name: "; ".join(source.shrunk) for source in self.sources}
         return {name: line for name, line in lines.items() if line}
 
     def stale(self) -> str:
         """Why what a source has published is too old to act on, "" where it is not."""
-        return "; ".join(filter(None, (getattr(source, "stale", "") for source in self.sources)))
+        return "; ".join(filter(None, (source.stale for source in self.sources)))
 
     def accept(self) -> list[str]:
         """A person says that what the sources do not believe is true: the lines that are settled by that."""
-        settled: list[str] = []
-        for source in self.sources:
-            accept = getattr(source, "accept", None)
-            settled += accept() if accept is not None else []
-        return settled
+        return [line for source in self.sources for line in source.accept()]
 
     async def start(self) -> None:
         """Start them, unless they run."""

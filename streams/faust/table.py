@@ -23,6 +23,6 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
             super().on_key_del(key)
 
     def _written(self, key: bytes, value: bytes | None) -> bool:
-        """Whether the producer is one that takes a change as it is."""
-        put = getattr(self.app.producer, "put_change", None)
-        return put is not None and put(self.changelog_topic.get_topic_name(), self.partition_for_key(key), key, value)
+        """Whether the producer has taken the change as it is."""
+        changelog, partition = self.changelog_topic.get_topic_name(), self.partition_for_key(key)
+        return bool(self.app.producer.put_change(changelog, partition, key, value))

@@ -33,7 +33,7 @@ from underhost.schemas.topics import (
 )
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.reader import Objects, load_files
-from underhost.streams.ports import Publisher, TopicReader
+from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.reconcile import doubt_of, plan_listing
 from underhost.streams.watching.reflector import deliverable
@@ -45,11 +45,10 @@ LOOK_AGAIN = 2.0
 log = structlog.get_logger("underhost.files")
 
 
-class FileSource:
-    """Implements `ports.Source` over files; `dump_source` and `inventory_source` make the two that there are.
+class FileSource(Source):
+    """A source over files; `dump_source` and `inventory_source` make the two that there are.
 
     Attributes:
-        epoch: the start of this run, in milliseconds since 1970.
         ready: set once everything is listed and published.
     """
 
@@ -74,11 +73,11 @@ class FileSource:
 
     @property
     def shrunk(self) -> list[str]:
-        """Why what the files hold is not believed; empty when it is."""
+        """See `Source.shrunk`."""
         return self._doubts.lines
 
     def accept(self) -> list[str]:
-        """A person says that the shrunken lists are right: what vanished is deleted. The lines that this settles."""
+        """See `Source.accept`."""
         settled = self._doubts.accept()
         self._accepted.set()
         return settled

@@ -3,16 +3,35 @@
 In: Faust's app. Out: its transport. Made by `app.py`. Everything else is Faust's driver for aiokafka.
 """
 
+import asyncio
+from collections.abc import Iterable
+from typing import Any, cast
+
 from faust.transport.drivers import aiokafka as driver
 
 from underhost.streams.kafka.consumer import KafkaConsumer, within
+from underhost.streams.kafka.sending import send_together
+from underhost.streams.ports import ProducerRecord
 
 SEND_WITHIN = 1.5
 """Seconds at the end of a producer for what is not acknowledged yet."""
 
 
 class KafkaProducer(driver.Producer):  # type: ignore[misc]
-    """Faust's producer of Kafka."""
+    """Faust's producer of Kafka, with what the embedded log's has, too."""
+
+    async def send_together(self, records: Iterable[ProducerRecord]) -> None:
+        """Send records; return once all are acknowledged."""
+
+        async def send(record: ProducerRecord) -> asyncio.Future[Any]:
+            topic, key, value, partition, headers = record
+            return cast("asyncio.Future[Any]", await self.send(topic, key, value, partition, None, headers))
+
+        await send_together(send, records)
+
+    def put_change(self, topic: str, partition: int, key: bytes, value: bytes | None) -> bool:
+        """False: a table's change goes the way that Faust has for it."""
+        return False
 
     async def on_stop(self) -> None:
         """Faust's; what Kafka has not taken by then is dropped.

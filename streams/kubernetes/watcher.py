@@ -18,14 +18,14 @@ from underhost.schemas.topics import KUBERNETES_TOPICS, NODES
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS, Kind
 from underhost.streams.kubernetes.list_watch import KindListWatch
-from underhost.streams.ports import Outgoing, Publisher, TopicReader
+from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.settings.clusters import KubernetesSettings
 from underhost.streams.timing import Backoff, Timing
 from underhost.streams.watching.changes import Listing
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.reconcile import doubt_of, marker_of, plan_listing
-from underhost.streams.watching.reflector import AT_ONCE, Held, Reflector, dead_letter, deliverable, held_of
+from underhost.streams.watching.reflector import AT_ONCE, Held, Reflector, deliverable, held_of, unreadable
 
 log = structlog.get_logger("underhost.kubernetes")
 
@@ -35,11 +35,10 @@ RETRY_SHRUNK = 30.0
 """Seconds after which lists that are not believed are read again."""
 
 
-class KubernetesSource:
-    """Implements `streams.ports.Source` for a live cluster.
+class KubernetesSource(Source):
+    """The source of a live cluster.
 
     Attributes:
-        epoch: the start of this run, in milliseconds since 1970.
         ready: set once everything is listed, believed and published.
     """
 
@@ -66,7 +65,7 @@ class KubernetesSource:
 
     @property
     def shrunk(self) -> list[str]:
-        """One line for each list that nobody has accepted (metrics and readiness show it); empty when all is well."""
+        """See `Source.shrunk`."""
         return [*self._doubts.lines, *(follower.shrunk for follower in self._followers.values() if follower.shrunk)]
 
     @property
@@ -80,7 +79,7 @@ class KubernetesSource:
         return {name: vars(follower.counters) for name, follower in self._followers.items()}
 
     async def run(self) -> None:
-        """Runs until cancelled. Raises InputError, Refused or Unreachable until it has listed once; after, never."""
+        """See `Source.run`."""
         async with await connect(self._settings) as client:
             feeds = [KindListWatch(client, kind, self._site, self._timing) for kind in self._kinds]
             starts = await self._start(client, feeds, first=True)
@@ -98,10 +97,7 @@ class KubernetesSource:
                 tasks.create_task(self._tell_doubts(), name="doubts")
 
     def accept(self) -> list[str]:
-        """A person says that the shrunken lists are right: what vanished is deleted, and the site goes on.
-
-        The lines that are settled by that.
-        """
+        """See `Source.accept`."""
         settled = [*self._doubts.accept(), *(line for each in self._followers.values() for line in each.accept())]
         if settled:
             self._accepted.set()
@@ -142,7 +138,7 @@ class KubernetesSource:
             listed[topic].update((key, seen.value) for key, seen in listing.objects.items() if seen.value is not None)
             for item in listing.unreadable:
                 log.error("object cannot be read", key=item.key, reason=item.error)
-                records.append(dead_letter(feed.kind.topic, item))
+                records.append(unreadable(feed.kind.topic, item))
                 held[topic].pop(item.key, None)  # it is there, only unreadable: what is held of it stays
         accepted = doubts.accepted
         # Off the event loop: with 100,000 pods this is a second of work.

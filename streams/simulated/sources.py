@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from underhost.schemas.keys import object_key
 from underhost.schemas.topics import DRS_RULES, HOSTS, KUBERNETES_TOPICS, VMS, Topic
-from underhost.streams.ports import Publisher, TopicReader
+from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.simulated.store import Change, Store
 from underhost.streams.simulated.timeline import Timeline
@@ -22,16 +22,14 @@ from underhost.streams.watching.reconcile import outgoing_of, plan_listing
 TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": (HOSTS, VMS, DRS_RULES)}
 
 
-class SimulatedSource:
-    """A ports.Source over one simulated store.
+class SimulatedSource(Source):
+    """A source over one simulated store; it believes whatever that shows.
 
     Args:
         name: `kubernetes` or `vsphere`.
 
     Attributes:
-        epoch: the start of this run, in milliseconds since 1970.
         ready: set once everything is listed and published.
-        shrunk: lists that are not believed; always empty here, the live watchers have the same.
     """
 
     def __init__(
@@ -40,7 +38,6 @@ class SimulatedSource:
         self.name = name
         self.epoch = int(timeline.clock.now() * 1000)
         self.ready = asyncio.Event()
-        self.shrunk: list[str] = []
         self._site = site
         self._store = store
         self._timeline = timeline

@@ -16,7 +16,7 @@ from underhost.schemas.errors import Gone, Refused, UnderhostError, Unreachable
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, Topic
-from underhost.streams.ports import Outgoing, Publisher, TopicReader
+from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.timing import Backoff, Timing
@@ -36,16 +36,15 @@ REFUSED_PAUSE = 50.0
 password in the file should be found within a minute."""
 
 
-class VSphereSource:
-    """A watcher of one vCenter for one site; a `Source`.
+class VSphereSource(Source):
+    """The source of one vCenter.
 
     Attributes:
-        epoch: start of this run, milliseconds since 1970.
         ready: set once everything is listed and published.
-        contact: when vCenter last answered, monotonic seconds; None before the first answer.
     """
 
     name = "vsphere"
+    contact: float | None = None
 
     def __init__(
         self,
@@ -61,7 +60,6 @@ class VSphereSource:
         self.site = site
         self.epoch = time.time_ns() // 1_000_000
         self.ready = asyncio.Event()
-        self.contact: float | None = None
         self._settings, self._publisher, self._reader = settings, publisher, reader
         self._connect, self._timing, self._clock = connect, timing or Timing(), clock
         self._asked = asyncio.Event()
@@ -94,21 +92,18 @@ class VSphereSource:
         return f"vCenter has not answered for over {bound:g} s"
 
     def refresh(self) -> None:
-        """Read rules and flags again now: somebody has just changed them."""
+        """Read rules and flags again now."""
         self._asked.set()
 
     def accept(self) -> list[str]:
-        """A person says that the shrunken inventory is right: what vanished is deleted, and the site goes on.
-
-        The lines that are settled by that.
-        """
+        """See `Source.accept`."""
         settled = self._doubts.accept()
         self._empty_is_right = bool(settled)
         self.refresh()
         return settled
 
     async def run(self) -> None:
-        """See `Source.run`. Raises InputError (password or CA file) or a BackendError before the first list."""
+        """See `Source.run`."""
         backoff = Backoff(self._timing)
         while True:
             self._since = None

@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import encode
-from underhost.schemas.topics import DEAD_LETTERS, Topic
-from underhost.streams.ports import Outgoing
+from underhost.schemas.topics import Topic
+from underhost.streams.ports import Outgoing, Record
+from underhost.streams.publish import dead_letter
 from underhost.streams.timing import Backoff, Timing
 from underhost.streams.watching.changes import ListWatch, Seen, Unreadable
 from underhost.streams.watching.deletions import Deletions
@@ -64,18 +65,11 @@ def fingerprint(value: Struct) -> bytes:
     return hashlib.blake2b(encode(msgspec.structs.replace(value, metadata=metadata)), digest_size=16).digest()
 
 
-def dead_letter(topic: Topic, item: Unreadable) -> Outgoing:
-    """The record in dead-letters of an object that would have gone to the topic, had it been readable."""
-    # It was never in a topic, hence no partition and offset; the names are those of all dead letters (publish.py).
-    headers = {
-        "origin_topic": topic.name.encode(),
-        "origin_partition": b"-1",
-        "origin_offset": b"-1",
-        "stage": STAGE.encode(),
-        "error": item.error[:1000].encode("utf-8", "replace"),
-    }
+def unreadable(topic: Topic, item: Unreadable) -> Outgoing:
+    """The dead letter of an object that never got into the topic, hence without partition and offset."""
+    nowhere = Record(topic.name, -1, -1, 0, item.key.encode(), item.data[:LARGEST], ())
     digest = hashlib.sha256(item.data).hexdigest()[:16]
-    return Outgoing(DEAD_LETTERS, item.key, item.data[:LARGEST], f"{item.key}/{digest}", headers)
+    return dead_letter(nowhere, STAGE, item.error)._replace(event_id=f"{item.key}/{digest}")
 
 
 def deliverable(record: Outgoing) -> Outgoing:
@@ -84,7 +78,7 @@ def deliverable(record: Outgoing) -> Outgoing:
         return record
     error = f"{len(record.value)} bytes are more than a record holds; the value is cut"
     log.error("object is too large", key=record.key, size=len(record.value))
-    return dead_letter(record.topic, Unreadable(record.key, record.value, error))
+    return unreadable(record.topic, Unreadable(record.key, record.value, error))
 
 
 class Reflector:
@@ -222,7 +216,7 @@ class Reflector:
             if isinstance(change, Unreadable):
                 self.counters.unreadable += 1
                 log.error("object cannot be read", key=change.key, reason=change.error)
-                records.append(dead_letter(self._topic, change))
+                records.append(unreadable(self._topic, change))
             elif change.value is None:
                 self._held.pop(change.key, None)
                 records.append(outgoing_of(self._topic, change.key, None, change.uid))

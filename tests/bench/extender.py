@@ -33,7 +33,7 @@ from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, NodeStatus, P
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VMS, VSPHERE_TOPICS
 from underhost.schemas.vsphere import Host, Vm
-from underhost.streams.ports import Outgoing, Publisher, TopicReader
+from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings, WebSettings
@@ -98,11 +98,11 @@ def told(pod: Pod) -> Outgoing:
 
 
 # ----------------------------------------------------------------------------------------------------------- the worker
-class Feed:
+class Feed(Source):
     """A ports.Source that lists; the Kubernetes one then publishes what it reads from stdin, and moves pods about."""
 
     def __init__(self, name: str, publisher: Publisher, listed: list[Outgoing], site: Site, rate: int) -> None:
-        self.name, self.epoch, self.shrunk = name, int(time.time() * 1000), list[str]()
+        self.name, self.epoch = name, int(time.time() * 1000)
         self._publisher, self._listed, self._site, self._rate = publisher, listed, site, rate
         self._version = 1
 

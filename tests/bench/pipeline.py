@@ -23,7 +23,7 @@ from underhost.schemas.kubernetes import Container, Metadata, Node, NodeSpec, No
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VIOLATIONS, VMS, VSPHERE_TOPICS
 from underhost.schemas.vsphere import Host, Vm
-from underhost.streams.ports import Outgoing, Publisher, TopicReader
+from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
@@ -173,12 +173,12 @@ class Load:
         self.stop.set()
 
 
-class Feed:
+class Feed(Source):
     """A ports.Source that publishes a list and then, on one side, the load."""
 
     def __init__(self, name: str, publisher: Publisher, listed: list[Outgoing], load: Load | None) -> None:
         self.name, self.epoch = name, int(time.time() * 1000)
-        self.ready, self.shrunk = asyncio.Event(), list[str]()
+        self.ready = asyncio.Event()
         self._publisher, self._listed, self._load = publisher, listed, load
 
     async def run(self) -> None:

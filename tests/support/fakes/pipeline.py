@@ -185,7 +185,7 @@ class FakeCluster:
         return Connections(make, Writers(kubernetes=self))
 
 
-class FakeSource:
+class FakeSource(Source):
     """Lists a fake cluster and follows it, as a live watcher does; `fails` is raised before the first list."""
 
     def __init__(
@@ -199,9 +199,13 @@ class FakeSource:
     ) -> None:
         self.name = name
         self.epoch = time.time_ns() // 1_000_000
-        self.shrunk = cluster.shrunk[name]
         self._cluster, self._publisher, self._reader, self._gate, self._fails = cluster, publisher, reader, gate, fails
         self._changes: asyncio.Queue[tuple[Topic, str, bytes | None]] = asyncio.Queue()
+
+    @property
+    def shrunk(self) -> list[str]:
+        """As a live watcher's."""
+        return self._cluster.shrunk[self.name]
 
     @property
     def stale(self) -> str:

@@ -29,10 +29,11 @@ class NullPublisher:
         """See `ports.Publisher`."""
 
 
-class ScriptedSource:
+class ScriptedSource(Source):
     """Lists if it may, then fails as it is told, or waits until it is cancelled."""
 
     name = "kubernetes"
+    shrunk: list[str] = []  # noqa: RUF012
 
     def __init__(self, script: "Script", publisher: Publisher) -> None:
         script.count += 1

@@ -1,6 +1,7 @@
 """Publishing: order, acknowledgements, partitions and headers, over a producer that is told what to do."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -10,11 +11,10 @@ from faust.exceptions import ProducerSendError
 
 from underhost.schemas.errors import Refused, UnderhostError, Unreachable
 from underhost.schemas.topics import DEAD_LETTERS, NODES, PODS, VIOLATIONS
+from underhost.streams.kafka.sending import send_together
 from underhost.streams.partition import partition_of
-from underhost.streams.ports import Outgoing, Record
+from underhost.streams.ports import Outgoing, ProducerRecord, Record
 from underhost.streams.publish import FaustPublisher, dead_letter, partition_for
-
-Headers = list[tuple[str, bytes]]
 
 
 @dataclass
@@ -22,18 +22,20 @@ class FakeProducer:
     """Takes sends and acknowledges none until `acknowledge`; `faults` are raised by the send with that number."""
 
     faults: dict[int, Exception] = field(default_factory=dict)
-    sent: list[tuple[str, bytes, bytes | None, int, Headers]] = field(default_factory=list)
+    sent: list[ProducerRecord] = field(default_factory=list)
     futures: list["asyncio.Future[None]"] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def send(
-        self, topic: str, key: bytes, value: bytes | None, partition: int, timestamp: float | None, headers: Headers
-    ) -> "asyncio.Future[None]":
-        """As Faust's producers."""
+    async def send_together(self, records: Iterable[ProducerRecord]) -> None:
+        """As Kafka's producer."""
+        await send_together(self.send, records)
+
+    async def send(self, record: ProducerRecord) -> "asyncio.Future[None]":
+        """Take a record into the buffer."""
         await asyncio.sleep(0)
         if len(self.sent) in self.faults:
             raise self.faults[len(self.sent)]
-        self.sent.append((topic, key, value, partition, headers))
+        self.sent.append(record)
         self.futures.append(asyncio.get_running_loop().create_future())
         self.arrived.set()
         return self.futures[-1]
