@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from support.rule_builders import HOST, term
+from support.build import HOST, term
 from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.site.snapshot import Snapshot

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
-from support.rule_builders import NodeBuilder, PodBuilder, a_node
+from support.build import NodeBuilder, PodBuilder, a_node
 
 from underhost.agents.extender.answers import Extender
 from underhost.agents.pipeline.dispatch.placing import Placing

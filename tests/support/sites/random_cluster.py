@@ -3,7 +3,21 @@
 import random
 from typing import Any
 
-from support.rule_builders import HOST, RACK, ZONE, NodeBuilder, PodBuilder, a_node, a_pod, app, cluster, spread, term
+from support.build import (
+    HOST,
+    RACK,
+    ZONE,
+    NodeBuilder,
+    PodBuilder,
+    a_namespace,
+    a_node,
+    a_pod,
+    a_service,
+    a_site,
+    app,
+    spread,
+    term,
+)
 
 from underhost.agents.site.snapshot import Snapshot
 
@@ -27,9 +41,13 @@ class RandomCluster:
     def snapshot(self, *pods: PodBuilder) -> Snapshot:
         """All running and pending pods, or the given ones."""
         chosen = pods or (*self.running, *self.pending)
-        namespaces = {"shop": {"env": "prod"}, "other": {}}
-        return cluster(
-            self.nodes, chosen, hosts=self.hosts, namespaces=namespaces, services={"shop/web": {"app": "web"}}
+        return a_site(
+            *self.nodes,
+            *chosen,
+            a_namespace("shop", env="prod"),
+            a_namespace("other"),
+            a_service("shop/web", app="web"),
+            on=self.hosts or None,
         )
 
     def _chance(self, share: float) -> bool:

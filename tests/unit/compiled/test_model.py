@@ -12,7 +12,7 @@ from underhost.agents.site.snapshot import Options
 def test_labels_that_no_selector_names_do_not_make_a_class() -> None:
     pods = [
         a_pod(f"web-{i}")
-        ._with("metadata.labels", {"app": "web", "pod-name": f"web-{i}"})
+        .put("metadata", "labels", value={"app": "web", "pod-name": f"web-{i}"})
         .apart(term(HOST, app("web")))
         .on("n1")
         for i in range(5)

@@ -16,7 +16,7 @@ from underhost.schemas.kubernetes import Metadata, Service, ServiceSpec, Workloa
 
 
 def labelled(name: str, node: str, **labels: str):  # type: ignore[no-untyped-def]  # a builder
-    return a_pod(name)._with("metadata.labels", labels).on(node)
+    return a_pod(name).put("metadata", "labels", value=labels).on(node)
 
 
 def test_labels_of_their_own_do_not_make_pods_of_one_application_differ_to_a_reader() -> None:
@@ -67,6 +67,6 @@ def test_labels_are_cut_alike_however_many_keys_are_named(more: list[str]) -> No
 
 
 def test_labels_that_are_no_text_are_still_refused_by_the_name_of_their_pod() -> None:
-    broken = a_pod("web")._with("metadata.labels", {"app": 1}).on("n1")
+    broken = a_pod("web").put("metadata", "labels", value={"app": 1}).on("n1")
     with pytest.raises(BadObjectError, match="web"):
         Compiler().compile(cluster(nodes("n1"), [broken]), Options())

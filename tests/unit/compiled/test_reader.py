@@ -14,12 +14,12 @@ TOKEN = {"name": "kube-api-access-x7f2p", "projected": {}}
 
 def replica(name: str, *owners: object) -> PodBuilder:
     base = a_pod(name).needs(cpu="1").labels(app="db", pod=name).on("n1").apart(term(HOST, app("db")))
-    return base._with("metadata.ownerReferences", list(owners) or [OWNER])
+    return base.metadata(ownerReferences=list(owners) or [OWNER])
 
 
 def status(pod: PodBuilder, **fields: object) -> PodBuilder:
     for name, value in fields.items():
-        pod = pod._with(f"status.{name}", value)
+        pod = pod.put("status", name, value=value)
     return pod
 
 
@@ -29,7 +29,7 @@ VARIANTS = {
     "nothing": OTHER,
     "a label that a selector names": OTHER.labels(app="web"),
     "a label that none names": OTHER.labels(app="db", pod="x", more="y"),
-    "its namespace": replica("db-1")._with("metadata.namespace", "other"),
+    "its namespace": replica("db-1").metadata(namespace="other"),
     "what it requests": OTHER.needs(cpu="2"),
     "its image": OTHER.containers({"image": "app:2", "resources": {"requests": {"cpu": "1"}}}),
     "a host port": OTHER.ports({"hostPort": 80}),
@@ -48,7 +48,7 @@ VARIANTS = {
     "who controls it": replica("db-1", {**OWNER, "controller": False}, {**OWNER, "name": "db2", "uid": "u2"}),
     "no owner": a_pod("db-1").needs(cpu="1").labels(app="db").on("n1").apart(term(HOST, app("db"))),
     "a node that is not there": OTHER.on("gone"),
-    "no node yet": OTHER._with("spec.nodeName", ""),
+    "no node yet": OTHER.put("spec", "nodeName", value=""),
 }
 
 

@@ -104,7 +104,7 @@ def service(name: str, labels: dict[str, str]) -> k8s.Service:
 
 def owned(pod: PodBuilder, name: str) -> PodBuilder:
     owner = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": name, "uid": f"u-{name}", "controller": True}
-    return pod._with("metadata.ownerReferences", [owner])
+    return pod.metadata(ownerReferences=[owner])
 
 
 def two_nodes() -> Snapshot:

@@ -78,7 +78,7 @@ def test_a_host_key_is_judged_as_a_label_with_the_live_host_would_be(seed: int) 
             labels[HOST_KEY] = snapshot.node_hosts[name].host
         metadata = msgspec.structs.replace(node.metadata, labels=msgspec.Raw(msgspec.json.encode(labels)))
         relabelled[name] = msgspec.structs.replace(node, metadata=metadata)
-    by_label = explain(replace(snapshot, nodes=relabelled, node_hosts={}), Options())
+    by_label = explain(replace(snapshot, nodes=relabelled, node_hosts={}, hosts={}), Options())
     by_host = explain(snapshot, Options())
     assert without_conflicts(by_host) == without_conflicts(by_label)
 

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
+from support.build import HOST, a_pod, app, term
 from support.fakes.pipeline import FakeCluster
-from support.rule_builders import HOST, a_pod, app, term
 from support.sites.extender import SITE, FakeSite, built
 from support.workers.pipeline import Running, running, settings_in
 

@@ -3,7 +3,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, nodes, refused, scores, term
+from support.answers.rules import refused, scores
+from support.build import HOST, ZONE, PodBuilder, a_namespace, a_node, a_pod, a_site, app, term
 
 from underhost.agents.rules.inter_pod_affinity import (
     NAME,
@@ -71,8 +72,8 @@ APART, EXISTING, NEAR = [REASON_ANTI_AFFINITY], [REASON_EXISTING_ANTI_AFFINITY],
     ],
 )
 def test_own_anti_affinity_against_db_0_on_a1(own: Mapping[str, Any], expected: dict[str, list[str]]) -> None:
-    snapshot = cluster(
-        ZONED, [DB.on("a1"), a_pod("new").apart(own)], namespaces={"shop": {"env": "prod"}, "dev": {"env": "dev"}}
+    snapshot = a_site(
+        *ZONED, DB.on("a1"), a_pod("new").apart(own), a_namespace("shop", env="prod"), a_namespace("dev", env="dev")
     )
     assert refused(snapshot, "new", NAME) == expected
 
@@ -80,7 +81,7 @@ def test_own_anti_affinity_against_db_0_on_a1(own: Mapping[str, Any], expected: 
 def test_terms_are_ored_and_each_refuses_its_own_domain() -> None:
     pods = [DB.on("a1"), a_pod("log").labels(app="log").on("b1")]
     new = a_pod("new").apart(term(HOST, app("db")), term(ZONE, app("log")))
-    assert refused(cluster(ZONED, [*pods, new]), "new", NAME) == {"a1": APART, "b1": APART}
+    assert refused(a_site(*ZONED, *pods, new), "new", NAME) == {"a1": APART, "b1": APART}
 
 
 @pytest.mark.parametrize(
@@ -93,29 +94,29 @@ def test_terms_are_ored_and_each_refuses_its_own_domain() -> None:
 )
 def test_anti_affinity_of_a_running_pod_on_a1(new: PodBuilder, expected: dict[str, list[str]]) -> None:
     there = DB.apart(term(ZONE, app("web"))).on("a1")
-    assert refused(cluster(ZONED, [there, new]), new.key, NAME) == expected
+    assert refused(a_site(*ZONED, there, new), new.key, NAME) == expected
 
 
 def test_own_terms_are_named_before_those_of_others() -> None:
     there = DB.apart(term(ZONE, app("db"))).on("a1")
     new = a_pod("db-1").labels(app="db").apart(term(HOST, app("db")))
-    assert refused(cluster(ZONED, [there, new]), "db-1", NAME) == {"a1": APART, "a2": EXISTING}
+    assert refused(a_site(*ZONED, there, new), "db-1", NAME) == {"a1": APART, "a2": EXISTING}
 
 
 def test_a_pod_on_a_node_without_the_key_keeps_nobody_away() -> None:
     new = a_pod("new").apart(term(ZONE, app("db")))
-    assert refused(cluster(ZONED, [DB.on("bare"), new]), "new", NAME) == {}
+    assert refused(a_site(*ZONED, DB.on("bare"), new), "new", NAME) == {}
 
 
 def test_nodes_with_an_empty_value_are_one_domain() -> None:
     empty = [a_node("n1").zone(""), a_node("n2").zone(""), a_node("n3")]
     new = a_pod("new").apart(term(ZONE, app("db")))
-    assert refused(cluster(empty, [DB.on("n1"), new]), "new", NAME) == {"n1": APART, "n2": APART}
+    assert refused(a_site(*empty, DB.on("n1"), new), "new", NAME) == {"n1": APART, "n2": APART}
 
 
 def test_a_pod_being_deleted_still_counts_and_a_finished_one_does_not() -> None:
     new = a_pod("new").apart(term(HOST, app("db")))
-    snapshot = cluster(ZONED, [DB.on("a1").deleted(), a_pod("db-1").labels(app="db").on("b1").finished(), new])
+    snapshot = a_site(*ZONED, DB.on("a1").deleted(), a_pod("db-1").labels(app="db").on("b1").finished(), new)
     assert refused(snapshot, "new", NAME) == {"a1": APART}
 
 
@@ -159,12 +160,12 @@ def test_a_pod_being_deleted_still_counts_and_a_finished_one_does_not() -> None:
 )
 def test_affinity_to_db_0_on_a1(new: PodBuilder, expected: dict[str, list[str]]) -> None:
     pods = [DB.on("a1"), a_pod("log").labels(app="log").on("a1")]
-    assert refused(cluster(ZONED, [*pods, new]), "new", NAME) == expected
+    assert refused(a_site(*ZONED, *pods, new), "new", NAME) == expected
 
 
 def test_a_running_pod_is_not_its_own_neighbour() -> None:
     apart = [a_pod(f"db-{i}").labels(app="db").apart(term(HOST, app("db"))) for i in range(2)]
-    snapshot = cluster(ZONED, [apart[0].on("a1"), apart[1].on("b1")])
+    snapshot = a_site(*ZONED, apart[0].on("a1"), apart[1].on("b1"))
     assert refused(snapshot, "db-0", NAME) == {"b1": APART}
 
 
@@ -173,17 +174,17 @@ def test_preferences_own_and_others_are_scaled_between_the_worst_and_the_best_no
     there = DB.prefers_near(10, term(ZONE, app("web"))).on("a1")
     rival = a_pod("web-0").labels(app="web").on("b1")
     new = a_pod("new").labels(app="web").prefers_apart(40, term(HOST, app("web")))
-    assert scores(cluster(ZONED, [there, rival, new]), "new", NAME) == {"a1": 100, "a2": 100, "b1": 0, "bare": 80}
+    assert scores(a_site(*ZONED, there, rival, new), "new", NAME) == {"a1": 100, "a2": 100, "b1": 0, "bare": 80}
 
 
 def test_required_affinity_of_a_running_pod_attracts_with_weight_one() -> None:
     there = [DB.near(term(ZONE, app("web"))).on("a1"), a_pod("cache").prefers_near(4, term(ZONE, app("web"))).on("b1")]
-    snapshot = cluster(ZONED, [*there, a_pod("new").labels(app="web")])
+    snapshot = a_site(*ZONED, *there, a_pod("new").labels(app="web"))
     assert scores(snapshot, "new", NAME) == {"a1": 25, "a2": 25, "b1": 100, "bare": 0}
 
 
 def test_a_pod_that_no_preference_concerns_is_not_scored() -> None:
-    assert scores(cluster(ZONED, [DB.on("a1"), a_pod("new")]), "new", NAME) == {}
+    assert scores(a_site(*ZONED, DB.on("a1"), a_pod("new")), "new", NAME) == {}
 
 
 def test_a_host_key_means_the_live_host_where_hosts_are_known() -> None:
@@ -196,15 +197,15 @@ def test_a_host_key_means_the_live_host_where_hosts_are_known() -> None:
     ]
     pods = [DB.on("n1"), a_pod("new").apart(term(key, app("db")))]
     options = Options(host_keys=(key,))
-    assert refused(cluster(stale, pods), "new", NAME, options) == {"n1": APART, "n3": APART}
+    assert refused(a_site(*stale, *pods), "new", NAME, options) == {"n1": APART, "n3": APART}
     hosts = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": ""}
-    assert refused(cluster(stale, pods, hosts=hosts), "new", NAME, options) == {"n1": APART, "n2": APART}
+    assert refused(a_site(*stale, *pods, on=hosts), "new", NAME, options) == {"n1": APART, "n2": APART}
 
 
 def test_where_hosts_are_known_but_no_nodes_is_the_host_key_is_missing_everywhere() -> None:
     key = "example.com/esxi"
     pods = [DB.on("n1"), a_pod("new").near(term(key, app("db")))]
-    labelled = cluster([a_node("n1").labels({key: "x"}), a_node("n2")], pods)
+    labelled = a_site(a_node("n1").labels({key: "x"}), a_node("n2"), *pods)
     options = Options(host_keys=(key,))
     assert refused(labelled, "new", NAME, options) == {"n2": NEAR}
     unjoined = replace(labelled, hosts={"h1": Host(id="h1", name="esx-1")})
@@ -228,5 +229,5 @@ def test_where_hosts_are_known_but_no_nodes_is_the_host_key_is_missing_everywher
 )
 def test_a_wrong_term_is_named_with_its_pod_and_field(pod: PodBuilder, message: str) -> None:
     with pytest.raises(BadObjectError) as caught:
-        refused(cluster(nodes("n1"), [pod]), "new", NAME)
+        refused(a_site(a_node("n1"), pod), "new", NAME)
     assert str(caught.value).startswith(message)

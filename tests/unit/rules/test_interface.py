@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, spread, term
+from support.build import HOST, ZONE, a_node, a_pod, a_site, app, spread, term
 from support.storage_builders import claim, csi_node, stored, uses, volume
 
 from underhost.agents.compiled.model import compile
@@ -56,7 +56,7 @@ def state() -> State:
     good, shared = a_node("good").zone("b").labels(good="yes"), a_node("shared").zone("b").labels(good="yes")
     hosts = {"bad": "h1", "shared": "h1", "good": "h2"}
     behind = volume("v", ["good"], labels={ZONE: "b"})
-    site = cluster([bad, good, shared], [there, pod], hosts=hosts)
+    site = a_site(bad, good, shared, there, pod, on=hosts)
     site = stored(site, claim("c", "v"), claim("d", "w"), behind, volume("w"), csi_node("bad", count=1))
     return State(compile(site, Options(physical_host="required")))
 

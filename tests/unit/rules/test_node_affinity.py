@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from support.rule_builders import a_node, a_pod, cluster, refused, scores, verdict
+from support.answers.rules import refused, scores, verdict
+from support.build import a_node, a_pod, a_site
 
 from underhost.agents.rules.node_affinity import NAME, REASON_CONFLICT, REASON_NOT_MATCHED
 from underhost.agents.schedule.pending import schedule
@@ -72,7 +73,7 @@ def names(operator: str, *values: str) -> dict[str, Any]:
     ],
 )
 def test_required_terms(terms: list[dict[str, Any]], allowed: set[str]) -> None:
-    found = refused(cluster(NODES, [a_pod("web").node_terms(*terms)]), "web", NAME)
+    found = refused(a_site(*NODES, a_pod("web").node_terms(*terms)), "web", NAME)
     assert found == {name: [REASON_NOT_MATCHED] for name in {"fast", "slow", "bare"} - allowed}
 
 
@@ -86,19 +87,19 @@ def test_required_terms(terms: list[dict[str, Any]], allowed: set[str]) -> None:
     ],
 )
 def test_node_selector(selector: dict[str, str], allowed: set[str]) -> None:
-    found = refused(cluster(NODES, [a_pod("web").spec(nodeSelector=selector)]), "web", NAME)
+    found = refused(a_site(*NODES, a_pod("web").spec(nodeSelector=selector)), "web", NAME)
     assert set(found) == {"fast", "slow", "bare"} - allowed
 
 
 def test_selector_and_terms_are_both_needed() -> None:
     pod = a_pod("web").spec(nodeSelector={"disk": "ssd"})
-    both = cluster(NODES, [pod.node_terms(expressions(expression("cpus", "In", "4")))])
+    both = a_site(*NODES, pod.node_terms(expressions(expression("cpus", "In", "4"))))
     assert set(refused(both, "web", NAME)) == {"fast", "slow", "bare"}
 
 
 def test_names_that_exclude_one_another_refuse_every_node_before_any_other_rule() -> None:
     conflict = {"matchFields": [expression("metadata.name", "In", "fast"), expression("metadata.name", "In", "slow")]}
-    snapshot = cluster([*NODES, a_node("off").cordoned()], [a_pod("web").node_terms(conflict)])
+    snapshot = a_site(*NODES, a_node("off").cordoned(), a_pod("web").node_terms(conflict))
     assert refused(snapshot, "web", NAME) == {name: [REASON_CONFLICT] for name in ("bare", "fast", "off", "slow")}
     assert schedule(snapshot, Options()).failed == {"shop/web": {REASON_CONFLICT: 4}}
 
@@ -109,11 +110,11 @@ def test_preferred_terms_score_by_the_sum_of_their_weights() -> None:
         (20, expressions(expression("cpus", "Exists"))),
         (50, {}),  # an empty preferred term matches nothing
     )
-    assert scores(cluster(NODES, [pod]), "web", NAME) == {"bare": 0, "fast": 100, "slow": 25}
+    assert scores(a_site(*NODES, pod), "web", NAME) == {"bare": 0, "fast": 100, "slow": 25}
 
 
 def test_a_preferred_term_that_cannot_be_parsed_makes_scoring_fail() -> None:
-    snapshot = cluster(NODES, [a_pod("web").prefers_nodes((1, expressions(expression("cpus", "Gt", "x"))))])
+    snapshot = a_site(*NODES, a_pod("web").prefers_nodes((1, expressions(expression("cpus", "Gt", "x")))))
     found = verdict(snapshot, "web")
     assert isinstance(found.error, str) and 'PreScore plugin "NodeAffinity"' in found.error and '"x"' in found.error
     assert schedule(snapshot, Options()).placements == {"shop/web": None}
@@ -121,4 +122,4 @@ def test_a_preferred_term_that_cannot_be_parsed_makes_scoring_fail() -> None:
 
 def test_where_scoring_fails_the_only_feasible_node_is_still_taken() -> None:
     pod = a_pod("web").prefers_nodes((1, expressions(expression("cpus", "Gt", "x")))).spec(nodeSelector={"disk": "ssd"})
-    assert schedule(cluster(NODES, [pod]), Options()).placements == {"shop/web": "fast"}
+    assert schedule(a_site(*NODES, pod), Options()).placements == {"shop/web": "fast"}

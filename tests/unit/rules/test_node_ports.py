@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from support.rule_builders import a_pod, cluster, nodes, refused
+from support.answers.rules import refused
+from support.build import a_pod, a_site, nodes
 
 from underhost.agents.rules.node_ports import NAME, REASON_PORTS_TAKEN
 
@@ -23,7 +24,7 @@ def port(number: int, protocol: str = "TCP", ip: str = "") -> dict[str, Any]:
     ],
 )
 def test_a_port_on_n1(wanted: dict[str, Any], taken: dict[str, Any], conflict: bool) -> None:
-    snapshot = cluster(nodes("n1", "n2"), [a_pod("there").ports(taken).on("n1"), a_pod("new").ports(wanted)])
+    snapshot = a_site(*nodes("n1", "n2"), a_pod("there").ports(taken).on("n1"), a_pod("new").ports(wanted))
     assert refused(snapshot, "new", NAME) == ({"n1": [REASON_PORTS_TAKEN]} if conflict else {})
 
 
@@ -31,11 +32,11 @@ def test_sidecars_take_ports_and_ordinary_init_containers_do_not() -> None:
     sidecar = {"name": "s", "image": "i", "restartPolicy": "Always", "ports": [port(80)]}
     once = {"name": "o", "image": "i", "ports": [port(90)]}
     there = a_pod("there").spec(initContainers=[sidecar, once]).on("n1")
-    snapshot = cluster(nodes("n1", "n2"), [there, a_pod("p80").ports(port(80)), a_pod("p90").ports(port(90))])
+    snapshot = a_site(*nodes("n1", "n2"), there, a_pod("p80").ports(port(80)), a_pod("p90").ports(port(90)))
     assert refused(snapshot, "p80", NAME) == {"n1": [REASON_PORTS_TAKEN]}
     assert refused(snapshot, "p90", NAME) == {}
 
 
 def test_a_running_pod_does_not_take_its_own_port_from_itself() -> None:
-    snapshot = cluster(nodes("n1", "n2"), [a_pod("there").ports(port(80)).on("n1")])
+    snapshot = a_site(*nodes("n1", "n2"), a_pod("there").ports(port(80)).on("n1"))
     assert refused(snapshot, "there", NAME) == {}

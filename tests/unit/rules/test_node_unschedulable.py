@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from support.rule_builders import a_node, a_pod, cluster, refused
+from support.answers.rules import refused
+from support.build import a_node, a_pod, a_site
 
 from underhost.agents.rules.node_unschedulable import NAME, REASON_UNSCHEDULABLE
 
@@ -27,5 +28,5 @@ KEY = "node.kubernetes.io/unschedulable"
     ],
 )
 def test_a_cordoned_node(tolerations: list[dict[str, Any]], expected: dict[str, list[str]]) -> None:
-    snapshot = cluster([a_node("n1").cordoned(), a_node("n2")], [a_pod("web").tolerates(*tolerations)])
+    snapshot = a_site(a_node("n1").cordoned(), a_node("n2"), a_pod("web").tolerates(*tolerations))
     assert refused(snapshot, "web", NAME) == expected

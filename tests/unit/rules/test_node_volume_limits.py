@@ -1,5 +1,6 @@
 import pytest
-from support.rule_builders import a_pod, cluster, nodes, refused
+from support.answers.rules import refused
+from support.build import a_node, a_pod, a_site, nodes
 from support.storage_builders import HANDLES, Json, attachment, claim, csi_node, storage_class, stored, uses, volume
 
 from underhost.agents.rules.node_volume_limits import NAME, REASON_EXCEEDED
@@ -23,13 +24,13 @@ EBS = {"awsElasticBlockStore": {"volumeID": "aws://zone/vol-1"}}
 )
 def test_n1_attaches_as_many_volumes_as_it_says(there: str, wanted: str, limit: int | None, refuses: bool) -> None:
     pods = [a_pod("there").spec(volumes=uses(*there)).on("n1"), a_pod("new").spec(volumes=uses(*wanted))]
-    site = stored(cluster(nodes("n1", "n2"), pods), *VOLUMES, csi_node("n1", count=limit))
+    site = stored(a_site(*nodes("n1", "n2"), *pods), *VOLUMES, csi_node("n1", count=limit))
     assert refused(site, "new", NAME) == ({"n1": [REASON_EXCEEDED]} if refuses else {})
 
 
 def test_a_running_pod_is_not_held_against_itself() -> None:
     pods = [a_pod("there").spec(volumes=uses("a")).on("n1")]
-    site = stored(cluster(nodes("n1"), pods), *VOLUMES, csi_node("n1", count=1))
+    site = stored(a_site(a_node("n1"), *pods), *VOLUMES, csi_node("n1", count=1))
     assert refused(site, "there", NAME) == {}
 
 
@@ -41,7 +42,7 @@ def test_a_running_pod_is_not_held_against_itself() -> None:
     ],
 )
 def test_attachments_count(name: str, refuses: bool) -> None:
-    site = cluster(nodes("n1"), [a_pod("new").spec(volumes=uses("b"))])
+    site = a_site(a_node("n1"), a_pod("new").spec(volumes=uses("b")))
     site = stored(site, *VOLUMES, csi_node("n1", count=1), attachment("x", "n1", name))
     assert refused(site, "new", NAME) == ({"n1": [REASON_EXCEEDED]} if refuses else {})
 
@@ -56,19 +57,19 @@ def test_attachments_count(name: str, refuses: bool) -> None:
     ],
 )
 def test_what_counts_as_a_drivers_volume(objects: list[Json], driver: str, refuses: bool) -> None:
-    site = cluster(nodes("n1"), [a_pod("new").spec(volumes=uses("c"))])
+    site = a_site(a_node("n1"), a_pod("new").spec(volumes=uses("c")))
     site = stored(site, *objects, csi_node("n1", driver, count=0))
     assert refused(site, "new", NAME) == ({"n1": [REASON_EXCEEDED]} if refuses else {})
 
 
 def test_a_missing_claim_is_looked_up_in_vain_on_every_node() -> None:
-    site = stored(cluster(nodes("n1"), [a_pod("new").spec(volumes=uses("x"))]), *VOLUMES)
+    site = stored(a_site(a_node("n1"), a_pod("new").spec(volumes=uses("x"))), *VOLUMES)
     assert refused(site, "new", NAME) == {"n1": ['looking up PVC shop/x: persistentvolumeclaim "x" not found']}
 
 
 def test_volumes_of_pods_placed_before_count() -> None:
     pods = [a_pod(f"p-{name}").spec(volumes=uses(name)) for name in "abc"]
     limits = [csi_node("n1", count=1), csi_node("n2", count=1)]
-    placed = schedule(stored(cluster(nodes("n1", "n2"), pods), *VOLUMES, *limits), Options())
+    placed = schedule(stored(a_site(*nodes("n1", "n2"), *pods), *VOLUMES, *limits), Options())
     assert sorted(node or "" for node in placed.placements.values()) == ["", "n1", "n2"]
     assert placed.failed == {placed.order[-1]: {REASON_EXCEEDED: 2}}

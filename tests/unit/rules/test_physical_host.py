@@ -1,19 +1,6 @@
 import pytest
-from support.rule_builders import (
-    HOST,
-    RACK,
-    ZONE,
-    NodeBuilder,
-    a_node,
-    a_pod,
-    app,
-    cluster,
-    nodes,
-    refused,
-    spread,
-    term,
-    verdict,
-)
+from support.answers.rules import refused, verdict
+from support.build import HOST, RACK, ZONE, NodeBuilder, a_node, a_pod, a_site, app, nodes, spread, term
 
 from underhost.agents.rules.physical_host import NAME, REASON_SHARED_HOST
 from underhost.agents.schedule.pending import decide, schedule
@@ -31,12 +18,12 @@ def conflicts(snapshot: Snapshot, pod: str) -> dict[str, object]:
 
 
 def test_the_other_node_of_the_host_conflicts_and_a_node_of_unknown_host_does_not() -> None:
-    snapshot = cluster(nodes("n1", "n2", "n3", "n4"), [DB.on("n1"), NEW], hosts=HOSTS)
+    snapshot = a_site(*nodes("n1", "n2", "n3", "n4"), DB.on("n1"), NEW, on=HOSTS)
     assert conflicts(snapshot, "db-1") == {"n2": 1, "n3": 0, "n4": 0}
 
 
 def test_without_an_inventory_nothing_conflicts() -> None:
-    snapshot = cluster(nodes("n1", "n2", "n3", "n4"), [DB.on("n1"), NEW])
+    snapshot = a_site(*nodes("n1", "n2", "n3", "n4"), DB.on("n1"), NEW)
     assert conflicts(snapshot, "db-1") == {"n2": 0, "n3": 0, "n4": 0}
 
 
@@ -89,13 +76,13 @@ def test_without_an_inventory_nothing_conflicts() -> None:
 )
 def test_what_separates_from_db_0_on_n1(there, new, expected) -> None:  # type: ignore[no-untyped-def]
     zoned = [a_node("n1").zone("a"), a_node("n2").zone("b"), a_node("n3").zone("c")]
-    assert conflicts(cluster(zoned, [there.on("n1"), new], hosts=HOSTS), new.name) == expected
+    assert conflicts(a_site(*zoned, there.on("n1"), new, on=HOSTS), new.name) == expected
 
 
 def test_pods_of_one_zone_on_one_host_do_not_conflict_by_a_zone_key() -> None:
     zoned = [a_node("n1").zone("a"), a_node("n2").zone("a"), a_node("n3").zone("b")]
     new = a_pod("w").labels(app="db").spreads(spread(ZONE, app("db"), 5))
-    assert conflicts(cluster(zoned, [DB.on("n1"), new], hosts=HOSTS), "w") == {"n1": 0, "n2": 0, "n3": 0}
+    assert conflicts(a_site(*zoned, DB.on("n1"), new, on=HOSTS), "w") == {"n1": 0, "n2": 0, "n3": 0}
 
 
 @pytest.mark.parametrize(
@@ -116,21 +103,21 @@ def test_by_two_keys_a_pod_of_the_host_counts_once_and_a_pod_of_the_node_never(
     new = a_pod("db-1").labels(app="db").spreads(spread(HOST, app("db"), 5), spread(ZONE, app("db"), 5))
     others = [a_node("n1").zone("a"), a_node("n3").zone("b"), a_node("n4").zone("a")]
     hosts = {"n1": "h1", "n2": "h1", "n3": "h1", "n4": ""}
-    snapshot = cluster([*others, n2], [*there, new], hosts=hosts)
+    snapshot = a_site(*others, n2, *there, new, on=hosts)
     assert conflicts(snapshot, "db-1") == expected
 
 
 def test_fewer_conflicts_come_before_any_score() -> None:
     full = a_pod("full").needs(cpu="3").on("n3")
-    snapshot = cluster(nodes("n1", "n2", "n3"), [DB.on("n1"), full, NEW], hosts=HOSTS)
+    snapshot = a_site(*nodes("n1", "n2", "n3"), DB.on("n1"), full, NEW, on=HOSTS)
     assert schedule(snapshot, Options()).placements == {"shop/db-1": "n3"}
-    assert schedule(cluster(nodes("n1", "n2", "n3"), [DB.on("n1"), full, NEW]), Options()).placements == {
+    assert schedule(a_site(*nodes("n1", "n2", "n3"), DB.on("n1"), full, NEW), Options()).placements == {
         "shop/db-1": "n2"
     }
 
 
 def test_where_every_node_conflicts_preferred_takes_the_best_and_required_waits() -> None:
-    snapshot = cluster(nodes("n1", "n2"), [DB.on("n1"), NEW], hosts=HOSTS)
+    snapshot = a_site(*nodes("n1", "n2"), DB.on("n1"), NEW, on=HOSTS)
     (found,) = decide(snapshot, Options())
     assert (found.node, found.physical_conflicts) == ("n2", 1)
     waiting = schedule(snapshot, REQUIRED)
@@ -142,5 +129,5 @@ def test_where_every_node_conflicts_preferred_takes_the_best_and_required_waits(
 def test_each_placement_counts_for_the_next() -> None:
     replicas = [a_pod(f"db-{i}").labels(app="db").apart(term(HOST, app("db"))) for i in range(3)]
     hosts = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h3"}
-    found = decide(cluster(nodes("n1", "n2", "n3", "n4"), replicas, hosts=hosts), Options())
+    found = decide(a_site(*nodes("n1", "n2", "n3", "n4"), *replicas, on=hosts), Options())
     assert [(one.node, one.physical_conflicts) for one in found] == [("n1", 0), ("n3", 0), ("n4", 0)]

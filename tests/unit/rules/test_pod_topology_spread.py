@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from support.rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, refused, scores, spread
+from support.answers.rules import refused, scores
+from support.build import HOST, ZONE, PodBuilder, a_node, a_pod, a_service, a_site, a_workload, app, spread
 
 from underhost.agents.rules.pod_topology_spread import NAME, REASON_MISSING_LABEL, REASON_NOT_SPREAD
 from underhost.agents.schedule.pending import schedule
@@ -70,12 +71,12 @@ THERE = [web(0, "a1"), web(1, "a2"), web(2, "b1")]
     ],
 )
 def test_two_in_zone_a_one_in_b_none_in_c(new: PodBuilder, expected: dict[str, list[str]]) -> None:
-    assert refused(cluster(NODES, [*THERE, new]), "new", NAME) == expected
+    assert refused(a_site(*NODES, *THERE, new), "new", NAME) == expected
 
 
 def test_pods_being_deleted_and_pods_of_other_namespaces_do_not_count() -> None:
     others = [web(3, "c1").deleted(), a_pod("web-4", "other").labels(app="web").on("c1")]
-    found = refused(cluster(NODES, [*THERE, *others, WEB.spreads(spread(ZONE, app("web")))]), "new", NAME)
+    found = refused(a_site(*NODES, *THERE, *others, WEB.spreads(spread(ZONE, app("web")))), "new", NAME)
     assert found == {"a1": FULL, "a2": FULL, "b1": FULL, "bare": BARE}
 
 
@@ -90,72 +91,64 @@ def test_pods_being_deleted_and_pods_of_other_namespaces_do_not_count() -> None:
 )
 def test_a_zone_whose_only_node_is_tainted(policy: dict[str, Any], expected: dict[str, list[str]]) -> None:
     nodes = [*NODES[:3], a_node("c1").zone("c").tainted("k=v:NoSchedule")]
-    snapshot = cluster(nodes, [*THERE, WEB.spreads(spread(ZONE, app("web"), **policy))])
+    snapshot = a_site(*nodes, *THERE, WEB.spreads(spread(ZONE, app("web"), **policy)))
     assert refused(snapshot, "new", NAME) == expected
 
 
 def test_match_label_keys_count_only_pods_of_the_same_revision() -> None:
     there = [a_pod(f"old-{i}").labels(app="web", rev="1").on("a1") for i in range(3)]
     new = a_pod("new").labels(app="web", rev="2").spreads(spread(ZONE, app("web"), matchLabelKeys=["rev", "absent"]))
-    assert refused(cluster(NODES[:3], [*there, new]), "new", NAME) == {}
+    assert refused(a_site(*NODES[:3], *there, new), "new", NAME) == {}
 
 
 def test_a_running_pod_is_taken_out_of_its_domain_and_out_of_the_least() -> None:
     # without web-0 zone a holds one, b one, c none: a is refused; without web-2, b holds none and is fine
     constrained = [pod.spreads(spread(ZONE, app("web"))) for pod in THERE]
-    snapshot = cluster(NODES[:4], constrained)
+    snapshot = a_site(*NODES[:4], *constrained)
     assert refused(snapshot, "web-0", NAME) == {"a1": FULL, "a2": FULL, "b1": FULL}
     assert refused(snapshot, "web-2", NAME) == {"a1": FULL, "a2": FULL}
 
 
 def test_soft_constraints_prefer_the_emptier_zone_and_ignore_nodes_without_the_key() -> None:
     # three zones weigh ln 5 = 1.609: a 2 → 3, b 1 → 2, c 0; 100 · (3 + 0 − it) / 3
-    snapshot = cluster(NODES, [*THERE, WEB.spreads(spread(ZONE, app("web"), soft=True))])
+    snapshot = a_site(*NODES, *THERE, WEB.spreads(spread(ZONE, app("web"), soft=True)))
     assert scores(snapshot, "new", NAME) == {"a1": 0, "a2": 0, "b1": 33, "bare": 0, "c1": 100}
 
 
 def test_pods_without_constraints_are_spread_by_their_service() -> None:
     # hostname: 5 nodes weigh ln 7, skew 3; zone: 4 domains ("" is one) weigh ln 6, skew 5
     # a1, a2: round(1.946 + 2 + 3.584 + 4) = 12; b1: round(1.946 + 2 + 1.792 + 4) = 10; c1: 6; bare: 2
-    snapshot = cluster(NODES, [*THERE, WEB], services={"shop/web": {"app": "web"}})
+    snapshot = a_site(*NODES, *THERE, WEB, a_service("shop/web", app="web"))
     assert scores(snapshot, "new", NAME) == {"a1": 16, "a2": 16, "b1": 33, "bare": 100, "c1": 66}
 
 
 OWNER = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "web", "uid": "u", "controller": True}
-REPLICA_SET = {
-    "kind": "ReplicaSet",
-    "apiVersion": "apps/v1",
-    "metadata": {"namespace": "shop", "name": "web"},
-    "spec": {"selector": {"matchLabels": {"app": "web"}}},
-}
-CONTROLLER = {**REPLICA_SET, "kind": "ReplicationController", "apiVersion": "v1", "spec": {"selector": {"app": "web"}}}
+REPLICA_SET = a_workload("ReplicaSet", "web").selects(app("web"))
+CONTROLLER = a_workload("ReplicationController", "web").selects({"app": "web"})
 BY_WEB = {"a1": 16, "a2": 16, "b1": 33, "bare": 100, "c1": 66}
 
 
 @pytest.mark.parametrize(
-    ("owner", "workloads", "services", "expected"),
+    ("owner", "others", "expected"),
     [
-        pytest.param(OWNER, [REPLICA_SET], {}, BY_WEB, id="by the selector of its ReplicaSet"),
+        pytest.param(OWNER, [REPLICA_SET], BY_WEB, id="by the selector of its ReplicaSet"),
         pytest.param(
-            {**OWNER, "kind": "ReplicationController", "apiVersion": "v1"}, [CONTROLLER], {}, BY_WEB, id="of its RC"
+            {**OWNER, "kind": "ReplicationController", "apiVersion": "v1"}, [CONTROLLER], BY_WEB, id="of its RC"
         ),
-        pytest.param(OWNER, [], {}, {}, id="not by an owner that the input lacks"),
-        pytest.param(
-            {**OWNER, "controller": False}, [REPLICA_SET], {}, {}, id="not by an owner that does not control it"
-        ),
-        pytest.param({**OWNER, "apiVersion": "example.com/v1"}, [REPLICA_SET], {}, {}, id="not by another API's kind"),
+        pytest.param(OWNER, [], {}, id="not by an owner that the input lacks"),
+        pytest.param({**OWNER, "controller": False}, [REPLICA_SET], {}, id="not by an owner that does not control it"),
+        pytest.param({**OWNER, "apiVersion": "example.com/v1"}, [REPLICA_SET], {}, id="not by another API's kind"),
         pytest.param(
             OWNER,
-            [REPLICA_SET],
-            {"shop/s": {"tier": "front"}},
+            [REPLICA_SET, a_service("shop/s", tier="front")],
             {**dict.fromkeys(BY_WEB, 33), "bare": 100},
             id="by Service and owner together, which no running pod matches",
         ),
     ],
 )
-def test_pods_without_constraints_are_spread_by_their_owner(owner, workloads, services, expected) -> None:  # type: ignore[no-untyped-def]
-    new = a_pod("new").labels(app="web", tier="front")._with("metadata.ownerReferences", [owner])
-    assert scores(cluster(NODES, [*THERE, new], workloads=workloads, services=services), "new", NAME) == expected
+def test_pods_without_constraints_are_spread_by_their_owner(owner, others, expected) -> None:  # type: ignore[no-untyped-def]
+    new = a_pod("new").labels(app="web", tier="front").metadata(ownerReferences=[owner])
+    assert scores(a_site(*NODES, *THERE, new, *others), "new", NAME) == expected
 
 
 def test_pods_placed_one_after_another_count_only_on_nodes_that_the_pod_may_use() -> None:
@@ -176,7 +169,7 @@ def test_pods_placed_one_after_another_count_only_on_nodes_that_the_pod_may_use(
         .spreads(spread(ZONE, app("web")))
         .spec(nodeSelector={"disk": "ssd"}, priority=10)
     )
-    found = schedule(cluster(zoned, [first, other, *pods]), Options()).placements
+    found = schedule(a_site(*zoned, first, other, *pods), Options()).placements
     assert found == {"shop/first": "a1", "shop/web-0": "a2", "shop/web-1": "b1", "shop/web-2": "a1"}
 
 
@@ -188,7 +181,7 @@ def test_a_running_pod_on_a_node_that_it_may_not_use_is_not_counted_there() -> N
         a_node("b1").zone("b").labels(disk="ssd"),
     ]
     judged = web(2, "a2").spec(nodeSelector={"disk": "ssd"}).spreads(spread(ZONE, app("web"), 2))
-    assert refused(cluster(zoned, [web(0, "a1"), web(1, "a1"), judged]), "web-2", NAME)["a2"] == FULL
+    assert refused(a_site(*zoned, web(0, "a1"), web(1, "a1"), judged), "web-2", NAME)["a2"] == FULL
 
 
 @pytest.mark.parametrize(
@@ -201,5 +194,5 @@ def test_a_running_pod_on_a_node_that_it_may_not_use_is_not_counted_there() -> N
 )
 def test_a_wrong_constraint_is_named_with_its_pod_and_field(constraint: dict[str, Any], field: str) -> None:
     with pytest.raises(BadObjectError) as caught:
-        refused(cluster(NODES, [a_pod("new").spreads(constraint)]), "new", NAME)
+        refused(a_site(*NODES, a_pod("new").spreads(constraint)), "new", NAME)
     assert str(caught.value).startswith(f"Pod shop/new: spec.topologySpreadConstraints[0].{field}: ")

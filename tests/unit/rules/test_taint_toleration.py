@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from support.rule_builders import a_node, a_pod, cluster, refused, scores
+from support.answers.rules import refused, scores
+from support.build import a_node, a_pod, a_site
 
 from underhost.agents.rules.taint_toleration import NAME, REASON_UNTOLERATED
 
@@ -45,29 +46,27 @@ REFUSED = {"n1": [REASON_UNTOLERATED]}
     ],
 )
 def test_a_taint_on_n1(taint: str, tolerations: list[dict[str, Any]], expected: dict[str, list[str]]) -> None:
-    snapshot = cluster([a_node("n1").tainted(taint), a_node("n2")], [a_pod("web").tolerates(*tolerations)])
+    snapshot = a_site(a_node("n1").tainted(taint), a_node("n2"), a_pod("web").tolerates(*tolerations))
     assert refused(snapshot, "web", NAME) == expected
 
 
 def test_one_untolerated_taint_of_two_is_enough_to_refuse() -> None:
-    snapshot = cluster(
-        [a_node("n1").tainted("a=1:NoSchedule", "b=1:NoSchedule")],
-        [a_pod("web").tolerates({"key": "a", "operator": "Exists"})],
+    snapshot = a_site(
+        a_node("n1").tainted("a=1:NoSchedule", "b=1:NoSchedule"),
+        a_pod("web").tolerates({"key": "a", "operator": "Exists"}),
     )
     assert refused(snapshot, "web", NAME) == REFUSED
 
 
 def test_untolerated_preferences_are_counted_against_the_worst_node() -> None:
-    snapshot = cluster(
-        [
-            a_node("n1"),
-            a_node("n2").tainted("a=1:PreferNoSchedule"),
-            a_node("n3").tainted("a=1:PreferNoSchedule", "b=1:PreferNoSchedule", "c=1:PreferNoSchedule"),
-        ],
-        [a_pod("web")],
+    snapshot = a_site(
+        a_node("n1"),
+        a_node("n2").tainted("a=1:PreferNoSchedule"),
+        a_node("n3").tainted("a=1:PreferNoSchedule", "b=1:PreferNoSchedule", "c=1:PreferNoSchedule"),
+        a_pod("web"),
     )
     assert scores(snapshot, "web", NAME) == {"n1": 100, "n2": 67, "n3": 0}
 
 
 def test_without_any_preference_every_node_has_100() -> None:
-    assert scores(cluster([a_node("n1"), a_node("n2")], [a_pod("web")]), "web", NAME) == {"n1": 100, "n2": 100}
+    assert scores(a_site(a_node("n1"), a_node("n2"), a_pod("web")), "web", NAME) == {"n1": 100, "n2": 100}

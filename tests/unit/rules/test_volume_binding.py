@@ -1,5 +1,6 @@
 import pytest
-from support.rule_builders import a_pod, cluster, nodes, refused
+from support.answers.rules import refused
+from support.build import a_node, a_pod, a_site, nodes
 from support.storage_builders import Json, claim, storage_class, stored, uses, volume
 
 from underhost.agents.rules import volume_binding as rule
@@ -7,7 +8,7 @@ from underhost.agents.schedule.pending import schedule
 from underhost.agents.site.snapshot import Options
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-SITE = cluster(nodes("n1", "n2"), [a_pod("p").spec(volumes=uses("c"))])
+SITE = a_site(*nodes("n1", "n2"), a_pod("p").spec(volumes=uses("c")))
 LOCAL = storage_class("local", waits=True, provisioner=NO_PROVISIONER)
 WAITS = storage_class("fast", waits=True)
 
@@ -89,7 +90,7 @@ def test_a_claim_whose_node_was_chosen_goes_nowhere_else() -> None:
 
 
 def test_a_bound_and_a_waiting_claim_of_one_pod_both_give_their_reason() -> None:
-    site = cluster(nodes("n1", "n2"), [a_pod("p").spec(volumes=uses("c", "d"))])
+    site = a_site(*nodes("n1", "n2"), a_pod("p").spec(volumes=uses("c", "d")))
     site = stored(site, claim("c", "v"), volume("v", ["n1"]), claim("d", storage_class="local"), LOCAL)
     assert refused(site, "p", rule.NAME) == {
         "n1": [rule.REASON_BIND_CONFLICT],
@@ -100,9 +101,9 @@ def test_a_bound_and_a_waiting_claim_of_one_pod_both_give_their_reason() -> None
 def test_the_first_pod_takes_the_smallest_volume_that_fits_and_the_second_the_other() -> None:
     pods = [a_pod(name).spec(volumes=uses(name)) for name in ("p", "q")]
     claims = [claim(name, storage_class="local") for name in ("p", "q")]
-    site = stored(cluster(nodes("n1", "n2"), pods), *claims, LOCAL, free("v", "n1", size="9Gi"), free("w", "n1"))
+    site = stored(a_site(*nodes("n1", "n2"), *pods), *claims, LOCAL, free("v", "n1", size="9Gi"), free("w", "n1"))
     assert schedule(site, Options()).placements == {"shop/p": "n1", "shop/q": "n1"}
-    site = stored(cluster(nodes("n1", "n2"), pods), *claims, LOCAL, free("v", "n1"))
+    site = stored(a_site(*nodes("n1", "n2"), *pods), *claims, LOCAL, free("v", "n1"))
     placed = schedule(site, Options())
     assert placed.placements == {"shop/p": "n1", "shop/q": None}
     assert placed.failed == {"shop/q": {rule.REASON_BIND_CONFLICT: 2}}
@@ -110,7 +111,7 @@ def test_the_first_pod_takes_the_smallest_volume_that_fits_and_the_second_the_ot
 
 def test_a_second_pod_of_a_claim_follows_the_first_to_the_node_of_the_new_volume() -> None:
     pods = [a_pod("p").spec(volumes=uses("c")), a_pod("q").spec(volumes=uses("c")).needs(cpu="1")]
-    placed = schedule(stored(cluster(nodes("n1", "n2"), pods), claim("c"), WAITS), Options())
+    placed = schedule(stored(a_site(*nodes("n1", "n2"), *pods), claim("c"), WAITS), Options())
     assert placed.placements == {"shop/p": "n1", "shop/q": "n1"}
 
 
@@ -126,7 +127,7 @@ def test_a_second_pod_of_a_claim_follows_the_first_to_the_node_of_the_new_volume
 def test_an_ephemeral_volume_needs_its_own_claim(owner: str | None, reason: str) -> None:
     made = {"ownerReferences": [{"kind": "Pod", "name": "x", "uid": owner, "controller": True}]}
     objects = [claim("other")] if owner is None else [claim("p-v", "pv", meta=made | {"annotations": {}})]
-    site = cluster(nodes("n1"), [a_pod("p").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}])])
+    site = a_site(a_node("n1"), a_pod("p").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]))
     assert refused(stored(site, *objects), "p", rule.NAME) == {"n1": [reason]}
 
 
@@ -135,5 +136,5 @@ def test_of_equally_large_volumes_the_first_by_name_is_taken_in_any_input_order(
     claims = [claim(name, storage_class="local") for name in ("c", "d")]
     both = [free("v"), free("w", "n2")]  # p takes v, so that only w is left for q
     for volumes in (both, both[::-1]):
-        placed = schedule(stored(cluster(nodes("n1", "n2"), pods), *claims, LOCAL, *volumes), Options())
+        placed = schedule(stored(a_site(*nodes("n1", "n2"), *pods), *claims, LOCAL, *volumes), Options())
         assert placed.placements["shop/q"] == "n2"

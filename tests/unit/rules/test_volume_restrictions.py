@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from support.rule_builders import a_pod, cluster, nodes, refused
+from support.answers.rules import refused
+from support.build import a_node, a_pod, a_site, nodes
 from support.storage_builders import claim, stored, uses, volume
 
 from underhost.agents.rules.volume_restrictions import NAME, REASON_DISK_CONFLICT, REASON_IN_USE
@@ -41,7 +42,7 @@ def rbd(pool: str, *monitors: str, read_only: bool = False) -> dict[str, Any]:
 )
 def test_a_disk_on_n1(wanted: dict[str, Any], mounted: dict[str, Any], conflict: bool) -> None:
     pods = [a_pod("there").spec(volumes=[mounted]).on("n1"), a_pod("new").spec(volumes=[wanted])]
-    assert refused(cluster(nodes("n1", "n2"), pods), "new", NAME) == (
+    assert refused(a_site(*nodes("n1", "n2"), *pods), "new", NAME) == (
         {"n1": [REASON_DISK_CONFLICT]} if conflict else {}
     )
 
@@ -56,13 +57,13 @@ def test_a_disk_on_n1(wanted: dict[str, Any], mounted: dict[str, Any], conflict:
 )
 def test_a_claim_that_a_running_pod_uses(mode: str, node: str, conflict: bool) -> None:
     pods = [a_pod("there").spec(volumes=uses("c")).on(node), a_pod("new").spec(volumes=uses("c"))]
-    site = stored(cluster(nodes("n1", "n2"), pods), claim("c", "v", mode=mode), volume("v", mode=mode))
+    site = stored(a_site(*nodes("n1", "n2"), *pods), claim("c", "v", mode=mode), volume("v", mode=mode))
     assert refused(site, "new", NAME) == ({name: [REASON_IN_USE] for name in ("n1", "n2")} if conflict else {})
     if node == "n1":
         assert refused(site, "there", NAME) == {}
 
 
 def test_a_missing_claim_is_refused_everywhere_where_the_input_has_claims() -> None:
-    site = cluster(nodes("n1"), [a_pod("new").spec(volumes=uses("c"))])
+    site = a_site(a_node("n1"), a_pod("new").spec(volumes=uses("c")))
     assert refused(site, "new", NAME) == {}
     assert refused(stored(site, claim("x")), "new", NAME) == {"n1": ['persistentvolumeclaim "c" not found']}

@@ -1,11 +1,12 @@
 import pytest
-from support.rule_builders import a_node, a_pod, cluster, nodes, refused
+from support.answers.rules import refused
+from support.build import a_node, a_pod, a_site
 from support.storage_builders import Json, claim, storage_class, stored, uses, volume
 
 from underhost.agents.rules.volume_zone import NAME, REASON_CONFLICT, REASON_NO_CLASS, REASON_NO_NAME
 
 ZONE, BETA = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
-SITE = cluster([a_node("n1").zone("z1"), a_node("n2").zone("z2"), a_node("bare")], [a_pod("p").spec(volumes=uses("c"))])
+SITE = a_site(a_node("n1").zone("z1"), a_node("n2").zone("z2"), a_node("bare"), a_pod("p").spec(volumes=uses("c")))
 
 
 @pytest.mark.parametrize(
@@ -43,4 +44,4 @@ def test_a_claim_that_waits_for_its_consumer_is_in_no_zone_yet() -> None:
 
 
 def test_without_any_claim_in_the_input_nothing_is_refused() -> None:
-    assert refused(cluster(nodes("n1"), [a_pod("p").spec(volumes=uses("c"))]), "p", NAME) == {}
+    assert refused(a_site(a_node("n1"), a_pod("p").spec(volumes=uses("c"))), "p", NAME) == {}

@@ -1,5 +1,5 @@
 import pytest
-from support.rule_builders import HOST, PodBuilder, a_node, a_pod, app, cluster, nodes, spread, term
+from support.build import HOST, PodBuilder, a_node, a_pod, a_site, a_workload, app, nodes, spread, term
 
 from underhost.agents.schedule.pending import PodDecision, decide, schedule
 from underhost.agents.site.snapshot import Options
@@ -8,7 +8,7 @@ from underhost.schemas.errors import BadObjectError
 
 
 def placed(pods: list[PodBuilder], *names: str) -> Placements:
-    return schedule(cluster(nodes(*(names or ("n1", "n2"))), pods), Options())
+    return schedule(a_site(*nodes(*(names or ("n1", "n2"))), *pods), Options())
 
 
 def test_ties_go_to_the_smallest_node_name() -> None:
@@ -49,13 +49,13 @@ def test_terminating_pods_and_pods_of_other_schedulers_are_absent() -> None:
 
 
 def test_the_scheduler_names_are_an_option() -> None:
-    snapshot = cluster(nodes("n1"), [a_pod("theirs").spec(schedulerName="other"), a_pod("web")])
+    snapshot = a_site(a_node("n1"), a_pod("theirs").spec(schedulerName="other"), a_pod("web"))
     assert schedule(snapshot, Options(scheduler_names=("other",))).order == ["shop/theirs"]
 
 
 def test_without_nodes_every_pod_waits() -> None:
     assert placed([a_pod("web")], *()).placements == {"shop/web": "n1"}
-    empty = schedule(cluster([], [a_pod("web")]), Options())
+    empty = schedule(a_site(a_pod("web")), Options())
     assert empty.placements == {"shop/web": None}
     assert empty.failed == {"shop/web": {"error: no nodes available to schedule pods": 0}}
 
@@ -66,14 +66,14 @@ def test_failed_nodes_are_counted_by_the_first_rule_that_refuses() -> None:
         a_node("n2").tainted("k=v:NoSchedule"),
         a_node("n3").has(cpu="1"),
     ]
-    found = schedule(cluster(some, [a_pod("web").needs(cpu="2")]), Options())
+    found = schedule(a_site(*some, a_pod("web").needs(cpu="2")), Options())
     assert found.failed == {
         "shop/web": {"node(s) were unschedulable": 1, "node(s) had untolerated taint(s)": 1, "Insufficient cpu": 1}
     }
 
 
 def test_a_nominated_node_is_taken_unscored_if_it_still_fits() -> None:
-    snapshot = cluster(nodes("n1", "n2"), [a_pod("web").nominated("n2"), a_pod("big").needs(cpu="5").nominated("n1")])
+    snapshot = a_site(*nodes("n1", "n2"), a_pod("web").nominated("n2"), a_pod("big").needs(cpu="5").nominated("n1"))
     assert decide(snapshot, Options())[0] == PodDecision("shop/web", "uid-shop-web", "n2", None)
 
 
@@ -89,33 +89,33 @@ def test_room_that_is_nominated_to_another_pod(priority: int, node: str) -> None
     # the nominated pod waits for another scheduler's gate: it stays in the queue behind the one that is tried
     nominated = a_pod("vip").needs(cpu="3").nominated("n1").created("2026-02-01T00:00:00Z")
     full = a_pod("full").needs(cpu="1").on("n2")
-    snapshot = cluster(nodes("n1", "n2"), [nominated, full, a_pod("web").needs(cpu="2").spec(priority=priority)])
+    snapshot = a_site(*nodes("n1", "n2"), nominated, full, a_pod("web").needs(cpu="2").spec(priority=priority))
     found = {decision.pod: decision.node for decision in decide(snapshot, Options())}
     assert found["shop/web"] == node
 
 
 def test_a_node_with_a_nominated_pod_is_counted_once_among_the_failed() -> None:
     nominated = a_pod("vip").needs(cpu="3").nominated("n1", 10).spec(schedulerName="underhost")
-    snapshot = cluster(
-        nodes("n1", "n2"), [nominated.created("2026-02-01T00:00:00Z"), a_pod("big").needs(cpu="5").spec(priority=10)]
+    snapshot = a_site(
+        *nodes("n1", "n2"), nominated.created("2026-02-01T00:00:00Z"), a_pod("big").needs(cpu="5").spec(priority=10)
     )
     assert schedule(snapshot, Options()).failed == {"shop/big": {"Insufficient cpu": 2}}
 
 
 def test_assumed_pods_count_as_running_and_are_not_decided_again() -> None:
     pods = [a_pod(f"web-{i}").labels(app="web").apart(term(HOST, app("web"))) for i in range(2)]
-    snapshot = cluster(nodes("n1", "n2"), pods)
+    snapshot = a_site(*nodes("n1", "n2"), *pods)
     found = decide(snapshot, Options(), {"shop/web-0": "n1"})
     assert [(decision.pod, decision.node) for decision in found] == [("shop/web-1", "n2")]
 
 
 def test_a_pod_assumed_on_a_node_that_is_gone_counts_nowhere_and_is_not_decided() -> None:
-    assert decide(cluster(nodes("n1"), [a_pod("web")]), Options(), {"shop/web": "gone"}) == []
+    assert decide(a_site(a_node("n1"), a_pod("web")), Options(), {"shop/web": "gone"}) == []
 
 
 def test_decisions_carry_the_total_also_when_one_node_is_feasible() -> None:
     # 3 · 100 taints, 97 for the emptier node
-    (found,) = decide(cluster(nodes("n1"), [a_pod("web")]), Options())
+    (found,) = decide(a_site(a_node("n1"), a_pod("web")), Options())
     assert found.total == 397
 
 
@@ -128,7 +128,7 @@ def test_equal_input_gives_equal_bytes() -> None:
     ("pod", "message"),
     [
         pytest.param(
-            a_pod("web")._with("metadata.labels", {"a": 5}),
+            a_pod("web").put("metadata", "labels", value={"a": 5}),
             "Pod shop/web: metadata.labels",
             id="a label that is a number",
         ),
@@ -161,17 +161,13 @@ def test_equal_input_gives_equal_bytes() -> None:
 )
 def test_what_breaks_the_api_is_named_with_object_and_field(pod: PodBuilder, message: str) -> None:
     with pytest.raises(BadObjectError) as caught:
-        schedule(cluster(nodes("n1"), [pod]), Options())
+        schedule(a_site(a_node("n1"), pod), Options())
     assert str(caught.value).startswith(message)
 
 
 def test_a_wrong_taint_and_a_wrong_service_are_named() -> None:
     with pytest.raises(BadObjectError, match=r"^Node n1: spec.taints\[0\].effect: 'Never' is none of NoSchedule, "):
-        schedule(cluster([a_node("n1").tainted("k=v:Never")], []), Options())
-    wrong = {
-        "kind": "ReplicaSet",
-        "metadata": {"namespace": "shop", "name": "w"},
-        "spec": {"selector": {"matchLabels": 3}},
-    }
+        schedule(a_site(a_node("n1").tainted("k=v:Never")), Options())
+    wrong = a_workload("ReplicaSet", "w").selects({"matchLabels": 3})
     with pytest.raises(BadObjectError, match=r"^ReplicaSet shop/w: spec.selector.matchLabels: "):
-        schedule(cluster(nodes("n1"), [], workloads=[wrong]), Options())
+        schedule(a_site(a_node("n1"), wrong), Options())

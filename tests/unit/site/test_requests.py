@@ -2,7 +2,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from support.rule_builders import PodBuilder, a_pod
+from support.build import PodBuilder, a_pod
 
 from underhost.agents.site.requests import Request, exact, is_scalar, request_of
 
@@ -20,8 +20,8 @@ def of(pod: PodBuilder) -> Request:
 def resizing(pod: PodBuilder, actual: str, allocated: str, reason: str = "Deferred") -> PodBuilder:
     """A pod whose only container is being resized in place."""
     status = {"name": "c0", "resources": {"requests": {"cpu": actual}}, "allocatedResources": {"cpu": allocated}}
-    found = pod._with("status.containerStatuses", [status])
-    return found._with("status.conditions", [{"type": "PodResizePending", "status": "True", "reason": reason}])
+    found = pod.put("status", "containerStatuses", value=[status])
+    return found.put("status", "conditions", value=[{"type": "PodResizePending", "status": "True", "reason": reason}])
 
 
 def test_containers_without_requests_hold_nothing_but_count_in_scores() -> None:
@@ -66,9 +66,9 @@ def test_a_resize_under_way_holds_the_largest_amount(pod: PodBuilder, held: int)
 def whole_pod(asked: str, actual: str, allocated: str, reason: str = "Deferred") -> PodBuilder:
     """A pod whose requests as a whole are being resized in place."""
     pod = a_pod("web").needs(cpu="100m").spec(resources={"requests": {"cpu": asked}})
-    pod = pod._with("status.resources", {"requests": {"cpu": actual}})
-    pod = pod._with("status.allocatedResources", {"cpu": allocated})
-    return pod._with("status.conditions", [{"type": "PodResizePending", "status": "True", "reason": reason}])
+    pod = pod.put("status", "resources", value={"requests": {"cpu": actual}})
+    pod = pod.put("status", "allocatedResources", value={"cpu": allocated})
+    return pod.put("status", "conditions", value=[{"type": "PodResizePending", "status": "True", "reason": reason}])
 
 
 @pytest.mark.parametrize(
