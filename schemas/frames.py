@@ -1,14 +1,16 @@
 """The evaluator's tables as polars frames: the columns, types and meaning of each. Column names live only here.
 
 In: nothing; this is data. Out: a `FrameSchema` for each table, which makes frames and refuses one that does not match.
-The frames of a compiled site are made by `agents/compiled/tables.py`, findings and plans by `agents/evaluate` and
-`agents/whatif`. docs/reference/frames.md is written from here.
+The frames of a compiled site are made by `agents/evaluate/tables.py`, the N+1 table by
+`agents/whatif/each.py`. docs/reference/frames.md is written from here.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from underhost.schemas.severities import SEVERITIES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,6 +104,8 @@ RULE, KEY, SEPARATION, OWNER, MATCH = "rule", "key", "separation", "owner", "mat
 EXPECTED, CURRENT, DESIRED, ALLOWED = "expected", "current", "desired", "allowed"
 SEVERITY, REASON, MESSAGE, PEERS, SOURCE, PODS_COUNT = "severity", "reason", "message", "peers", "source", "pods"
 DOMAIN_KEY, DOMAIN_VALUE, OBJECT, FIELD = "domain_key", "domain_value", "object", "field"
+
+TARGET, NODES_LOST, VM_MOVES, MOVES, PENDING = "target", "nodes", "vm_moves", "moves", "pending"
 
 STRING, INTEGER, BOOLEAN, STRINGS = "String", "Int64", "Boolean", "List(String)"
 
@@ -201,11 +205,25 @@ FINDINGS = FrameSchema(
     ),
 )
 
-PUBLISHED = (PODS, NODES, HOSTS, VMS, SEPARATIONS, BUDGETS, FINDINGS)
+TARGETS = FrameSchema(
+    "targets",
+    "A host or a node that fails alone, the worst first: `underhost fail --each`, the N+1 table.",
+    (
+        Column(TARGET, STRING, "`host/NAME` or `node/NAME`"),
+        Column(NODES_LOST, STRINGS, "the nodes on it, sorted"),
+        Column(PODS_COUNT, INTEGER, "pods on these nodes, without DaemonSets' and mirror pods"),
+        Column(VM_MOVES, INTEGER, "virtual machines that HA restarts, or cannot restart, elsewhere"),
+        Column(MOVES, INTEGER, "pods that find another node"),
+        Column(PENDING, INTEGER, "pods that stay pending"),
+        *(Column(severity, INTEGER, f"new findings of severity `{severity}`") for severity in SEVERITIES),
+    ),
+)
+
+PUBLISHED = (PODS, NODES, HOSTS, VMS, SEPARATIONS, BUDGETS, FINDINGS, TARGETS)
 """In the order of docs/reference/frames.md."""
 
-# ------------------------------------------------------------------------------------------------- the sweep's own
-DOMAIN, VALUE, COUNT = "domain", "value", "count"
+# --------------------------------------------------------------------------------------------- the evaluator's own
+ROW, DOMAIN, VALUE, COUNT = "row", "domain", "value", "count"
 OWNERS, MATCHED, BOTH, LEAST, MOST = "owners", "matched", "both", "least", "most"
 
 _ROW, _CODE = "UInt32", "Int32"
@@ -223,4 +241,9 @@ MET = FrameSchema(
     "met",
     "A pod in a separation and domain that hold pods which the separation keeps apart.",
     (_SEPARATION, _DOMAIN, _VALUE, _POD, _OWNER, _MATCH),
+)
+COMPARED = FrameSchema(
+    "compared",
+    "A finding of a report that is compared with another report.",
+    (Column(ROW, INTEGER, "its row in `findings`"), Column(ID, STRING, "stable name of the finding")),
 )

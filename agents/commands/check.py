@@ -119,9 +119,9 @@ def show_report(
 
         out.show(junit(f"underhost {command}", report.findings, {one.id for one in failing}))
     elif output in (CSV, PARQUET):
-        from underhost.agents.evaluate.report import findings_frame
+        from underhost.agents.evaluate.tables import findings
 
-        frame = findings_frame(report.findings)
+        frame = findings(report.findings)
         out.show(csv(frame) if output == CSV else parquet(frame))
     elif output == out.NAME:
         from underhost.agents.commands.output.columns import clean

@@ -65,7 +65,7 @@ def register(app: typer.Typer) -> None:
         if each is None:
             answer(picture, [Fail(named, not no_ha)], output, fail_on)
             return
-        from underhost.agents.whatif.plan import each as every
+        from underhost.agents.whatif.each import each as every
 
         with faults_named(picture.objects):
             found = every(picture.snapshot, picture.options, each, ha=not no_ha, others=picture.objects.others)

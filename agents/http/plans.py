@@ -24,7 +24,8 @@ from underhost.agents.http.history import document
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import added_of
-from underhost.agents.whatif.plan import Compiled, each, what_if
+from underhost.agents.whatif.each import each
+from underhost.agents.whatif.plan import Compiled, what_if
 from underhost.agents.whatif.steps import HOST, NODE, Add, Step, parse
 from underhost.schemas.documents import WhatIfList, to_json
 from underhost.schemas.errors import InputError

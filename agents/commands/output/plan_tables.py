@@ -4,10 +4,13 @@ In: an answer and the steps in words. Out: tables and a last line.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from underhost.agents.commands.output.documents import Table, available, counted
+from underhost.agents.whatif.each import table
 from underhost.agents.whatif.plan import Answer
+from underhost.agents.whatif.steps import HOST
+from underhost.schemas import frames as fr
 from underhost.schemas.documents import Target, WhatIf
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import SEVERITIES
@@ -55,30 +58,29 @@ def summary(document: WhatIf) -> str:
         _said(len(document.pending), "stays pending", "stay pending"),
         _said(len(document.blocked), "is blocked", "are blocked"),
     ]
+    counts = Counter(one.severity for one in document.new_findings)
     new, ended = len(document.new_findings), len(document.resolved_findings)
-    said += [f"{counted(new, 'new finding')} ({severities(document.new_findings)})" if new else "no new finding"]
+    said += [f"{counted(new, 'new finding')} ({severities(counts)})" if new else "no new finding"]
     said += [f"{counted(ended, 'finding')} resolved"] if ended else []
     happens = [part for part in said[:5] if part]
     return ", ".join([*(happens or ["nothing moves"]), *said[5:]])
 
 
-def severities(findings: Sequence[Finding]) -> str:
-    """`2 violation, 1 drift`; `-` for none."""
-    counts = Counter(one.severity for one in findings)
+def severities(counts: Mapping[str, int]) -> str:
+    """`2 violation, 1 drift`, from the number of findings of each severity; `-` for none."""
     return ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity]) or NOWHERE
 
 
 def each_table(found: Sequence[Target], kind: str, wide: bool) -> Table:
     """One line for each host or node that fails, the worst first."""
-    first = (kind.upper(), "NODES", "PODS") if kind == "host" else (kind.upper(), "PODS")
-    header = (*first, *(("VMS RESTART",) if kind == "host" else ()), "PODS MOVE", "STAY PENDING", "NEW FINDINGS")
+    first = (kind.upper(), "NODES", "PODS") if kind == HOST else (kind.upper(), "PODS")
+    header = (*first, *(("VMS RESTART",) if kind == HOST else ()), "PODS MOVE", "STAY PENDING", "NEW FINDINGS")
     rows = []
-    for one in found:
-        name = one.target.partition("/")[2]
-        nodes = ",".join(one.nodes) if wide else str(len(one.nodes))
-        cells = [name, *([nodes] if kind == "host" else []), str(one.pods)]
-        cells += [str(len(one.vm_moves))] if kind == "host" else []
-        rows.append((*cells, str(len(one.moves)), str(len(one.pending)), severities(one.new_findings)))
+    for one in table(found).iter_rows(named=True):
+        nodes = ",".join(one[fr.NODES_LOST]) if wide else str(len(one[fr.NODES_LOST]))
+        cells = [one[fr.TARGET].partition("/")[2], *([nodes] if kind == HOST else []), str(one[fr.PODS_COUNT])]
+        cells += [str(one[fr.VM_MOVES])] if kind == HOST else []
+        rows.append((*cells, str(one[fr.MOVES]), str(one[fr.PENDING]), severities(one)))
     return Table(header, rows)
 
 

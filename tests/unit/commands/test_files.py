@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from underhost.agents.commands.application import build
 from underhost.agents.commands.output.files import csv
-from underhost.agents.evaluate.report import findings_frame
+from underhost.agents.evaluate.tables import findings
 from underhost.schemas.frames import FINDINGS
 from underhost.schemas.records import Domain, Finding
 
@@ -74,14 +74,14 @@ def test_csv_holds_what_json_lists_with_blanks_between_peers(command: list[str],
 
 
 def test_csv_without_findings_is_a_header() -> None:
-    assert csv(findings_frame([])).decode() == ",".join(FINDINGS.polars_schema) + "\n"
+    assert csv(findings([])).decode() == ",".join(FINDINGS.polars_schema) + "\n"
 
 
 def test_csv_runs_no_formula_and_holds_no_control_character() -> None:
     finding = Finding(
         "1", "drift", "R", "-r", "a\x1b[31m\n\u202eb", pod="=1+1", peers=["+a", "b"], domain=Domain("@", "")
     )
-    (_, row) = csv(findings_frame([finding])).decode().splitlines()
+    (_, row) = csv(findings([finding])).decode().splitlines()
     assert row == "1,drift,R,'-r,a?[31m??b,'=1+1,,'+a b,'@,\"\",,,,"
 
 

@@ -10,7 +10,8 @@ from support.check_builders import a_node, a_pod, a_site, apart
 from support.plan_builders import moves, pending, plan, tried, vm_moves
 
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.agents.whatif.plan import each, what_if
+from underhost.agents.whatif.each import each, table
+from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.pods import HELD
 from underhost.agents.whatif.steps import Fail
 from underhost.schemas import kubernetes as k8s
@@ -253,3 +254,13 @@ def test_two_hosts_of_one_name_are_told_apart_by_their_ids() -> None:
     with pytest.raises(InputError, match="give the id of one: h1, h2"):
         tried(site(THREE, hosts=twins), "fail host/esx")
     assert vm_moves(tried(site(THREE, hosts=twins), "fail host/h2"))
+
+
+def test_the_n_plus_1_table_counts_what_each_failure_leaves() -> None:
+    pods = [a_pod(f"w{at}", f"n{at}", labels=WEB, owner="StatefulSet/w", spec=apart(WEB)) for at in (1, 2)]
+    rows = table(each(site(THREE, *pods, hosts=[host("h1"), host("h2", 20), host("h3", 40)]), Options(), "host"))
+    assert rows.select("target", "nodes", "pods", "vm_moves", "moves", "pending", "physical").rows() == [
+        ("host/esx-h2", ["n2"], 1, 1, 0, 0, 1),
+        ("host/esx-h1", ["n1"], 1, 1, 0, 0, 0),
+        ("host/esx-h3", ["n3"], 0, 1, 0, 0, 0),
+    ]

@@ -19,8 +19,9 @@ from underhost.agents.evaluate.budgets import cover
 from underhost.agents.schedule.pending import schedule
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.whatif.each import each
 from underhost.agents.whatif.nodes import cordoned
-from underhost.agents.whatif.plan import each, what_if
+from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.pods import is_replaced_already, successor
 from underhost.agents.whatif.steps import Cordon, Delete, Drain, Fail, Label, Step, Taint
 from underhost.agents.whatif.world import World

@@ -1,0 +1,94 @@
+"""The evaluator's tables: a site, and what was found in it, as the polars frames of `schemas/frames.py`.
+
+In: a snapshot, its compiled model, findings. Out: one frame a table, made when it is asked for. Columns of numbers are
+views of the model's own arrays: a frame of a model that follows its site is good until the model changes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from underhost.agents.compiled.model import Model
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas import frames as fr
+from underhost.schemas.documents import BudgetFigures
+from underhost.schemas.records import Finding
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_NOT_JOINED = ("", "")
+
+
+class FindingSet:
+    """The findings of a report, to be compared by their ids with those of another."""
+
+    def __init__(self, found: Sequence[Finding]) -> None:
+        self.findings = found
+        self._rows = fr.COMPARED.frame({fr.ROW: range(len(found)), fr.ID: [one.id for one in found]})
+
+    def __sub__(self, other: "FindingSet") -> list[Finding]:
+        """Those that the other lacks, in their order."""
+        left = self._rows.join(other._rows, on=fr.ID, how="anti", maintain_order="left")
+        return [self.findings[row] for row in left[fr.ROW]]
+
+
+def pods(model: Model) -> "pl.DataFrame":
+    """The pods on nodes of the site, in the order of `model.running`."""
+    running = model.running
+    return fr.PODS.frame(
+        {fr.NAME: running.keys, fr.CLASS: running.classes, fr.REQUEST: running.requests, fr.NODE: running.nodes}
+    )
+
+
+def nodes(snapshot: Snapshot, model: Model) -> "pl.DataFrame":
+    """The nodes, in the order of `model.nodes`."""
+    compiled, joined = model.nodes, snapshot.node_hosts
+    cpu, memory, storage = compiled.allocatable[:3]
+    below = [(at.vm, at.host) if (at := joined.get(name)) else _NOT_JOINED for name in compiled.names]
+    return fr.NODES.frame(
+        {
+            fr.NAME: compiled.names,
+            fr.UNSCHEDULABLE: compiled.unschedulable,
+            fr.CPU: cpu,
+            fr.MEMORY: memory,
+            fr.STORAGE: storage,
+            fr.MAX_PODS: compiled.pods_allowed,
+            fr.VM: [vm or None for vm, _ in below],
+            fr.HOST: [host or None for _, host in below],
+        }
+    )
+
+
+def hosts(snapshot: Snapshot) -> "pl.DataFrame":
+    """The ESXi hosts of the inventory."""
+    return fr.HOSTS.rows(
+        [
+            (ref, host.name, host.cluster, host.state, host.cpu_mhz, host.memory_mib)
+            for ref, host in snapshot.hosts.items()
+        ]
+    )
+
+
+def vms(snapshot: Snapshot) -> "pl.DataFrame":
+    """The virtual machines of the inventory."""
+    return fr.VMS.rows([(ref, vm.name, vm.host, vm.power, vm.cpus, vm.memory_mib) for ref, vm in snapshot.vms.items()])
+
+
+def budgets(figures: Mapping[str, BudgetFigures]) -> "pl.DataFrame":
+    """The disruption budgets of a report, by name."""
+    return fr.BUDGETS.rows(
+        [(name, one.expected, one.current, one.desired, one.allowed) for name, one in sorted(figures.items())]
+    )
+
+
+def findings(found: Sequence[Finding]) -> "pl.DataFrame":
+    """A row for each finding, in their order."""
+    domains = [one.domain for one in found]
+    columns = {name: [getattr(one, name) for one in found] for name in Finding.__struct_fields__ if name != fr.DOMAIN}
+    return fr.FINDINGS.frame(
+        {
+            **columns,
+            fr.DOMAIN_KEY: [domain.key if domain else None for domain in domains],
+            fr.DOMAIN_VALUE: [domain.value if domain else None for domain in domains],
+        }
+    )

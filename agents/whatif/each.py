@@ -1,0 +1,96 @@
+"""The N+1 question: what follows when each host, or each node, fails alone.
+
+In: a snapshot and options. Out: a `Target` document for each, the worst first, and the table of them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from underhost.agents.evaluate import tables
+from underhost.agents.schedule.progress import told
+from underhost.agents.site.owners import FINISHED, pinned
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.whatif.acts import take
+from underhost.agents.whatif.hosts import CONNECTED
+from underhost.agents.whatif.outcome import Before, outcome
+from underhost.agents.whatif.plan import NO_MANIFESTS, Followed
+from underhost.agents.whatif.steps import HOST, Fail
+from underhost.agents.whatif.world import World
+from underhost.schemas import frames as fr
+from underhost.schemas.documents import Target, WhatIf
+from underhost.schemas.errors import InputError
+from underhost.schemas.manifests import Manifest
+from underhost.schemas.severities import SEVERITIES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_WORST = (fr.PENDING, *SEVERITIES, fr.MOVES, fr.PODS_COUNT)
+"""Columns of the N+1 table: the first in which two targets differ says which is worse, the one with more."""
+
+
+def each(
+    snapshot: Snapshot,
+    options: Options,
+    kind: str,
+    *,
+    ha: bool = True,
+    others: Mapping[str, Manifest] = NO_MANIFESTS,
+) -> list[Target]:
+    """Every host (every node) fails, each alone; the worst first. Hosts without a node are left out.
+
+    Raises InputError where no host is known, BadObjectError.
+    """
+    start = World.at_rest(snapshot, Followed(options), others)
+    before = Before(start.evaluation.report(start.snapshot))
+    nodes_on = _hosts(start) if kind == HOST else {name: [name] for name in snapshot.nodes}
+    counts = _pod_counts(start.snapshot)
+    found = []
+    for ref, nodes in told(f"each {kind} fails", list(nodes_on.items())):
+        world = start.fork()
+        take(world, Fail((f"{kind}/{ref}",), ha))
+        document = outcome(world, before)
+        known = start.snapshot.hosts[ref].name if kind == HOST else ref
+        parts = {name: getattr(document, name) for name in WhatIf.__struct_fields__}
+        count = sum(counts[node] for node in nodes)
+        found.append(Target(**parts, target=f"{kind}/{known}", nodes=nodes, pods=count))
+    order = [*(True for _ in _WORST), False]
+    worst = table(found).with_row_index(fr.ROW).sort(*_WORST, fr.TARGET, descending=order, maintain_order=True)
+    return [found[row] for row in worst[fr.ROW]]
+
+
+def table(targets: Sequence[Target]) -> "pl.DataFrame":
+    """The N+1 table: a row for each target, in their order."""
+    rows = []
+    for one in targets:
+        counts = Counter(finding.severity for finding in one.new_findings)
+        rows.append(
+            (
+                one.target,
+                one.nodes,
+                one.pods,
+                len(one.vm_moves),
+                len(one.moves),
+                len(one.pending),
+                *(counts[severity] for severity in SEVERITIES),
+            )
+        )
+    return fr.TARGETS.rows(rows)
+
+
+def _hosts(world: World) -> dict[str, list[str]]:
+    """The nodes of every connected host that has any, by the host's id. Raises InputError, BadObjectError."""
+    snapshot = world.snapshot
+    if not snapshot.hosts:
+        raise InputError("--each host: no ESXi host is known; name the vSphere side with --inventory")
+    hosts, nodes = tables.hosts(snapshot), tables.nodes(snapshot, world.evaluation.model(snapshot))
+    connected = hosts.filter(hosts[fr.STATE] == CONNECTED)
+    on = nodes.join(connected, left_on=fr.HOST, right_on=fr.ID, how="semi").group_by(fr.HOST).agg(fr.NAME)
+    return dict(on.sort(fr.HOST).iter_rows())
+
+
+def _pod_counts(snapshot: Snapshot) -> Counter[str]:
+    """Pods by node, without those that belong to it."""
+    pods = snapshot.pods.values()
+    return Counter(pod.spec.node_name for pod in pods if pod.status.phase not in FINISHED and not pinned(pod))

@@ -1,0 +1,37 @@
+"""What a plan leaves behind: the site after it compared with the site before it, as a `WhatIf` document.
+
+In: the report before the plan, and the world that the steps have changed. Out: the document. A finding is new where its
+id is.
+"""
+
+from underhost.agents.evaluate.tables import FindingSet
+from underhost.agents.whatif.world import World
+from underhost.schemas.documents import Blocked, BudgetUse, Report, WhatIf
+from underhost.schemas.records import Finding
+
+
+class Before:
+    """The site before a plan, or before each of many."""
+
+    def __init__(self, report: Report) -> None:
+        self.findings = FindingSet(report.findings)
+        self.allowed = {name: figures.allowed for name, figures in report.budgets.items()}
+
+
+def outcome(world: World, before: Before) -> WhatIf:
+    """What became of the site. Raises BadObjectError."""
+    blocked = {pod: budgets for pods in world.draining.values() for pod, budgets in pods.items()}
+    new: list[Finding] = []
+    resolved: list[Finding] = []
+    if world.step:
+        after = FindingSet(world.evaluation.report(world.snapshot).findings)
+        new, resolved = after - before.findings, before.findings - after
+    return WhatIf(
+        moves=world.moves,
+        vm_moves=world.vm_moves,
+        pending=world.pending(),
+        blocked=[Blocked(pod, budgets) for pod, budgets in sorted(blocked.items())],
+        new_findings=new,
+        resolved_findings=resolved,
+        budgets={name: BudgetUse(before.allowed.get(name, 0), used) for name, used in sorted(world.used.items())},
+    )
