@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.rule_builders import HOST, a_node, a_pod, app, cluster, nodes, term
+from support.build import HOST, a_namespace, a_node, a_pod, a_service, a_site, app, nodes, term
 from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.model import Compiler, Model, compile
@@ -51,7 +51,7 @@ def test_after_any_changes_the_model_is_the_same_as_a_new_one(seed: int) -> None
 
 def test_what_did_not_change_is_shared_between_models() -> None:
     compiler = Compiler()
-    snapshot = cluster(nodes("n1", "n2"), [a_pod("web").on("n1")])
+    snapshot = a_site(*nodes("n1", "n2"), a_pod("web").on("n1"))
     first = compiler.compile(snapshot, OPTIONS)
     moved = replace(snapshot, pods={"shop/web": a_pod("web").on("n2").build()})
     second = compiler.compile(moved, OPTIONS)
@@ -70,8 +70,8 @@ def test_namespace_labels_and_service_selectors_are_read_anew_when_they_change()
         a_pod("api").labels(app="api"),
         a_pod("big").needs(cpu="2").on("n2"),
     ]
-    before = cluster(nodes("n1", "n2"), pods, namespaces={"data": {"env": "dev"}}, services={"shop/s": {"app": "none"}})
-    after = cluster(nodes("n1", "n2"), pods, namespaces={"data": {"env": "prod"}}, services={"shop/s": {"app": "api"}})
+    before = a_site(*nodes("n1", "n2"), *pods, a_namespace("data", env="dev"), a_service("shop/s", app="none"))
+    after = a_site(*nodes("n1", "n2"), *pods, a_namespace("data", env="prod"), a_service("shop/s", app="api"))
     changed = replace(before, namespaces=after.namespaces, services=after.services)
     placed = []
     for snapshot in (before, changed):
@@ -83,7 +83,7 @@ def test_namespace_labels_and_service_selectors_are_read_anew_when_they_change()
 
 def test_a_pod_of_a_node_that_vanishes_is_unbound_and_running_again_when_it_is_back() -> None:
     compiler = Compiler()
-    whole = cluster(nodes("n1", "n2"), [a_pod("web").on("n2")])
+    whole = a_site(*nodes("n1", "n2"), a_pod("web").on("n2"))
     half = replace(whole, nodes={"n1": whole.nodes["n1"]})
     found = [compiler.compile(snapshot, OPTIONS) for snapshot in (whole, half, whole)]
     assert [model.running.keys for model in found] == [["shop/web"], [], ["shop/web"]]
@@ -92,8 +92,8 @@ def test_a_pod_of_a_node_that_vanishes_is_unbound_and_running_again_when_it_is_b
 
 def test_a_wrong_pod_is_named_every_time_and_forgotten_once_it_is_gone() -> None:
     compiler = Compiler()
-    good = cluster([a_node("n1")], [a_pod("web").on("n1")])
-    bad = cluster([a_node("n1")], [a_pod("web").on("n1"), a_pod("new").spec(affinity=[]), a_pod("big").needs(cpu="x")])
+    good = a_site(a_node("n1"), a_pod("web").on("n1"))
+    bad = a_site(a_node("n1"), a_pod("web").on("n1"), a_pod("new").spec(affinity=[]), a_pod("big").needs(cpu="x"))
     for _ in range(2):
         with pytest.raises(BadObjectError, match=r"^Pod shop/(new: spec.affinity|big: spec.containers\[0\])"):
             compiler.compile(bad, OPTIONS)
@@ -103,8 +103,8 @@ def test_a_wrong_pod_is_named_every_time_and_forgotten_once_it_is_gone() -> None
 def test_a_compiler_forgets_the_classes_of_pods_long_gone() -> None:
     compiler = Compiler()
     pods = [a_pod(f"web-{i}", f"ns-{i}").on("n1") for i in range(6000)]
-    compiler.compile(cluster(nodes("n1"), pods), OPTIONS)
-    few = cluster(nodes("n1"), pods[:3])
+    compiler.compile(a_site(a_node("n1"), *pods), OPTIONS)
+    few = a_site(a_node("n1"), *pods[:3])
     for _ in range(2):
         model = compiler.compile(replace(few), OPTIONS)
         assert [model.classes[cls].namespace for cls in model.running.classes] == ["ns-0", "ns-1", "ns-2"]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from support.rule_builders import HOST, ZONE, NodeBuilder, PodBuilder, a_node, a_pod, app, cluster, nodes, spread, term
+from support.build import HOST, ZONE, NodeBuilder, PodBuilder, a_node, a_pod, a_site, app, nodes, spread, term
 from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
@@ -33,7 +33,7 @@ class Followed:
     """A site under a resident evaluator that never compiles it anew, and says what a fresh one says."""
 
     def __init__(self, all_nodes: Iterable[NodeBuilder], pods: Iterable[PodBuilder], **more: object) -> None:
-        self.snapshot = replace(cluster(all_nodes, pods), **more)  # type: ignore[arg-type]
+        self.snapshot = replace(a_site(*all_nodes, *pods), **more)  # type: ignore[arg-type]
         self.resident = Evaluator(Options())
         self.resident.update(self.snapshot)
 
@@ -146,7 +146,7 @@ def test_host_keys_are_judged_by_hosts_once_a_host_is_known_though_no_node_is_on
     key = Options().host_keys[0]
     both = [a_pod(name).labels(app="db").apart(term(key, app("db"))).on(f"n-{name}") for name in ("one", "two")]
     labelled = [a_node(f"n-{name}").labels({key: "x"}) for name in ("one", "two")]
-    snapshot: Snapshot = cluster(labelled, both)
+    snapshot: Snapshot = a_site(*labelled, *both)
     resident = Evaluator(Options())
     assert said(resident.update(snapshot).findings) == [("InterPodAffinity", "shop/one", "n-one", ["shop/two"])]
     with_host = replace(snapshot, hosts={"h1": Host("esx-h1", "h1")})

@@ -1,5 +1,5 @@
 import numpy as np
-from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes, term
+from support.build import HOST, ZONE, a_node, a_pod, a_site, app, term
 
 from underhost.agents.compiled.counters import Counter
 from underhost.agents.compiled.domains import Domains
@@ -17,28 +17,28 @@ def test_labels_that_no_selector_names_do_not_make_a_class() -> None:
         .on("n1")
         for i in range(5)
     ]
-    model = compile(cluster(nodes("n1"), pods), Options())
+    model = compile(a_site(a_node("n1"), *pods), Options())
     assert [cls.labels for cls in model.classes] == [{"app": "web"}]
     assert model.pods_of(0).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_pods_that_differ_only_in_size_are_one_class_with_two_requests() -> None:
     model = compile(
-        cluster(nodes("n1"), [a_pod("a").needs(cpu="1").on("n1"), a_pod("b").needs(cpu="2").on("n1")]), Options()
+        a_site(a_node("n1"), a_pod("a").needs(cpu="1").on("n1"), a_pod("b").needs(cpu="2").on("n1")), Options()
     )
     assert (len(model.classes), [request.fit for request in model.requests]) == (1, [{"cpu": 1000}, {"cpu": 2000}])
 
 
 def test_finished_pods_are_left_out_and_pods_on_absent_nodes_are_unbound() -> None:
     pods = [a_pod("done").on("n1").finished("Failed"), a_pod("lost").on("gone"), a_pod("web").on("n1"), a_pod("new")]
-    model = compile(cluster(nodes("n1"), pods), Options())
+    model = compile(a_site(a_node("n1"), *pods), Options())
     assert model.running.keys == ["shop/web"]
     assert [pod.key for pod in model.unbound] == ["shop/lost"]
     assert [pod.key for pod in model.pending] == ["shop/new"]
 
 
 def test_nodes_are_sorted_by_name_and_their_resources_are_rows() -> None:
-    model = compile(cluster([a_node("n2").has(**{"example.com/gpu": "2"}), a_node("n10")], []), Options())
+    model = compile(a_site(a_node("n2").has(**{"example.com/gpu": "2"}), a_node("n10")), Options())
     assert model.nodes.names == ["n10", "n2"]
     assert model.nodes.allocatable[model.nodes.row("example.com/gpu")].tolist() == [0, 2]
     assert model.nodes.allocatable[0].tolist() == [4000, 4000]
@@ -52,7 +52,7 @@ def test_domains_of_a_shared_and_of_a_unique_key() -> None:
 
 
 def test_a_counter_follows_pods_that_come_and_go_whenever_it_is_built() -> None:
-    here = State(compile(cluster([a_node("n1").zone("a"), a_node("n2").zone("b")], [a_pod("web").on("n1")]), Options()))
+    here = State(compile(a_site(a_node("n1").zone("a"), a_node("n2").zone("b"), a_pod("web").on("n1")), Options()))
     zones = here.model.topology.of(ZONE)
     early = here.counter(zones, here.weights({0: 1}))
     here.add(0, 0, 1)
@@ -63,7 +63,7 @@ def test_a_counter_follows_pods_that_come_and_go_whenever_it_is_built() -> None:
 
 
 def test_a_counter_leaves_out_nodes_that_its_mask_does_not_have() -> None:
-    here = State(compile(cluster([a_node("n1").zone("a"), a_node("n2").zone("b")], [a_pod("web").on("n1")]), Options()))
+    here = State(compile(a_site(a_node("n1").zone("a"), a_node("n2").zone("b"), a_pod("web").on("n1")), Options()))
     masked = here.counter(here.model.topology.of(ZONE), here.weights({0: 1}), np.array([False, True]), "only n2")
     assert masked.values().tolist() == [0, 0]
     here.add(0, 0, 0)
@@ -73,14 +73,14 @@ def test_a_counter_leaves_out_nodes_that_its_mask_does_not_have() -> None:
 
 
 def test_equal_counters_are_one() -> None:
-    here = State(compile(cluster(nodes("n1"), [a_pod("web").on("n1")]), Options()))
+    here = State(compile(a_site(a_node("n1"), a_pod("web").on("n1")), Options()))
     zones = here.model.topology.of(HOST)
     assert here.counter(zones, here.weights({0: 1})) is here.counter(zones, here.weights({0: 1}))
     assert here.counter(zones, here.weights({0: 1})) is not here.counter(zones, here.weights({0: 2}))
 
 
 def test_a_pods_own_share_is_what_it_counts_where_it_runs() -> None:
-    here = State(compile(cluster([a_node("n1").zone("a"), a_node("n2")], [a_pod("web").on("n1")]), Options()))
+    here = State(compile(a_site(a_node("n1").zone("a"), a_node("n2"), a_pod("web").on("n1")), Options()))
     counter: Counter = here.counter(here.model.topology.of(ZONE), here.weights({0: 3}))
     assert counter.at(slice(None)).tolist() == [3, 0]
     assert counter.share(0, slice(None)).tolist() == [3, 0]

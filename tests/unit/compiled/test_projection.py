@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from msgspec import Raw
 from msgspec.json import encode
-from support.rule_builders import HOST, a_pod, app, cluster, nodes, term
+from support.build import HOST, a_node, a_pod, a_site, app, nodes, term
 
 from underhost.agents.compiled.model import Compiler
 from underhost.agents.compiled.projection import Projection
@@ -22,13 +22,13 @@ def labelled(name: str, node: str, **labels: str):  # type: ignore[no-untyped-de
 def test_labels_of_their_own_do_not_make_pods_of_one_application_differ_to_a_reader() -> None:
     pods = [labelled(f"web-{at}", "n1", app="web", pod=f"web-{at}").apart(term(HOST, app("web"))) for at in range(5)]
     compiler = Compiler()
-    compiler.compile(cluster(nodes("n1"), pods), Options())
+    compiler.compile(a_site(a_node("n1"), *pods), Options())
     assert len(compiler._reader.classes) == 1
 
 
 def test_a_label_that_a_later_pod_names_tells_pods_apart_that_were_read_before() -> None:
     compiler, here = Compiler(), nodes("n1", "n2")
-    first = cluster(here, [labelled("a", "n1", app="web", tier="gold"), labelled("b", "n2", app="web", tier="tin")])
+    first = a_site(*here, labelled("a", "n1", app="web", tier="gold"), labelled("b", "n2", app="web", tier="tin"))
     assert len(compiler.compile(first, Options()).classes) == 1
     late = a_pod("late").apart(term(HOST, {"matchLabels": {"tier": "gold"}})).on("n1")
     second = replace(first, pods={**first.pods, "shop/late": late.build()})
@@ -69,4 +69,4 @@ def test_labels_are_cut_alike_however_many_keys_are_named(more: list[str]) -> No
 def test_labels_that_are_no_text_are_still_refused_by_the_name_of_their_pod() -> None:
     broken = a_pod("web").put("metadata", "labels", value={"app": 1}).on("n1")
     with pytest.raises(BadObjectError, match="web"):
-        Compiler().compile(cluster(nodes("n1"), [broken]), Options())
+        Compiler().compile(a_site(a_node("n1"), broken), Options())

@@ -1,7 +1,7 @@
 """Replicas of one owner are compared, not read again: whatever makes one of them differ must still be seen."""
 
 import pytest
-from support.rule_builders import HOST, ZONE, PodBuilder, a_pod, app, spread, term
+from support.build import HOST, ZONE, PodBuilder, a_pod, app, spread, term
 
 from underhost.agents.compiled.projection import Projection
 from underhost.agents.compiled.reader import PodReader

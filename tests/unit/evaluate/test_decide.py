@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.rule_builders import HOST, ZONE, PodBuilder, a_node, a_pod, app, cluster, spread, term
+from support.build import HOST, ZONE, PodBuilder, a_node, a_pod, a_site, app, spread, term
 from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
@@ -37,9 +37,7 @@ def test_what_is_decided_on_the_kept_state_is_what_is_decided_anew(seed: int) ->
 def test_pods_created_and_bound_as_decided_are_followed_without_compiling_anew(seed: int) -> None:
     pick, options = random.Random(seed), Options()
     zones = [a_node(f"n{at}").zone("abc"[at % 3]).has(pods="12") for at in range(6)]
-    snapshot = cluster(
-        zones, [burst(pick, 0, at) for at in range(12)], hosts={f"n{at}": f"h{at % 3}" for at in range(6)}
-    )
+    snapshot = a_site(*zones, *[burst(pick, 0, at) for at in range(12)], on={f"n{at}": f"h{at % 3}" for at in range(6)})
     resident = Evaluator(options)
     for cycle in range(1, 12):
         decided = resident.decide(snapshot)
@@ -111,7 +109,7 @@ def two_nodes() -> Snapshot:
     """Two equal nodes; the first holds a web pod. The keys that selectors of the tests name are named already."""
     names = a_pod("names").apart(term(HOST, {"matchLabels": {"app": "x", "tier": "x"}})).on("n2")
     web = owned(a_pod("web-1").labels(app="web"), "web").on("n1")
-    return cluster([a_node("n1"), a_node("n2")], [names, web, owned(a_pod("web-2").labels(app="web"), "web")])
+    return a_site(a_node("n1"), a_node("n2"), names, web, owned(a_pod("web-2").labels(app="web"), "web"))
 
 
 def test_a_new_service_spreads_the_pods_it_selects_and_one_that_is_gone_does_not() -> None:
@@ -149,7 +147,7 @@ def test_a_workload_and_its_pod_may_go_at_once() -> None:
 
 
 def test_an_image_that_a_node_pulls_draws_the_next_replica_there_until_it_is_removed() -> None:
-    site = Deciding(cluster([a_node("n1"), a_node("n2")], [a_pod("a"), a_pod("z").on("n1")]))
+    site = Deciding(a_site(a_node("n1"), a_node("n2"), a_pod("a"), a_pod("z").on("n1")))
     assert site.now() == {"shop/a": "n2"}
     held = {**site.snapshot.nodes, "n1": a_node("n1").holds("app:1", 1900).build()}
     assert site.now(nodes=held) == {"shop/a": "n1"}
@@ -160,7 +158,7 @@ def test_an_image_that_a_node_pulls_draws_the_next_replica_there_until_it_is_rem
 def test_waiting_pods_are_taken_in_snapshot_order_though_one_was_created_again() -> None:
     room = a_node("n1").has(pods="1")
     first, second = a_pod("first"), a_pod("second")
-    site = Deciding(cluster([room], [first, second]))
+    site = Deciding(a_site(room, first, second))
     assert site.now() == {"shop/first": "n1", "shop/second": None}
     again = edited(first.build(), metadata={"uid": "another"})
     assert site.now(pods={second.key: second.build(), first.key: again}) == {"shop/second": "n1", "shop/first": None}
@@ -171,9 +169,7 @@ def test_pods_waiting_for_one_reason_see_it_change_when_one_between_them_fits() 
         return a_pod(name).needs(cpu=cpu)
 
     pods = [needs("a", "3"), needs("b", "3"), needs("c", "1"), needs("d", "3")]
-    site = cluster(
-        [a_node("n1").has(cpu="2"), a_node("n2").has(cpu="2", pods="1")], [*pods, needs("there", "1").on("n1")]
-    )
+    site = a_site(a_node("n1").has(cpu="2"), a_node("n2").has(cpu="2", pods="1"), *pods, needs("there", "1").on("n1"))
     found = {one.pod: one.node or one.failed for one in decide(site, Options())}
     short, full = "Insufficient cpu", "Too many pods"
     assert found == {"shop/a": {short: 2}, "shop/b": {short: 2}, "shop/c": "n2", "shop/d": {short: 2, full: 1}}

@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes, spread, term
+from support.build import HOST, ZONE, a_node, a_pod, a_site, app, nodes, spread, term
 from support.sites.changing import ChangingSite
 
 from underhost.agents.evaluate.check import check
@@ -91,18 +91,22 @@ def _viewed(one: Snapshot, other: Snapshot) -> Snapshot:
     return replace(other, **views)
 
 
-def a_site() -> Snapshot:
+def three_nodes_on_two_hosts() -> Snapshot:
     db = a_pod("db").labels(app="db").apart(term(HOST, app("db")))
     even = a_pod("even").labels(app="even").spreads(spread(ZONE, app("even")))
-    return cluster(
-        [*nodes("n1", "n2"), a_node("n3").zone("a")],
-        [db.on("n1"), even.on("n3"), a_pod("other").on("n2"), a_pod("later")],
-        hosts={"n1": "h1", "n2": "h2", "n3": "h2"},
+    return a_site(
+        *nodes("n1", "n2"),
+        a_node("n3").zone("a"),
+        db.on("n1"),
+        even.on("n3"),
+        a_pod("other").on("n2"),
+        a_pod("later"),
+        on={"n1": "h1", "n2": "h2", "n3": "h2"},
     )
 
 
 def test_common_changes_are_followed_without_compiling_the_site_anew() -> None:
-    snapshot, resident = a_site(), Evaluator(Options())
+    snapshot, resident = three_nodes_on_two_hosts(), Evaluator(Options())
     resident.update(snapshot)
     second = a_pod("db-2").labels(app="db").apart(term(HOST, app("db"))).on("n1")
     own_class = a_pod("new").labels(app="even").ports({"containerPort": 80, "hostPort": 80}).on("n2")
@@ -116,7 +120,7 @@ def test_common_changes_are_followed_without_compiling_the_site_anew() -> None:
 
 
 def test_a_pod_that_comes_too_near_is_found_and_forgotten_when_it_leaves() -> None:
-    snapshot, resident = a_site(), Evaluator(Options())
+    snapshot, resident = three_nodes_on_two_hosts(), Evaluator(Options())
     assert resident.update(snapshot).findings == []
     second = a_pod("db-2").labels(app="db").apart(term(HOST, app("db"))).on("n1")
     near = replace(snapshot, pods={**snapshot.pods, second.key: second.build()})
@@ -126,7 +130,7 @@ def test_a_pod_that_comes_too_near_is_found_and_forgotten_when_it_leaves() -> No
 
 
 def test_a_wrong_object_is_named_every_time_and_the_next_good_picture_is_judged() -> None:
-    good, resident = a_site(), Evaluator(Options())
+    good, resident = three_nodes_on_two_hosts(), Evaluator(Options())
     resident.update(good)
     wrong = a_pod("wrong").needs(cpu="much").on("n1")
     bad = replace(good, pods={**good.pods, wrong.key: wrong.build()})
@@ -138,7 +142,7 @@ def test_a_wrong_object_is_named_every_time_and_the_next_good_picture_is_judged(
 
 def test_preferences_are_judged_by_the_full_check() -> None:
     options, near = Options(drift=True), a_pod("near").prefers_near(10, term(HOST, app("db"))).on("n2")
-    snapshot = a_site()
+    snapshot = three_nodes_on_two_hosts()
     snapshot = replace(snapshot, pods={**snapshot.pods, near.key: near.build()})
     report = Evaluator(options).update(snapshot)
     assert [(finding.severity, finding.pod) for finding in report.findings] == [("drift", "shop/near")]
@@ -147,12 +151,14 @@ def test_preferences_are_judged_by_the_full_check() -> None:
 
 def test_without_a_pod_to_place_nothing_is_decided_and_a_waiting_one_is_placed() -> None:
     resident = Evaluator(Options(scheduler_names=("underhost",)))
-    assert resident.decide(a_site()) == []
-    assert [(one.pod, one.node) for one in Evaluator(Options()).decide(a_site())] == [("shop/later", "n1")]
+    assert resident.decide(three_nodes_on_two_hosts()) == []
+    assert [(one.pod, one.node) for one in Evaluator(Options()).decide(three_nodes_on_two_hosts())] == [
+        ("shop/later", "n1")
+    ]
 
 
 def test_classes_of_pods_long_gone_are_forgotten() -> None:
-    snapshot, resident = a_site(), Evaluator(Options())
+    snapshot, resident = three_nodes_on_two_hosts(), Evaluator(Options())
     resident.update(snapshot)
     for number in range(3000):
         pod = a_pod("job", f"ns-{number}").labels(app="db").apart(term(HOST, app("db"))).on("n1").build()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.rule_builders import a_node, a_pod, cluster
+from support.build import a_node, a_pod, a_site
 from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.model import Model, compile
@@ -37,4 +37,4 @@ def test_on_nodes_without_capacity_full_and_overcommitted() -> None:
         a_pod("none"),
         a_pod("gpu").needs(**{"example.com/gpu": "1"}),
     ]
-    compare(compile(cluster(nodes, pods), Options()))
+    compare(compile(a_site(*nodes, *pods), Options()))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
-from support.rule_builders import HOST, RACK, ZONE, PodBuilder, a_node, a_pod, app, spread, term
+from support.build import HOST, RACK, ZONE, PodBuilder, a_node, a_pod, app, spread, term
 from support.sites.extender import Asking, FakeSite, built
 
 from underhost.agents.rules.inter_pod_affinity import REASON_AFFINITY, REASON_ANTI_AFFINITY

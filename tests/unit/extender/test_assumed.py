@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
-from support.rule_builders import HOST, PodBuilder, a_node, a_pod, app, spread, term
+from support.build import HOST, PodBuilder, a_node, a_pod, app, spread, term
 from support.sites.extender import Asking, FakeSite, built, version_of
 
 from underhost.agents.extender.judge import REASON_MAY_SHARE

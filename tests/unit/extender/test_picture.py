@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from support.rule_builders import HOST, ZONE, a_node, a_pod, app, cluster, nodes, refused, term
+from support.answers.rules import refused
+from support.build import HOST, ZONE, a_node, a_pod, a_site, app, nodes, term
 from support.sites.changing import ChangingSite
 from support.sites.random_cluster import HOST_KEY, RandomCluster
 
@@ -124,7 +125,7 @@ NEW = a_pod("db-1").labels(app="db").apart(term(HOST, app("db")))
 
 
 def test_pods_thought_away_and_pods_on_their_way_leave_the_picture_as_it_was() -> None:
-    picture = HostPicture(cluster(nodes(*HOSTS), [DB.on("n1"), NEW], hosts=HOSTS), REQUIRED)
+    picture = HostPicture(a_site(*nodes(*HOSTS), DB.on("n1"), NEW, on=HOSTS), REQUIRED)
     new = NEW.build()
     cls, _ = picture.class_of("shop/db-1", new)
     there = picture.class_at("shop/db-0")
@@ -141,7 +142,7 @@ def test_pods_thought_away_and_pods_on_their_way_leave_the_picture_as_it_was() -
 def test_a_pod_that_may_come_to_the_same_zone_is_in_nobodys_way_by_a_zone_key() -> None:
     zoned = [a_node("n1").zone("a"), a_node("n2").zone("a"), a_node("n3").zone("b"), a_node("n4").zone("c")]
     new = a_pod("db-1").labels(app="db").apart(term(ZONE, app("db")))
-    picture = HostPicture(cluster(zoned, [new], hosts=HOSTS), REQUIRED)
+    picture = HostPicture(a_site(*zoned, new, on=HOSTS), REQUIRED)
     cls, _ = picture.class_of("shop/db-1", new.build())
     one = Coming(cls, np.array([0, 2], np.intp))
     assert asked(picture, "shop/db-2", new.build(), coming=[one]).possible.tolist() == [False, False, False, True]
@@ -151,7 +152,7 @@ def test_a_pod_that_may_come_to_the_same_zone_is_in_nobodys_way_by_a_zone_key() 
 def test_an_unknown_host_is_shared_with_nobody(key: str) -> None:
     hosts = {"n1": "h1", "n2": "h1", "n3": "", "n4": ""}
     new = a_pod("db-1").labels(app="db").apart(term(key, app("db")))
-    picture = HostPicture(cluster(nodes(*hosts), [new], hosts=hosts), REQUIRED)
+    picture = HostPicture(a_site(*nodes(*hosts), new, on=hosts), REQUIRED)
     cls, _ = picture.class_of("shop/db-1", new.build())
     one = Coming(cls, np.array([1, 2], np.intp))
     verdict = asked(picture, "shop/db-2", new.build(), coming=[one])
@@ -161,7 +162,7 @@ def test_an_unknown_host_is_shared_with_nobody(key: str) -> None:
 def test_a_pod_on_its_way_may_be_the_one_that_affinity_on_the_host_wants() -> None:
     near = a_pod("web").near(term(HOST_KEY, app("db")))
     other = a_pod("db-9").labels(app="db").on("n4")
-    picture = HostPicture(cluster(nodes(*HOSTS), [NEW, near, other], hosts=HOSTS), Options())
+    picture = HostPicture(a_site(*nodes(*HOSTS), NEW, near, other, on=HOSTS), Options())
     cls, _ = picture.class_of("shop/db-1", NEW.build())
     assert asked(picture, "shop/web", near.build()).codes.astype(bool).tolist() == [True, True, False, False]
     one = Coming(cls, np.array([0, 2], np.intp))

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.rule_builders import HOST, ZONE, a_pod, app, cluster, nodes, spread, term
+from support.build import HOST, ZONE, a_node, a_pod, a_site, app, spread, term
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.rules.separation import Row, pairs, refuse, refusing, separations, sides_of, some_refuse
@@ -64,7 +64,7 @@ def test_a_class_sees_the_terms_it_carries_and_those_that_select_it() -> None:
         a_pod("web").labels(app="web").spreads(spread(ZONE, app("web"))).on("n1"),
         a_pod("alone").labels(app="alone").on("n1"),
     ]
-    model = compile(cluster(nodes("n1"), pods), Options())
+    model = compile(a_site(a_node("n1"), *pods), Options())
     db, web, alone = (model.classes[cls] for cls in model.running.classes.tolist())
     seen = [
         {(side.rule, side.key, tuple(side.mine), tuple(side.theirs)) for side in sides_of(cls)}
