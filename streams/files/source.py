@@ -35,11 +35,10 @@ from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.reader import Objects, load_files
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.watching.doubts import Doubts
-from underhost.streams.watching.reconcile import doubt_of, plan_listing
-from underhost.streams.watching.reflector import deliverable
+from underhost.streams.watching.listing import publish_list
+from underhost.streams.watching.reconcile import doubt_of
 
 Records = dict[str, dict[str, Struct]]
-PUBLISH_AT_ONCE = 1000
 LOOK_AGAIN = 2.0
 
 log = structlog.get_logger("underhost.files")
@@ -117,26 +116,9 @@ class FileSource(Source):
 
     async def _publish(self, listed: Mapping[str, Mapping[str, Struct]], *, first: bool = False) -> None:
         held = {topic.name: await self._reader.state(topic, self._site) for topic in self._topics}
-        doubts = self._doubts
         if first:
-            doubts.recall(doubt_of(self._site, self.name, held))
-        accepted = doubts.accepted
-        plan = await asyncio.to_thread(
-            plan_listing,
-            self._site,
-            self.name,
-            self._topics,
-            held,
-            listed,
-            self.epoch,
-            accepted=accepted,
-            doubt=str(doubts),
-        )
-        doubts.see(plan.shrunk, plan.missing)
-        records = [deliverable(record) for record in plan.records]
-        for begin in range(0, len(records), PUBLISH_AT_ONCE):
-            await self._publisher.publish(*records[begin : begin + PUBLISH_AT_ONCE])
-        doubts.settle(accepted)
+            self._doubts.recall(doubt_of(self._site, self.name, held))
+        await publish_list(self._site, self.name, self._topics, held, listed, self.epoch, self._doubts, self._publisher)
         log.info("listed", site=self._site, source=self.name, objects=sum(map(len, listed.values())))
 
 

@@ -1,7 +1,7 @@
 """The Kubernetes watcher of a site: first list, markers, then every change, until it is cancelled.
 
-In: one API server. Out: the change topics of source `kubernetes`. It leaves the HTTP to the feed, staying up to date to
-`streams.watch`, and what to publish after a list to `streams.reconcile`.
+In: one API server. Out: the change topics of source `kubernetes`. It leaves the HTTP to `list_watch.py`, what to
+publish after a list to `watching/listing.py`, and staying up to date to one `watching/reflector.py` for each kind.
 """
 
 import asyncio
@@ -24,8 +24,10 @@ from underhost.streams.settings.clusters import KubernetesSettings
 from underhost.streams.timing import Backoff, Timing
 from underhost.streams.watching.changes import Listing
 from underhost.streams.watching.doubts import Doubts
-from underhost.streams.watching.reconcile import doubt_of, marker_of, plan_listing
-from underhost.streams.watching.reflector import AT_ONCE, Held, Reflector, deliverable, held_of, unreadable
+from underhost.streams.watching.listing import publish_list
+from underhost.streams.watching.reconcile import doubt_of
+from underhost.streams.watching.records import letter_of, marker_of
+from underhost.streams.watching.reflector import Held, Reflector, held_of
 
 log = structlog.get_logger("underhost.kubernetes")
 
@@ -61,22 +63,22 @@ class KubernetesSource(Source):
         self._doubts = Doubts(site=site)
         self._accepted, self._doubted = asyncio.Event(), asyncio.Event()
         self._counts: dict[str, int] = {}
-        self._followers: dict[str, Reflector] = {}
+        self._reflectors: dict[str, Reflector] = {}
 
     @property
     def shrunk(self) -> list[str]:
         """See `Source.shrunk`."""
-        return [*self._doubts.lines, *(follower.shrunk for follower in self._followers.values() if follower.shrunk)]
+        return [*self._doubts.lines, *(each.shrunk for each in self._reflectors.values() if each.shrunk)]
 
     @property
     def contact(self) -> float | None:
         """When the kind that has been silent for longest was last heard of, in the event loop's seconds."""
-        return min((each.contact for each in self._followers.values() if each.contact is not None), default=None)
+        return min((each.contact for each in self._reflectors.values() if each.contact is not None), default=None)
 
     @property
-    def counters(self) -> Mapping[str, Mapping[str, int]]:
-        """What happened so far, by kind (plural)."""
-        return {name: vars(follower.counters) for name, follower in self._followers.items()}
+    def relists(self) -> Mapping[str, int]:
+        """How often each kind (plural) was listed again."""
+        return {name: reflector.relists for name, reflector in self._reflectors.items()}
 
     async def run(self) -> None:
         """See `Source.run`."""
@@ -93,12 +95,12 @@ class KubernetesSource(Source):
             self._doubted.clear()
             async with asyncio.TaskGroup() as tasks:
                 for feed, start in zip(feeds, starts, strict=True):
-                    tasks.create_task(self._follower(feed, start).run(start.position), name=f"watch {feed.name}")
+                    tasks.create_task(self._reflector(feed, start).run(start.position), name=f"watch {feed.name}")
                 tasks.create_task(self._tell_doubts(), name="doubts")
 
     def accept(self) -> list[str]:
         """See `Source.accept`."""
-        settled = [*self._doubts.accept(), *(line for each in self._followers.values() for line in each.accept())]
+        settled = [*self._doubts.accept(), *(line for each in self._reflectors.values() for line in each.accept())]
         if settled:
             self._accepted.set()
             self._doubted.set()
@@ -109,16 +111,14 @@ class KubernetesSource(Source):
         while True:
             await self._doubted.wait()
             self._doubted.clear()
-            for follower in self._followers.values():
-                await follower.delete_accepted()
+            for reflector in self._reflectors.values():
+                await reflector.delete_accepted()
             doubt = "; ".join(self.shrunk)
-            markers = [Listed(self.epoch, self._counts[topic.name], doubt) for topic in KUBERNETES_TOPICS]
-            await self._publish(
-                [
-                    marker_of(self._site, self.name, topic, marker)
-                    for topic, marker in zip(KUBERNETES_TOPICS, markers, strict=True)
-                ]
-            )
+            markers = [
+                marker_of(self._site, self.name, topic, Listed(self.epoch, self._counts[topic.name], doubt))
+                for topic in KUBERNETES_TOPICS
+            ]
+            await publish_until_taken(self._publisher, markers, f"markers of site {self._site}", self._timing)
 
     async def _start(
         self, client: KubernetesClient, feeds: Sequence[KindListWatch], *, first: bool = False
@@ -130,7 +130,7 @@ class KubernetesSource(Source):
             doubts.recall(doubt_of(self._site, self.name, held))
         listings = await self._first_lists(client, feeds)
         listed: dict[str, dict[str, Struct]] = {topic.name: {} for topic in KUBERNETES_TOPICS}
-        records: list[Outgoing] = []
+        letters: list[Outgoing] = []
         for feed, listing in zip(feeds, listings, strict=True):
             if listing is None:
                 continue
@@ -138,26 +138,11 @@ class KubernetesSource(Source):
             listed[topic].update((key, seen.value) for key, seen in listing.objects.items() if seen.value is not None)
             for item in listing.unreadable:
                 log.error("object cannot be read", key=item.key, reason=item.error)
-                records.append(unreadable(feed.kind.topic, item))
+                letters.append(letter_of(feed.kind.topic, item))
                 held[topic].pop(item.key, None)  # it is there, only unreadable: what is held of it stays
-        accepted = doubts.accepted
-        # Off the event loop: with 100,000 pods this is a second of work.
-        plan = await asyncio.to_thread(
-            plan_listing,
-            self._site,
-            self.name,
-            KUBERNETES_TOPICS,
-            held,
-            listed,
-            self.epoch,
-            accepted=accepted,
-            doubt=str(doubts),
+        await publish_list(
+            self._site, self.name, KUBERNETES_TOPICS, held, listed, self.epoch, doubts, self._publisher, letters
         )
-        doubts.see(plan.shrunk, plan.missing)
-        records += map(deliverable, plan.records)
-        for begin in range(0, len(records), AT_ONCE):
-            await self._publisher.publish(*records[begin : begin + AT_ONCE])
-        doubts.settle(accepted)
         self._counts = {topic.name: len(listed[topic.name]) for topic in KUBERNETES_TOPICS}
         log.info("listed", site=self._site, objects=sum(self._counts.values()), shrunk=bool(doubts))
         return await asyncio.to_thread(lambda: [_Start.of(listing) for listing in listings])
@@ -190,24 +175,20 @@ class KubernetesSource(Source):
                     raise Unreachable(str(error)) from error
                 await self._timing.sleep(delay)
 
-    def _follower(self, feed: KindListWatch, start: "_Start") -> Reflector:
-        kind = feed.kind
-        follower = Reflector(
-            feed,
+    def _reflector(self, source: KindListWatch, start: "_Start") -> Reflector:
+        kind = source.kind
+        reflector = self._reflectors[source.name] = Reflector(
+            source,
             kind.topic,
-            self._publish,
+            self._publisher,
             start.held,
             self._timing,
+            doubted=self._doubted,
             protected=kind.lasting,
             guarded=kind.topic is NODES,
             optional=kind.optional,
-            doubted=self._doubted.set,
         )
-        self._followers[feed.name] = follower
-        return follower
-
-    async def _publish(self, records: Sequence[Outgoing]) -> None:
-        await publish_until_taken(self._publisher, records, f"changes of site {self._site}", self._timing)
+        return reflector
 
 
 class _Start(NamedTuple):

@@ -17,7 +17,8 @@ from underhost.streams.publish import publish_until_taken
 from underhost.streams.simulated.store import Change, Store
 from underhost.streams.simulated.timeline import Timeline
 from underhost.streams.timing import Timing
-from underhost.streams.watching.reconcile import outgoing_of, plan_listing
+from underhost.streams.watching.reconcile import plan_listing
+from underhost.streams.watching.records import outgoing_of
 
 TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": (HOSTS, VMS, DRS_RULES)}
 

@@ -37,38 +37,38 @@ async def follow_inventory(
     """
     collector = await connect(settings)
     try:
-        picture = InventoryCache("", settings.clusters)
+        cache = InventoryCache("", settings.clusters)
         version, more = "", True
         while more:
             page = await collector.wait(version)
             if page is None:
                 break
-            picture.apply(page.changes)
+            cache.apply(page.changes)
             version, more = page.version, page.truncated
-        picture.apply_poll(await collector.poll())
-        if reason := picture.missing_clusters():
+        cache.apply_poll(await collector.poll())
+        if reason := cache.missing_clusters():
             raise Refused(reason)
-        yield _document(picture)
+        yield _document(cache)
         while True:
             page = await collector.wait(version)
             if page is None:
-                picture.apply_poll(await collector.poll())
+                cache.apply_poll(await collector.poll())
             else:
-                picture.apply(page.changes)
+                cache.apply(page.changes)
                 version = page.version
             if page is None or not page.truncated:
-                yield _document(picture)
+                yield _document(cache)
     finally:
         await collector.close()
 
 
-def _document(picture: InventoryCache) -> Inventory:
-    hosts = [host for host in map(picture.host, picture.host_refs()) if host is not None]
-    vms = [vm for vm in map(picture.vm, picture.vm_refs()) if vm is not None]
+def _document(cache: InventoryCache) -> Inventory:
+    hosts = [host for host in map(cache.host, cache.host_refs()) if host is not None]
+    vms = [vm for vm in map(cache.vm, cache.vm_refs()) if vm is not None]
     return Inventory(
         hosts=sorted(map(_bare_host, hosts), key=lambda host: (host.name, host.id)),
         vms=sorted(map(_bare_vm, vms), key=lambda vm: (vm.name, vm.id)),
-        clusters=[_bare_cluster(cluster) for cluster in picture.clusters()],
+        clusters=[_bare_cluster(cluster) for cluster in cache.clusters()],
     )
 
 

@@ -4,7 +4,6 @@ In: the live records of a site (TopicReader.state) and the objects that a source
 publish, in order, with the `listed` markers last. Pure: reading, publishing and logging are the caller's.
 """
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,14 +12,15 @@ from msgspec import Struct
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.keys import LISTED, listed_key, parse_key
-from underhost.schemas.kubernetes import decode, encode
+from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS as DISRUPTION_BUDGETS
 from underhost.schemas.topics import DRS_RULES, SERVICES, WORKLOADS, Topic
 from underhost.streams.ports import Outgoing
+from underhost.streams.watching.records import differs, marker_of, outgoing_of
 
 SHRINK_LIMIT = 0.4
-FOLLOWERS = frozenset({SERVICES.name, WORKLOADS.name, DISRUPTION_BUDGETS.name, DRS_RULES.name})
+MAY_BECOME_EMPTY = frozenset({SERVICES.name, WORKLOADS.name, DISRUPTION_BUDGETS.name, DRS_RULES.name})
 """Topics that may rightly become empty: their shrinking is believed unless nodes, pods, ... have shrunk as well."""
 
 
@@ -29,17 +29,23 @@ class ListingPlan:
     """What to publish after a list.
 
     Attributes:
-        records: changes topic by topic, then one `listed` marker a topic.
+        changes: topic by topic. markers: one `listed` marker a topic, to be published after them.
         shrunk: one line for each topic whose list is not believed, because of the objects that vanished. The caller
             logs them as errors.
         missing: keys of the vanished objects that are not believed to be gone.
         frozen: full names of the topics that are not believed: nothing of theirs is published.
     """
 
-    records: list[Outgoing] = field(default_factory=list)
+    changes: list[Outgoing] = field(default_factory=list)
+    markers: list[Outgoing] = field(default_factory=list)
     shrunk: list[str] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
     frozen: set[str] = field(default_factory=set)
+
+    @property
+    def records(self) -> list[Outgoing]:
+        """Changes and markers, in the order in which they are published."""
+        return [*self.changes, *self.markers]
 
 
 def plan_listing(
@@ -75,7 +81,7 @@ def plan_listing(
         for name, keys in missing.items()
         if keys and (doubt or not listed.get(name) or is_collapse(len(keys), count[name], shrink_limit))
     }
-    if not doubt and not suspicious - FOLLOWERS:
+    if not doubt and not suspicious - MAY_BECOME_EMPTY:
         suspicious = set()
     for topic in topics:
         name = topic.name
@@ -88,14 +94,14 @@ def plan_listing(
             )
         else:
             for key, value in sorted(listed.get(name, {}).items()):
-                if differs(topic, key, value, objects[name].get(key)):
-                    plan.records.append(outgoing_of(topic, key, value))
+                if differs(value, objects[name].get(key)):
+                    plan.changes.append(outgoing_of(topic, key, value))
         deleted = [key for key in gone[name] if key not in plan.missing]
-        plan.records.extend(outgoing_of(topic, key, None, _uid(objects[name][key])) for key in deleted)
+        plan.changes.extend(outgoing_of(topic, key, None, _uid(objects[name][key])) for key in deleted)
     now = "; ".join(plan.shrunk) or doubt
     for topic in topics:
         listed_now = Listed(epoch=epoch, count=len(listed.get(topic.name, {})), doubt=now)
-        plan.records.append(marker_of(site, source, topic, listed_now))
+        plan.markers.append(marker_of(site, source, topic, listed_now))
     return plan
 
 
@@ -120,40 +126,6 @@ def is_collapse(gone: int, of: int, limit: float = SHRINK_LIMIT) -> bool:
     return gone > max(1.0, limit * of)
 
 
-def outgoing_of(topic: Topic, key: str, value: Struct | None, deleted_uid: str = "") -> Outgoing:
-    """The record of one object as it is now, or its tombstone (None; then `deleted_uid` says whose).
-
-    The event id is `UID/resourceVersion`, so that equal input gives equal ids; where a file has no uid the key stands
-    in for it, and a digest of the value for a missing resourceVersion. A tombstone's is `UID/deleted`.
-    """
-    if value is None:
-        return Outgoing(topic, key, None, f"{deleted_uid or key}/deleted")
-    data = encode(value)
-    uid, version = _identity(value)
-    return Outgoing(topic, key, data, f"{uid or key}/{version or hashlib.sha256(data).hexdigest()[:16]}")
-
-
-def marker_of(site: str, source: str, topic: Topic, listed: Listed) -> Outgoing:
-    """The record that says a source has listed everything that belongs into this topic."""
-    key, data = listed_key(site, source), encode(listed)
-    said = f"/{hashlib.sha256(data).hexdigest()[:16]}" if listed.doubt or listed.seen else ""
-    return Outgoing(topic, key, data, f"{key}/{topic.short}/{listed.epoch}{said}")
-
-
-def differs(topic: Topic, key: str, value: Struct, held: bytes | None) -> bool:
-    """Whether an object must be published: it is new, or differs from the held bytes in more than its version."""
-    if held is None:
-        return True
-    data = encode(value)
-    if data == held:
-        return False
-    try:
-        before = decode(held, type(value))
-    except msgspec.MsgspecError:
-        return True  # an unreadable record in the topic is replaced
-    return encode(_unversioned(before)) != encode(_unversioned(value))
-
-
 def _objects(held: Mapping[str, bytes]) -> dict[str, bytes]:
     """The held records that are objects: markers and foreign keys left out."""
     objects = {}
@@ -165,12 +137,6 @@ def _objects(held: Mapping[str, bytes]) -> dict[str, bytes]:
         if kind != LISTED:
             objects[key] = data
     return objects
-
-
-def _identity(value: Struct) -> tuple[str, str]:
-    """(uid, resourceVersion) of a Kubernetes object (in its metadata) or of a vSphere object."""
-    holder = getattr(value, "metadata", value)
-    return getattr(holder, "uid", ""), getattr(holder, "resource_version", "")
 
 
 class _Identified(Struct):
@@ -185,12 +151,3 @@ def _uid(held: bytes) -> str:
     except msgspec.MsgspecError:
         return ""
     return record.metadata.uid if record.metadata is not None else record.uid
-
-
-def _unversioned(value: Struct) -> Struct:
-    metadata = getattr(value, "metadata", None)
-    if metadata is not None:
-        return msgspec.structs.replace(value, metadata=msgspec.structs.replace(metadata, resource_version=""))
-    if hasattr(value, "resource_version"):
-        return msgspec.structs.replace(value, resource_version="")
-    return value

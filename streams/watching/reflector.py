@@ -1,38 +1,28 @@
-"""Keeping published what a feed shows: watch, resume, relist, back off.
+"""The reflector of one kind of object: watch, resume, list again, back off.
 
-In: a feed of one kind of object (list it, watch it from a position) and what its last list held. Out: records of what
-really changed, tombstones of what went, dead letters of what cannot be read.
+In: the kind's `ListWatch`, and what its first list showed. Out: records of what really changed, tombstones of what was
+deleted, dead letters of what cannot be read. The first list itself is left to `listing.py`.
 """
 
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import NamedTuple
 
-import msgspec
 import structlog
-from msgspec import Struct
 
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
-from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import Topic
-from underhost.streams.ports import Outgoing, Record
-from underhost.streams.publish import dead_letter
+from underhost.streams.ports import Outgoing, Publisher
+from underhost.streams.publish import publish_until_taken
 from underhost.streams.timing import Backoff, Timing
 from underhost.streams.watching.changes import ListWatch, Seen, Unreadable
 from underhost.streams.watching.deletions import Deletions
 from underhost.streams.watching.doubts import Doubts
-from underhost.streams.watching.reconcile import is_collapse, outgoing_of
+from underhost.streams.watching.reconcile import is_collapse
+from underhost.streams.watching.records import AT_ONCE, deliverable, fingerprint, letter_of, outgoing_of
 
 log = structlog.get_logger("underhost.watch")
-
-STAGE = "watch"
-AT_ONCE = 1000
-"""Records in one publish."""
-LARGEST = 900_000
-"""Bytes of a value that Kafka's default limit of 1 MiB a record lets through with room for key and headers."""
 
 
 class Held(NamedTuple):
@@ -42,75 +32,48 @@ class Held(NamedTuple):
     digest: bytes
 
 
-@dataclass
-class Counters:
-    """What happened, for metrics."""
-
-    relists: int = 0
-    resumes: int = 0
-    published: int = 0
-    suppressed: int = 0
-    unreadable: int = 0
-
-
 def held_of(seen: Seen) -> Held:
     """What to remember of an object: equal digests mean equal but for the resourceVersion."""
     assert seen.value is not None
     return Held(seen.uid, fingerprint(seen.value))
 
 
-def fingerprint(value: Struct) -> bytes:
-    """A digest of a Kubernetes record without its resourceVersion."""
-    metadata = msgspec.structs.replace(value.metadata, resource_version="")  # type: ignore[attr-defined]
-    return hashlib.blake2b(encode(msgspec.structs.replace(value, metadata=metadata)), digest_size=16).digest()
-
-
-def unreadable(topic: Topic, item: Unreadable) -> Outgoing:
-    """The dead letter of an object that never got into the topic, hence without partition and offset."""
-    nowhere = Record(topic.name, -1, -1, 0, item.key.encode(), item.data[:LARGEST], ())
-    digest = hashlib.sha256(item.data).hexdigest()[:16]
-    return dead_letter(nowhere, STAGE, item.error)._replace(event_id=f"{item.key}/{digest}")
-
-
-def deliverable(record: Outgoing) -> Outgoing:
-    """The record, or the dead letter of one that no broker takes: it would hold up everything behind it."""
-    if record.value is None or len(record.value) <= LARGEST:
-        return record
-    error = f"{len(record.value)} bytes are more than a record holds; the value is cut"
-    log.error("object is too large", key=record.key, size=len(record.value))
-    return unreadable(record.topic, Unreadable(record.key, record.value, error))
-
-
 class Reflector:
-    """Publishes the changes of one feed, from a position on, until it is cancelled.
+    """Publishes the changes of one kind, from a position on, until it is cancelled.
 
-    `held` is what the first list showed, by key. `protected`: an empty list is not believed while objects are held.
-    `guarded`: nor is one that has lost over 40 %, nor so many deletions within a minute. `doubted` is called when a
-    doubt comes.
+    Args:
+        held: what the first list showed, by key.
+        protected: an empty list is not believed while objects are held.
+        guarded: nor is one that has lost over 40 %, nor so many deletions within a minute.
+        optional: a kind that is not served, or may not be read, is asked for again at long intervals.
+        doubted: set when a doubt comes.
+
+    Attributes:
+        relists: how often everything was listed again.
+        contact: when the server was last heard of this kind (the event loop's seconds): a list, a change or a bookmark.
     """
 
     def __init__(
         self,
-        feed: ListWatch,
+        source: ListWatch,
         topic: Topic,
-        publish: Callable[[Sequence[Outgoing]], Awaitable[None]],
+        publisher: Publisher,
         held: dict[str, Held],
         timing: Timing,
         *,
+        doubted: asyncio.Event,
         protected: bool = False,
         guarded: bool = False,
         optional: bool = False,
-        doubted: Callable[[], None] = lambda: None,
     ) -> None:
-        self._feed, self._topic, self._publish, self._held, self._timing = feed, topic, publish, held, timing
+        self._source, self._topic, self._publisher, self._held, self._timing = source, topic, publisher, held, timing
         self._protected, self._optional = protected, optional
-        self._doubts, self._doubted = Doubts(kind=feed.name), doubted
+        self._doubts, self._doubted = Doubts(kind=source.name), doubted
         self._accepted = asyncio.Event()
         clock = asyncio.get_running_loop().time
-        self._deletions = Deletions(feed.name, self._doubts, clock) if guarded else None
-        self.counters = Counters()
+        self._deletions = Deletions(source.name, self._doubts, clock) if guarded else None
+        self.relists = 0
         self.contact: float | None = None
-        """When the server was last heard of this kind (the event loop's seconds): a list, a change or a bookmark."""
 
     @property
     def shrunk(self) -> str:
@@ -135,7 +98,7 @@ class Reflector:
                 if position is None:
                     position = await self._relist()
                     begun = self.contact = clock()
-                async with aclosing(self._feed.watch(position)) as batches:
+                async with aclosing(self._source.watch(position)) as batches:
                     async for batch in batches:
                         self.contact = clock()
                         await self._take(self._believed(batch.changes))
@@ -146,11 +109,11 @@ class Reflector:
                 delay = backoff.next()
             except Gone as error:
                 delay = self._timing.absent if position is None and self._optional else backoff.next()
-                log.info("list again", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
+                log.info("list again", kind=self._source.name, reason=str(error), delay=round(delay, 1))
                 position = None
             except Retry as error:
                 delay = max(error.after, backoff.next())
-                log.warning("told to wait", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
+                log.warning("told to wait", kind=self._source.name, reason=str(error), delay=round(delay, 1))
             except (Refused, Unreachable) as error:
                 if clock() - begun >= self._timing.steady:
                     backoff.reset()
@@ -158,8 +121,7 @@ class Reflector:
                 delay = self._timing.absent if refused else backoff.next()
                 # Connections break every day; only one that does not come back at once is worth a line.
                 tell = log.warning if delay else log.info
-                tell("watch interrupted", kind=self._feed.name, reason=str(error), delay=round(delay, 1))
-            self.counters.resumes += 1
+                tell("watch interrupted", kind=self._source.name, reason=str(error), delay=round(delay, 1))
 
     async def _pause(self, delay: float) -> None:
         """So many seconds, or while a list is not believed until a person accepts it."""
@@ -170,8 +132,8 @@ class Reflector:
 
     async def _relist(self) -> str:
         """List, and publish the difference. Raises Unreachable for a list that cannot be true."""
-        listing = await self._feed.list()
-        self.counters.relists += 1
+        listing = await self._source.list()
+        self.relists += 1
         unreadable = {item.key for item in listing.unreadable}
         vanished = sorted(self._held.keys() - listing.objects.keys() - unreadable)
         accepted = self._doubts.accepted
@@ -179,9 +141,9 @@ class Reflector:
         of = len(self._held) - len(vanished) + len(missing)
         collapsed = self._deletions is not None and is_collapse(len(missing), of)
         if missing and (self._doubts or not listing.objects or collapsed):
-            line = f"{self._feed.name}: {len(missing)} of {of} objects are missing in the new list; none is deleted"
+            line = f"{self._source.name}: {len(missing)} of {of} objects are missing in the new list; none is deleted"
             self._doubts.see([line], missing)
-            self._doubted()
+            self._doubted.set()
             raise Unreachable(line)
         self._doubts.see([])
         changes: list[Seen | Unreadable] = [*listing.objects.values(), *listing.unreadable]
@@ -201,7 +163,7 @@ class Reflector:
         before = str(self._doubts)
         believed = self._deletions.believed(changes, self._held)
         if str(self._doubts) != before:
-            self._doubted()
+            self._doubted.set()
         return believed
 
     async def delete_accepted(self) -> None:
@@ -214,19 +176,15 @@ class Reflector:
         records: list[Outgoing] = []
         for change in changes:
             if isinstance(change, Unreadable):
-                self.counters.unreadable += 1
                 log.error("object cannot be read", key=change.key, reason=change.error)
-                records.append(unreadable(self._topic, change))
+                records.append(letter_of(self._topic, change))
             elif change.value is None:
                 self._held.pop(change.key, None)
                 records.append(outgoing_of(self._topic, change.key, None, change.uid))
             else:
                 now = held_of(change)
-                if self._held.get(change.key) == now:
-                    self.counters.suppressed += 1
-                    continue
-                self._held[change.key] = now
-                records.append(deliverable(outgoing_of(self._topic, change.key, change.value)))
+                if self._held.get(change.key) != now:
+                    self._held[change.key] = now
+                    records.append(deliverable(outgoing_of(self._topic, change.key, change.value)))
         if records:
-            self.counters.published += len(records)
-            await self._publish(records)
+            await publish_until_taken(self._publisher, records, f"changes of {self._source.name}", self._timing)

@@ -37,7 +37,7 @@ from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings, WebSettings
-from underhost.streams.watching.reconcile import marker_of, outgoing_of
+from underhost.streams.watching.records import marker_of, outgoing_of
 
 SITE, NODES_PER_HOST, REPLICAS = "bench", 4, 5
 

@@ -27,7 +27,7 @@ from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
-from underhost.streams.watching.reconcile import marker_of, outgoing_of
+from underhost.streams.watching.records import marker_of, outgoing_of
 
 SITE = "bench"
 NODES_PER_HOST, REPLICAS = 4, 5

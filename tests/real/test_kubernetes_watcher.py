@@ -247,7 +247,7 @@ async def test_a_position_compacted_by_etcd_leads_to_a_new_list_that_finds_every
             outage.mend()
             survivors = [f"prod/pod/default/p{number:03}" for number in range(100, 150)]
             await topics.until(lambda t: t.keys(PODS) == ["prod/pod/default/late", *survivors])
-            assert source.counters["pods"]["relists"] == 1
+            assert source.relists["pods"] == 1
     gone = [record.key for record in topics.records if record.value is None]
     assert gone == [f"prod/pod/default/p{number:03}" for number in range(100)]
 
@@ -262,7 +262,7 @@ async def test_dropped_connections_lose_no_change(kube: Kube, client: Kubernetes
                 await client.call("DELETE", f"{path}/p{number:03}", query=[("gracePeriodSeconds", "0")])
         expected = [f"prod/pod/{namespace}/p{number:03}" for number in range(100) if number % 4 != 3]
         await topics.until(lambda t: [key for key in t.keys(PODS) if namespace in key] == expected)
-        assert source.counters["pods"]["relists"] == 0
+        assert source.relists["pods"] == 0
     assert outage.connections > 20
 
 
@@ -276,7 +276,7 @@ async def test_a_stream_that_falls_silent_is_replaced(kube: Kube, client: Kubern
         await asyncio.wait_for(until_new_connection(outage), 20)
         outage.mend()
         await topics.until(lambda t: f"prod/pod/{namespace}/unheard" in t.keys(PODS))
-        assert source.counters["pods"]["relists"] == 0
+        assert source.relists["pods"] == 0
 
 
 async def until_new_connection(outage: Outage) -> None:

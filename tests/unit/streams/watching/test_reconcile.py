@@ -12,7 +12,8 @@ from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS, HOSTS, NODES, PODS, Topic
 from underhost.schemas.vsphere import Host
 from underhost.streams.ports import Outgoing
-from underhost.streams.watching.reconcile import ListingPlan, doubt_of, outgoing_of, plan_listing
+from underhost.streams.watching.reconcile import ListingPlan, doubt_of, plan_listing
+from underhost.streams.watching.records import outgoing_of
 
 
 def a_node(name: str, version: str = "1", **labels: str) -> k8s.Node:

@@ -17,7 +17,8 @@ from underhost.streams.timing import Backoff, Timing
 from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
 from underhost.streams.watching.deletions import Deletions
 from underhost.streams.watching.doubts import Doubts
-from underhost.streams.watching.reflector import LARGEST, Held, Reflector, deliverable, held_of
+from underhost.streams.watching.records import LARGEST, deliverable
+from underhost.streams.watching.reflector import Held, Reflector, held_of
 
 
 class HighRandom(random.Random):
@@ -95,16 +96,13 @@ async def follow(
     topics = FakeTopics()
     timing = Timing(sleep=naps, rng=LowRandom(), steady=1e9)
 
-    async def publish(records: Sequence[Outgoing]) -> None:
-        await topics.publish(*records)
-
     start: dict[str, Held] = {one.key: held_of(one) for one in held}
-    follower = Reflector(feed, PODS, publish, start, timing, **options)
-    task = asyncio.create_task(follower.run(position))
+    reflector = Reflector(feed, PODS, topics, start, timing, doubted=asyncio.Event(), **options)
+    task = asyncio.create_task(reflector.run(position))
     await asyncio.wait_for(naps.enough.wait(), 10)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    return topics, follower
+    return topics, reflector
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ async def test_an_expired_position_is_replaced_by_a_new_list() -> None:
         lists=[listing("50", pod("a", "40", node="n2"), pod("b", "20"), pod("c", "45"))],
         watches=[[Gone("too old")], [batch("51")]],
     )
-    topics, follower = await follow(feed, Naps(3), held=[pod("a"), pod("b"), pod("x"), pod("y")])
+    topics, reflector = await follow(feed, Naps(3), held=[pod("a"), pod("b"), pod("x"), pod("y")])
     assert feed.positions == ["10", "50"]
     assert [(record.key, record.value is None) for record in topics.records] == [
         ("s/pod/shop/a", False),
@@ -164,7 +162,7 @@ async def test_an_expired_position_is_replaced_by_a_new_list() -> None:
         ("s/pod/shop/x", True),
         ("s/pod/shop/y", True),
     ]
-    assert follower.counters.relists == 1
+    assert reflector.relists == 1
 
 
 async def test_lists_that_expire_again_and_again_are_spaced_out() -> None:
@@ -186,18 +184,18 @@ async def test_a_list_that_fails_is_tried_again() -> None:
 
 async def test_an_empty_list_of_a_kind_that_every_cluster_has_is_not_believed() -> None:
     feed = Script(lists=[listing("50"), listing("60", pod("b"))], watches=[[Gone("old")]])
-    topics, follower = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
+    topics, reflector = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
     assert topics.records == []  # one alone would be believed, had the list not been empty just before
-    assert follower.shrunk == "pods: 1 of 2 objects are missing in the new list; none is deleted"
+    assert reflector.shrunk == "pods: 1 of 2 objects are missing in the new list; none is deleted"
 
 
 async def test_when_all_objects_are_back_the_doubt_lasts_until_a_person_accepts_it() -> None:
     feed = Script(lists=[listing("50"), listing("60", pod("a"), pod("b", node="n1"))], watches=[[Gone("old")]])
-    topics, follower = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
+    topics, reflector = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
     assert [(record.key, record.value is None) for record in topics.records] == [("s/pod/shop/b", False)]
-    assert follower.shrunk == "pods: 2 of 2 objects are missing in the new list; none is deleted"
-    assert follower.accept() == [follower_line(2, 2)]
-    assert follower.shrunk == ""
+    assert reflector.shrunk == "pods: 2 of 2 objects are missing in the new list; none is deleted"
+    assert reflector.accept() == [follower_line(2, 2)]
+    assert reflector.shrunk == ""
 
 
 def follower_line(missing: int, of: int) -> str:
@@ -208,19 +206,15 @@ async def test_what_a_person_accepted_is_deleted_at_the_next_list_which_is_read_
     lists = [listing(position, pod("a")) for position in ("50", "60", "70")]
     naps, topics = Naps(3), FakeTopics()
     held = {one.key: held_of(one) for one in map(pod, ("a", "b", "c", "d"))}
-
-    async def publish(records: Sequence[Outgoing]) -> None:
-        await topics.publish(*records)
-
     doubted = asyncio.Event()
-    follower = Reflector(
-        Script(lists), PODS, publish, held, Timing(sleep=naps), protected=True, guarded=True, doubted=doubted.set
+    reflector = Reflector(
+        Script(lists), PODS, topics, held, Timing(sleep=naps), protected=True, guarded=True, doubted=doubted
     )
-    running = asyncio.create_task(follower.run(None))
+    running = asyncio.create_task(reflector.run(None))
     await naps.enough.wait()  # the third nap never ends by itself
     assert doubted.is_set()
     assert topics.records == []
-    follower.accept()
+    reflector.accept()
     await topics.until(lambda seen: len(seen.records) == 3)
     running.cancel()
     assert [(record.key, record.value) for record in topics.records] == [
@@ -234,7 +228,7 @@ async def test_too_many_deletions_in_a_minute_are_held_back_until_a_person_accep
     names = [f"p{number}" for number in range(5)]
     gone = [Seen(f"s/pod/shop/{name}", f"uid-{name}", None) for name in names[:4]]
     watch = [batch("11", gone[0], gone[1]), batch("12", gone[2], gone[3]), batch("13", pod("p3", node="n2"))]
-    topics, follower = await follow(
+    topics, reflector = await follow(
         Script(watches=[watch]), Naps(2), held=[pod(name) for name in names], protected=True, guarded=True
     )
     assert [(record.key, record.value is None) for record in topics.records] == [
@@ -242,11 +236,11 @@ async def test_too_many_deletions_in_a_minute_are_held_back_until_a_person_accep
         ("s/pod/shop/p1", True),
         ("s/pod/shop/p3", False),  # it is there again
     ]
-    assert follower.shrunk == "pods: 4 of 5 were deleted at once; not believed"
-    follower.accept()
-    await follower.delete_accepted()
+    assert reflector.shrunk == "pods: 4 of 5 were deleted at once; not believed"
+    reflector.accept()
+    await reflector.delete_accepted()
     assert [(record.key, record.value) for record in topics.records[3:]] == [("s/pod/shop/p2", None)]
-    assert follower.shrunk == ""
+    assert reflector.shrunk == ""
 
 
 async def test_many_deletions_over_a_long_time_are_believed() -> None:
@@ -273,9 +267,8 @@ async def test_an_optional_kind_that_is_not_served_is_asked_for_every_ten_minute
 
 async def test_only_real_changes_are_published() -> None:
     changes = [pod("a", "2"), pod("a", "3", node="n1"), pod("a", "4", node="n1"), pod("a", "5")]
-    topics, follower = await follow(Script(watches=[[batch("5", *changes)]]), Naps(2), held=[pod("a", "1")])
+    topics, _ = await follow(Script(watches=[[batch("5", *changes)]]), Naps(2), held=[pod("a", "1")])
     assert [record.event_id for record in topics.records] == ["uid-a/3", "uid-a/5"]
-    assert follower.counters.suppressed == 2
 
 
 async def test_a_pod_made_anew_under_its_name_is_a_change() -> None:

@@ -1,0 +1,40 @@
+"""A whole list into the topics: what differs, then the `listed` markers; what is not believed is left as it is.
+
+In: what the topics hold, and what a server or a file shows now. Out: published records, and doubts for a person. What
+changes after it is left to the source.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from underhost.schemas.topics import Topic
+from underhost.streams.ports import Outgoing, Publisher
+from underhost.streams.watching.doubts import Doubts
+from underhost.streams.watching.reconcile import plan_listing
+from underhost.streams.watching.records import AT_ONCE, deliverable
+
+
+async def publish_list(
+    site: str,
+    source: str,
+    topics: Sequence[Topic],
+    held: Mapping[str, Mapping[str, bytes]],
+    listed: Mapping[str, Mapping[str, Struct]],
+    epoch: int,
+    doubts: Doubts,
+    publisher: Publisher,
+    first: Sequence[Outgoing] = (),
+) -> None:
+    """Publish the records in `first`, then how the list differs from what is held; see `plan_listing`."""
+    accepted = doubts.accepted
+    # Off the event loop: with 100,000 pods this is a second of work.
+    plan = await asyncio.to_thread(
+        plan_listing, site, source, topics, held, listed, epoch, accepted=accepted, doubt=str(doubts)
+    )
+    doubts.see(plan.shrunk, plan.missing)
+    records = [*first, *map(deliverable, plan.records)]
+    for begin in range(0, len(records), AT_ONCE):
+        await publisher.publish(*records[begin : begin + AT_ONCE])
+    doubts.settle(accepted)
