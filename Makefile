@@ -47,10 +47,12 @@ test: setup ## all tests; those against real parts need Go, Maven and a JDK (req
 parts: ## build the real parts of the tests (Kafka, kube-apiserver, KWOK, vcsim) into the cache
 	@bash tests/real/parts/build.sh "$(CACHE)"
 
-check: setup types ## lint, formatting, types and import contracts
+check: setup types ## lint, formatting, types, import contracts, dead code and unused dependencies
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/vulture
+	@$(BIN)/deptry --no-ansi agents schemas streams 2> $(VENV)/deptry.log || { cat $(VENV)/deptry.log >&2; exit 1; }
 	@$(BIN)/yamllint --strict compose
 
 types: setup # mypy cannot follow an editable install of mapped folders, so it reads a link tree (git-ignored)

@@ -14,7 +14,7 @@ from underhost.schemas.records import RESOLVED, FindingEvent
 REPEATED = 300.0
 """Seconds for which a resolution is repeated."""
 MOST = 20_000
-"""Findings that are kept of those that ended before they could be told; the oldest are dropped, and counted."""
+"""Findings that are kept of those that ended before they could be told; the oldest are dropped."""
 
 
 @dataclass
@@ -46,8 +46,6 @@ class Book:
     def __init__(self, repeat: float) -> None:
         self._repeat = repeat
         self._entries: dict[tuple[str, str], _Entry] = {}
-        self.dropped = 0
-        """Findings that ended untold and were given up for want of room."""
 
     def observe(self, event: FindingEvent, now: float) -> bool:
         """A record of `violations`; whether there is something new to tell."""
@@ -104,4 +102,3 @@ class Book:
         untold = [place for place, entry in self._entries.items() if entry.ended is not None and entry.told is None]
         for place in untold[: max(0, len(untold) - MOST)]:
             del self._entries[place]
-            self.dropped += 1

@@ -37,12 +37,12 @@ class _Event(Struct):
     series: _Series | None = None
 
 
-class _Named(Struct):
-    metadata: "_Uid"
-
-
 class _Uid(Struct):
     uid: str
+
+
+class _Named(Struct):
+    metadata: _Uid
 
 
 class _PodMeta(Struct, rename="camel"):
