@@ -14,6 +14,7 @@ import numpy as np
 
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.model import Model
+from underhost.agents.evaluate import tables
 from underhost.agents.rules.separation import Row, Separation, connected, refusing, some_refuse
 from underhost.schemas import frames as fr
 
@@ -121,11 +122,5 @@ def _placed(model: Model, domains: Domains, values: Domains | None) -> "pl.DataF
 
 
 def _sides(apart: Sequence[Separation]) -> "pl.DataFrame":
-    rows: list[tuple[object, ...]] = []
-    for at, one in enumerate(apart):
-        if one.owners == one.matched:
-            rows += [(at, cls, True, True) for cls in one.owners]
-            continue
-        owners, matched = set(one.owners), set(one.matched)
-        rows += [(at, cls, cls in owners, cls in matched) for cls in sorted(owners | matched)]
-    return fr.SIDES.rows(rows)
+    wanted = fr.SIDES.polars_schema
+    return fr.SIDES.checked(tables.separations(apart).select(list(wanted)).cast(wanted))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from underhost.agents.compiled.model import Model
+from underhost.agents.rules.separation import Separation
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas import frames as fr
 from underhost.schemas.documents import BudgetFigures
@@ -72,6 +73,15 @@ def hosts(snapshot: Snapshot) -> "pl.DataFrame":
 def vms(snapshot: Snapshot) -> "pl.DataFrame":
     """The virtual machines of the inventory."""
     return fr.VMS.rows([(ref, vm.name, vm.host, vm.power, vm.cpus, vm.memory_mib) for ref, vm in snapshot.vms.items()])
+
+
+def separations(apart: Sequence[Separation]) -> "pl.DataFrame":
+    """The classes of each separation, numbered in the order given."""
+    rows: list[tuple[object, ...]] = []
+    for at, one in enumerate(apart):
+        owners, matched = set(one.owners), set(one.matched)
+        rows += [(at, one.rule, one.key, cls, cls in owners, cls in matched) for cls in sorted(owners | matched)]
+    return fr.SEPARATIONS.rows(rows)
 
 
 def budgets(figures: Mapping[str, BudgetFigures]) -> "pl.DataFrame":

@@ -5,6 +5,7 @@ from support.check_builders import a_node, a_pod, a_site
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.evaluate import tables
+from underhost.agents.rules.separation import Separation
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import frames as fr
 from underhost.schemas.documents import BudgetFigures
@@ -54,6 +55,19 @@ def test_nodes_say_what_they_have_and_what_is_below_them() -> None:
 def test_hosts_and_vms_are_those_of_the_inventory() -> None:
     assert tables.hosts(SITE).rows() == [("h1", "esx-1", "blue", "maintenance", 40_000, 65_536)]
     assert tables.vms(SITE).select(fr.ID, fr.HOST, fr.POWER).rows() == [("vm-n1", "h1", "on"), ("vm-n2", "h1", "on")]
+
+
+def test_separations_list_each_class_with_its_sides() -> None:
+    apart = [
+        Separation("InterPodAffinity", "zone", (1, 4), (1, 2)),
+        Separation("PodTopologySpread", "rack", (3,), (3,)),
+    ]
+    assert tables.separations(apart).rows() == [
+        (0, "InterPodAffinity", "zone", 1, True, True),
+        (0, "InterPodAffinity", "zone", 2, False, True),
+        (0, "InterPodAffinity", "zone", 4, True, False),
+        (1, "PodTopologySpread", "rack", 3, True, True),
+    ]
 
 
 def test_budgets_are_sorted_by_name() -> None:
