@@ -3,8 +3,7 @@
 In: pods, one after another, as classes, requests and nodes. Out: `LiveModel` and `LiveState`.
 """
 
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -153,26 +152,12 @@ class LiveState(State):
 
     model: LiveModel
     generation = 0
-    _tried: list[tuple[int, int, int, int]] | None = None
 
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
         super().add(cls, request, node, sign)
         if self._tried is None:
             self.log.clear()
             self._changes.clear()
-        else:
-            self._tried.append((cls, request, node, sign))
-
-    @contextmanager
-    def trial(self) -> Iterator[None]:
-        """Pods that are added meanwhile are not in the model: at the end they are taken back."""
-        self._tried = []
-        try:
-            yield
-        finally:
-            tried, self._tried = self._tried, None
-            for cls, request, node, sign in reversed(tried):
-                self.add(cls, request, node, -sign)
 
     def shift(self, shift: Shift) -> None:
         """Nodes went, without pods, and came."""

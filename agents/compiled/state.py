@@ -5,7 +5,8 @@ is never changed, so that many states can start from one.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -51,6 +52,7 @@ class State:
         self._selected: dict[tuple[int, bool], Weights] = {}
         self.memo = Memo()
         self.nominating: list[tuple[int, int]] = []
+        self._tried: list[tuple[int, int, int, int]] | None = None
         self._fill()
 
     def _fill(self) -> None:
@@ -88,8 +90,21 @@ class State:
         self.pods[node] += sign
         self.log.append(node)
         self._changes[cls].append((node, sign))
+        if self._tried is not None:
+            self._tried.append((cls, request, node, sign))
         for counter in self._touched[cls]:
             counter.add(cls, node, sign)
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is added meanwhile is only thought of: at the end it is taken back."""
+        self._tried = []
+        try:
+            yield
+        finally:
+            tried, self._tried = self._tried, None
+            for cls, request, node, sign in reversed(tried):
+                self.add(cls, request, node, -sign)
 
     def counter(
         self, domains: Domains, weights: Weights, mask: BoolArray | None = None, mask_key: object = None

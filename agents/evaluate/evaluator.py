@@ -6,11 +6,13 @@ evaluator for its compiled site. A change that the site cannot follow (`Outdated
 """
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from underhost.agents.compiled.classifier import Outdated
 from underhost.agents.compiled.follower import Follower
 from underhost.agents.compiled.live import Live
-from underhost.agents.compiled.model import Model, compile
+from underhost.agents.compiled.model import compile
+from underhost.agents.compiled.state import State
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.first_marks import marks_of
@@ -20,6 +22,16 @@ from underhost.agents.schedule.pending import PodDecision, decide
 from underhost.agents.site.changes import is_same_picture
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
+
+
+class SiteEvaluator(Protocol):
+    """What deciders ask of the evaluator of their site; every method raises BadObjectError."""
+
+    def update(self, snapshot: Snapshot) -> Report:
+        """The report of a snapshot, which may also be one that is only thought of."""
+
+    def state(self, snapshot: Snapshot) -> State:
+        """The compiled site, good until the next call."""
 
 
 class Evaluator:
@@ -62,13 +74,13 @@ class Evaluator:
         with self._site.state.trial():
             return decide(snapshot, self._options, assumed, self._site.state)
 
-    def model(self, snapshot: Snapshot) -> Model:
-        """The compiled site, good until the next call."""
+    def state(self, snapshot: Snapshot) -> State:
+        """The compiled site with the counters of its pods, good until the next call. Try pods in `State.trial` only."""
         if self._is_whole(snapshot):
-            return compile(snapshot, self._options)
+            return State(compile(snapshot, self._options))
         self._follow(snapshot)
         self._site.show_waiting(snapshot)
-        return self._site.model
+        return self._site.state
 
     def _is_whole(self, snapshot: Snapshot) -> bool:
         """Whether nothing is kept: preferences are scored over all nodes, and claims are only in dumps."""

@@ -16,6 +16,7 @@ from dataclasses import replace
 import msgspec
 from aiohttp import web
 
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.http.api import feed_of
 from underhost.agents.http.feed import Feed
 from underhost.agents.http.feeds import Feeds
@@ -25,7 +26,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import added_of
 from underhost.agents.whatif.each import each
-from underhost.agents.whatif.plan import Compiled, what_if
+from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.steps import HOST, NODE, Add, Step, parse
 from underhost.schemas.documents import WhatIfList, to_json
 from underhost.schemas.errors import InputError
@@ -87,7 +88,7 @@ def routes(feeds: Feeds, options: Options) -> list[web.RouteDef]:
                 found = await workshop.run(lambda: to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha))))
             else:
                 found = await workshop.run(
-                    lambda: to_json(what_if(picture, judged, steps, evaluation=workshop.evaluation).document)
+                    lambda: to_json(what_if(picture, judged, steps, evaluator=workshop.evaluator).document)
                 )
         except InputError as error:
             return refuse(422, "; ".join(error.faults))
@@ -120,7 +121,7 @@ class _Workshop:
     """Where plans are tried: one thread, and a bound on what may wait for it."""
 
     def __init__(self, options: Options) -> None:
-        self.evaluation = Compiled(options)
+        self.evaluator = Evaluator(options)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="what-if")
         self._running = self._sending = 0
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from underhost.agents.compiled.model import Compiler
+from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.repair.evictable import EvictionTerms, why_never
 from underhost.agents.repair.refusers import Broken, Group, groups_of, preferred, rather
 from underhost.agents.schedule.places import Places, Running
 from underhost.agents.site.owners import Application, application_of
-from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
@@ -89,10 +89,9 @@ class Repairs:
     """Looks for repairs of one picture.
 
     Args:
-        report: the snapshot's. check: judges a snapshot as it would be.
+        report: the snapshot's. evaluator: judges a snapshot as it would be.
         may: whether this pod may go now; where not, the finding waits.
         effort: snapshots that are judged at most, by and large.
-        compiler: kept by the caller, so that a site is not read anew each time.
 
     Attributes:
         exhausted: the effort was not enough for all findings.
@@ -101,19 +100,17 @@ class Repairs:
     def __init__(
         self,
         snapshot: Snapshot,
-        options: Options,
         report: Report,
-        check: Callable[[Snapshot], Report],
+        evaluator: SiteEvaluator,
         terms: EvictionTerms,
         *,
         may: Callable[[Candidate], bool] = lambda candidate: True,
         effort: int = 1 << 30,
-        compiler: Compiler | None = None,
     ) -> None:
-        self._snapshot, self._options, self._terms, self._check, self._may = snapshot, options, terms, check, may
-        self._effort, self._compiler = effort, compiler or Compiler()
+        self._snapshot, self._terms, self._evaluator, self._may = snapshot, terms, evaluator, may
+        self._effort = effort
         self._facts = facts_of(report.findings)
-        self._first, self._going = snapshot, set[str]()
+        self._going = set[str]()
         self._kept: Places | None = None
         self.exhausted = False
 
@@ -129,7 +126,7 @@ class Repairs:
     @property
     def _places(self) -> Places:
         if self._kept is None:
-            self._kept = Places(self._compiler.compile(self._first, self._options), self._terms.schedulers)
+            self._kept = Places(self._evaluator.state(self._snapshot), self._terms.schedulers)
         return self._kept
 
     def _break(self, group: Group) -> Iterator[Repair | Left]:
@@ -189,9 +186,9 @@ class Repairs:
             moved = msgspec.structs.replace(candidate.object, spec=msgspec.structs.replace(spec, node_name=names[node]))
             would_be = replace(self._snapshot, pods={**self._snapshot.pods, candidate.pod: moved})
             self._effort -= 1
-            facts = facts_of(self._check(would_be).findings)
+            self._kept = None
+            facts = facts_of(self._evaluator.update(would_be).findings)
             if facts < self._facts and (*candidate.broken, candidate.pod) not in facts:
                 self._snapshot, self._facts = would_be, facts
-                self._places.move(candidate.pod, node)
                 return names[node]
         return None

@@ -47,15 +47,13 @@ def decide(
     added to it.
     Raises BadObjectError.
     """
-    model = compile(snapshot, options) if state is None else state.model
-    return [_named(model, pod, decision) for pod, decision in place_all(model, assumed, state)]
+    state = State(compile(snapshot, options)) if state is None else state
+    return [_named(state.model, pod, decision) for pod, decision in place_all(state, assumed)]
 
 
-def place_all(
-    model: Model, assumed: Mapping[str, str] | None = None, state: State | None = None
-) -> list[tuple[PendingPod, Decision]]:
+def place_all(state: State, assumed: Mapping[str, str] | None = None) -> list[tuple[PendingPod, Decision]]:
     """Each pod that is to be placed, in queue order, with its decision; `assumed` and `state` as in `decide`."""
-    state, assumed = State(model) if state is None else state, assumed or {}
+    model, assumed = state.model, assumed or {}
     for pod in model.pending:
         node = model.nodes.index.get(assumed[pod.key], -1) if pod.key in assumed else -1
         if node >= 0:

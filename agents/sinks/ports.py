@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.documents import Report
 from underhost.schemas.records import Action, Outcome, Placement
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.ports import PodState
@@ -106,16 +105,6 @@ class WatchedNodes(Protocol):
 
     def labels_of(self, name: str) -> Mapping[str, str] | None:
         """The labels of a node; None for an unknown one."""
-
-
-class Reports(Protocol):
-    """What the evaluator says of a site."""
-
-    def of(self, snapshot: Snapshot) -> Report:
-        """The report of a snapshot. Raises BadObjectError."""
-
-    def suppose(self, snapshot: Snapshot) -> Report:
-        """The report of a snapshot as it would be. Raises BadObjectError."""
 
 
 class PendingPods(Protocol):

@@ -9,14 +9,18 @@ that it does not have.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from underhost.agents.sinks.evictions.sink import outdated
-from underhost.agents.sinks.ports import Decider, PendingPods, Reports, Sink, WatchedNodes, Writers
+from underhost.agents.sinks.ports import Decider, PendingPods, Sink, WatchedNodes, Writers
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import commands, topics
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import Topic
 from underhost.streams.settings.model import Settings
+
+if TYPE_CHECKING:
+    from underhost.agents.evaluate.evaluator import SiteEvaluator
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class DeciderParts:
     """What the deciders of one site are made of, at the moment when the site becomes ready.
 
     Attributes:
+        evaluator: of the site; it compiles the site for all of them.
         pending: the pods that the evaluator places; None where nobody evaluates here.
         earlier, outcomes: the newest command of each target in earlier runs, and what became of them.
         now: monotonic seconds.
@@ -42,7 +47,7 @@ class DeciderParts:
     site: str
     settings: Settings
     options: Options
-    reports: Reports
+    evaluator: "SiteEvaluator"
     pending: PendingPods | None
     earlier: Sequence[Action]
     outcomes: Sequence[Outcome]
@@ -136,11 +141,12 @@ def _drs_sink(parts: SinkParts) -> Sink:
 
 
 def _drs_decider(parts: DeciderParts) -> Decider:
-    from underhost.agents.sinks.drs.rules import DrsDecider, Pacing
+    from underhost.agents.sinks.drs.rules import DrsDecider, NeededRules, Pacing
 
     settings = parts.settings.drs_rules
     pacing = Pacing(edits=settings.edits_per_minute)
-    return DrsDecider(parts.site, parts.options, pacing=pacing, mandatory=settings.mandatory)
+    needed = NeededRules(parts.evaluator, parts.options)
+    return DrsDecider(parts.site, needed, pacing=pacing, mandatory=settings.mandatory)
 
 
 def _eviction_sink(parts: SinkParts) -> Sink:
@@ -157,8 +163,7 @@ def _eviction_decider(parts: DeciderParts) -> Decider:
     return EvictionDecider(
         settings.evictions,
         terms_of(settings.evictions, binds=settings.sinks.bindings),
-        parts.options,
-        parts.reports,
+        parts.evaluator,
         earlier=parts.earlier,
         outcomes=parts.outcomes,
         now=parts.now,

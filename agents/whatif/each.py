@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from underhost.agents.evaluate import tables
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.owners import FINISHED, pinned
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.acts import take
 from underhost.agents.whatif.hosts import CONNECTED
 from underhost.agents.whatif.outcome import Before, outcome
-from underhost.agents.whatif.plan import NO_MANIFESTS, Followed
+from underhost.agents.whatif.plan import NO_MANIFESTS
 from underhost.agents.whatif.steps import HOST, Fail
 from underhost.agents.whatif.world import World
 from underhost.schemas import frames as fr
@@ -42,8 +43,8 @@ def each(
 
     Raises InputError where no host is known, BadObjectError.
     """
-    start = World.at_rest(snapshot, Followed(options), others)
-    before = Before(start.evaluation.report(start.snapshot))
+    start = World.at_rest(snapshot, Evaluator(options), others)
+    before = Before(start.evaluator.update(start.snapshot))
     nodes_on = _hosts(start) if kind == HOST else {name: [name] for name in snapshot.nodes}
     counts = _pod_counts(start.snapshot)
     found = []
@@ -84,7 +85,7 @@ def _hosts(world: World) -> dict[str, list[str]]:
     snapshot = world.snapshot
     if not snapshot.hosts:
         raise InputError("--each host: no ESXi host is known; name the vSphere side with --inventory")
-    hosts, nodes = tables.hosts(snapshot), tables.nodes(snapshot, world.evaluation.model(snapshot))
+    hosts, nodes = tables.hosts(snapshot), tables.nodes(snapshot, world.evaluator.state(snapshot).model)
     connected = hosts.filter(hosts[fr.STATE] == CONNECTED)
     on = nodes.join(connected, left_on=fr.HOST, right_on=fr.ID, how="semi").group_by(fr.HOST).agg(fr.NAME)
     return dict(on.sort(fr.HOST).iter_rows())

@@ -24,7 +24,7 @@ def outcome(world: World, before: Before) -> WhatIf:
     new: list[Finding] = []
     resolved: list[Finding] = []
     if world.step:
-        after = FindingSet(world.evaluation.report(world.snapshot).findings)
+        after = FindingSet(world.evaluator.update(world.snapshot).findings)
         new, resolved = after - before.findings, before.findings - after
     return WhatIf(
         moves=world.moves,

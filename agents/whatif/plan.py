@@ -7,16 +7,14 @@ same evaluator places and judges as everywhere else, before and after.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from underhost.agents.compiled.model import Compiler, Model
-from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.acts import take
 from underhost.agents.whatif.outcome import Before, outcome
 from underhost.agents.whatif.steps import Step
-from underhost.agents.whatif.world import Evaluation, World
-from underhost.schemas.documents import Report, WhatIf
+from underhost.agents.whatif.world import World
+from underhost.schemas.documents import WhatIf
 from underhost.schemas.manifests import Manifest
 
 NO_MANIFESTS: Mapping[str, Manifest] = {}
@@ -36,52 +34,22 @@ class Answer(NamedTuple):
     waiting: list[str]
 
 
-class Compiled(Evaluation):
-    """For a few plans: each snapshot is compiled, reading only what is new in it. Not for several threads at once."""
-
-    def __init__(self, options: Options) -> None:
-        self._options, self._compiler = options, Compiler()
-
-    def model(self, snapshot: Snapshot) -> Model:
-        """Raises BadObjectError."""
-        return self._compiler.compile(snapshot, self._options)
-
-    def report(self, snapshot: Snapshot) -> Report:
-        """Raises BadObjectError."""
-        return check(snapshot, self._options, self.model(snapshot))
-
-
-class Followed(Evaluation):
-    """For many plans from one start: a resident evaluator judges only what each of them changes."""
-
-    def __init__(self, options: Options) -> None:
-        self._resident = Evaluator(options)
-
-    def model(self, snapshot: Snapshot) -> Model:
-        """Raises BadObjectError."""
-        return self._resident.model(snapshot)
-
-    def report(self, snapshot: Snapshot) -> Report:
-        """Raises BadObjectError."""
-        return self._resident.update(snapshot)
-
-
 def what_if(
     snapshot: Snapshot,
     options: Options,
     steps: Iterable[Step],
     others: Mapping[str, Manifest] = NO_MANIFESTS,
-    evaluation: Evaluation | None = None,
+    evaluator: Evaluator | None = None,
 ) -> Answer:
     """What the steps, one after another, do to the site.
 
-    `others` are the manifests of the input. `evaluation` has tried other plans before and so reads only what is new.
+    `others` are the manifests of the input. `evaluator` has tried other plans before: the site is compiled already.
     Raises InputError for a step that names what is not there, BadObjectError for an object that the API server would
     not have let in.
     """
-    world = World.at_rest(snapshot, evaluation or Compiled(options), others)
+    world = World.at_rest(snapshot, evaluator or Evaluator(options), others)
     waited, first = set(world.waiting), world.placed_first
-    before = Before(world.evaluation.report(world.snapshot))
+    before = Before(world.evaluator.update(world.snapshot))
     for step in told("taking steps", list(steps)):
         take(world, step)
     still = sorted(waited & world.waiting - world.origin.keys())

@@ -1,6 +1,6 @@
 """The site while a plan is tried: the snapshot as it becomes step by step, and the record of what became of each pod.
 
-In: a snapshot, and what evaluates it. Out: moves, pods that wait or are lost, and the last snapshot. Changed only by
+In: a snapshot and an evaluator. Out: moves, pods that wait or are lost, and the last snapshot. Changed only by
 the steps (`whatif_acts.py`). Pods are placed by the same loop as everywhere else, the waiting ones again after every
 step; pods that waited before the plan, and still do, are no consequence of it.
 """
@@ -8,29 +8,19 @@ step; pods that waited before the plan, and still do, are no consequence of it.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
-from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.reader import DEFAULT_SCHEDULER
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import place_all
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.pods import GONE, is_replaced_already, owner_kind, started, successor
-from underhost.schemas.documents import Move, Report, VmMove
+from underhost.schemas.documents import Move, VmMove
 from underhost.schemas.errors import InputError
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.manifests import Manifest
 from underhost.schemas.near import did_you_mean
-
-
-class Evaluation(Protocol):
-    """How snapshots are evaluated: compiled one after another, or followed by a resident evaluator."""
-
-    def model(self, snapshot: Snapshot) -> Model:
-        """The compiled snapshot, for placements."""
-
-    def report(self, snapshot: Snapshot) -> Report:
-        """What is wrong in it."""
 
 
 @dataclass
@@ -58,7 +48,7 @@ class World:
     """
 
     snapshot: Snapshot
-    evaluation: Evaluation
+    evaluator: Evaluator
     others: Mapping[str, Manifest] = field(default_factory=dict)
     now: str = ""
     step: int = 0
@@ -74,10 +64,10 @@ class World:
     draining: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     @classmethod
-    def at_rest(cls, snapshot: Snapshot, evaluation: Evaluation, others: Mapping[str, Manifest]) -> "World":
+    def at_rest(cls, snapshot: Snapshot, evaluator: Evaluator, others: Mapping[str, Manifest]) -> "World":
         """The site before the plan: what could be placed now, is. Raises BadObjectError."""
         times = (pod.metadata.creation_timestamp or "" for pod in snapshot.pods.values())
-        world = cls(snapshot, evaluation, others, max(times, default=""))
+        world = cls(snapshot, evaluator, others, max(times, default=""))
         for key, pod in snapshot.pods.items():
             if not pod.spec.node_name and pod.status.phase not in FINISHED:
                 world.waiting.add(key)
@@ -158,14 +148,16 @@ class World:
         """Place what waits, in the scheduler's order; the pods that found a node. Raises BadObjectError."""
         if not self.waiting:
             return []
-        model = self.evaluation.model(self.snapshot)
+        state = self.evaluator.state(self.snapshot)
+        with state.trial():
+            decided = place_all(state)
         pods, placed = dict(self.snapshot.pods), []
-        for pending, decision in place_all(model):
+        for pending, decision in decided:
             key = pending.key
             if decision.node is None:
                 self.failed[key] = decision.failed
                 continue
-            node = model.nodes.names[decision.node]
+            node = state.model.nodes.names[decision.node]
             pods[key] = started(pods[key], node)
             placed.append(key)
             if self.step:

@@ -80,6 +80,7 @@ def _loop(path: str) -> float:
 def _loop_of(path: str) -> float:
     """Seconds from the compiled model to the last placement."""
     from underhost.agents.compiled.model import compile
+    from underhost.agents.compiled.state import State
     from underhost.agents.schedule.pending import place_all
     from underhost.agents.site.snapshot import Options
     from underhost.agents.snapshots.load import snapshot_of
@@ -89,7 +90,7 @@ def _loop_of(path: str) -> float:
     model = compile(snapshot, Options())
     gc.freeze()  # as the command does with what it has read
     begin = time.perf_counter()
-    place_all(model)
+    place_all(State(model))
     return time.perf_counter() - begin
 
 

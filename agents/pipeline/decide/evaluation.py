@@ -7,7 +7,7 @@ decided is remembered only once it is published (`commit`).
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.pipeline.decide.open_findings import FindingChange, Findings
@@ -21,12 +21,18 @@ from underhost.schemas.documents import Report
 from underhost.schemas.records import Action, Finding, Outcome, Placement
 from underhost.streams.ports import Outgoing
 
+if TYPE_CHECKING:
+    from underhost.agents.compiled.state import State
+
 
 class Engine(Protocol):
     """The evaluator, pure."""
 
     def check(self, snapshot: Snapshot, options: Options) -> Report:
         """Every finding of the running pods."""
+
+    def state(self, snapshot: Snapshot, options: Options) -> "State":
+        """The compiled site, for deciders; good until the next call."""
 
     def decide(self, snapshot: Snapshot, options: Options, assumed: Mapping[str, str]) -> Sequence[Placement]:
         """Where the pending pods go, given that the assumed ones (pod to node) are placed already.
@@ -117,7 +123,7 @@ class Evaluation:
             return located
         # What was due has been looked at, even if what follows raises: else it would be due for ever.
         stale, assumed = memory.stale.findings(snapshot, now), memory.placements.assumed(snapshot, now)
-        report = self._reports.of(snapshot)
+        report = self._reports.update(snapshot)
         found = [*report.findings, *stale, *also]
         placed: list[Placement] = []
         if orders:

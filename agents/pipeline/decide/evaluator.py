@@ -8,6 +8,7 @@ from underhost.schemas.documents import Report
 from underhost.schemas.records import Placement
 
 if TYPE_CHECKING:
+    from underhost.agents.compiled.state import State
     from underhost.agents.evaluate.evaluator import Evaluator
 
 
@@ -20,6 +21,10 @@ class PolarsEngine:
     def check(self, snapshot: Snapshot, options: Options) -> Report:
         """Every finding of the running pods."""
         return self._engine(options).update(snapshot)
+
+    def state(self, snapshot: Snapshot, options: Options) -> "State":
+        """The compiled site, for deciders; good until the next call."""
+        return self._engine(options).state(snapshot)
 
     def decide(self, snapshot: Snapshot, options: Options, assumed: Mapping[str, str]) -> Sequence[Placement]:
         """Where the pending pods go, given that the assumed ones are placed already."""

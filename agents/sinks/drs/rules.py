@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from underhost.agents.compiled.model import Compiler
 from underhost.agents.drs.cover import desired_rules, owns
+from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
 from underhost.agents.sinks.ports import Decider, DrsWriter, Sink
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.commands import DRS_RULE
 from underhost.schemas.errors import Gone, InputError, Refused, UnderhostError
-from underhost.schemas.records import Action, Finding, Outcome
+from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import DrsRule
 
 VM_RULES = ("anti-affinity", "affinity")
@@ -59,14 +59,15 @@ class _Ordered:
 
 
 class NeededRules:
-    """`desired_rules` for one snapshot of a site after another: only what is new is compiled. Not for many threads."""
+    """The rules that a site needs, from the evaluator's compiled site."""
 
-    def __init__(self) -> None:
-        self._compiler = Compiler()
+    def __init__(self, evaluator: SiteEvaluator, options: Options) -> None:
+        self._evaluator, self._options = evaluator, options
 
-    def __call__(self, snapshot: Snapshot, options: Options) -> tuple[list[DrsRule], list[Finding]]:
-        """The rules that the site needs, and findings. Raises BadObjectError."""
-        return desired_rules(snapshot, options, self._compiler.compile(snapshot, options))
+    def __call__(self, snapshot: Snapshot) -> list[DrsRule]:
+        """Raises BadObjectError."""
+        rules, _ = desired_rules(snapshot, self._options, self._evaluator.state(snapshot).model)
+        return rules
 
 
 class DrsDecider(Decider):
@@ -84,14 +85,12 @@ class DrsDecider(Decider):
     def __init__(
         self,
         site: str,
-        options: Options | None = None,
+        needed: Callable[[Snapshot], list[DrsRule]],
         *,
         pacing: Pacing | None = None,
         mandatory: bool = False,
-        desired: Callable[[Snapshot, Options], tuple[list[DrsRule], list[Finding]]] | None = None,
     ) -> None:
-        self._site, self._options, self._pacing = site, options or Options(), pacing or Pacing()
-        self._desired, self._mandatory = desired or NeededRules(), mandatory
+        self._site, self._needed, self._pacing, self._mandatory = site, needed, pacing or Pacing(), mandatory
         self._ordered: dict[str, _Ordered] = {}
         self._edits: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
         self._last: tuple[Snapshot, list[Action]] | None = None
@@ -154,7 +153,7 @@ class DrsDecider(Decider):
 
     def _missing(self, snapshot: Snapshot) -> list[Action]:
         """What differs: removals, then changes, then new rules, each by cluster and name."""
-        needed, _ = self._desired(snapshot, self._options)
+        needed = self._needed(snapshot)
         wanted = {
             (rule.cluster, rule.name): msgspec.structs.replace(rule, mandatory=self._mandatory)
             for rule in needed

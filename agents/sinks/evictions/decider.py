@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from underhost.agents.compiled.model import Compiler
 from underhost.agents.evaluate import findings as f
+from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs
 from underhost.agents.sinks.evictions.look import Look, case_key, case_of, told
@@ -22,9 +22,9 @@ from underhost.agents.sinks.evictions.memory import remembered
 from underhost.agents.sinks.evictions.pace import Pace, UnderWay
 from underhost.agents.sinks.evictions.sink import FRESH, Desired, Past
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order
-from underhost.agents.sinks.ports import Decider, Reports
+from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.owners import application_of
-from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.records import Action, Finding, Outcome
@@ -78,7 +78,7 @@ class EvictionDecider(Decider):
     """Orders evictions for one site.
 
     Args:
-        reports: what the evaluator says. now: monotonic seconds.
+        evaluator: of the site. now: monotonic seconds.
         earlier, outcomes: the newest `evict` command of each pod, and what became of it, in earlier runs.
         clock: seconds since 1970.
 
@@ -92,19 +92,17 @@ class EvictionDecider(Decider):
         self,
         settings: EvictionSettings,
         terms: EvictionTerms,
-        options: Options,
-        reports: Reports,
+        evaluator: SiteEvaluator,
         *,
         earlier: Iterable[Action] = (),
         outcomes: Iterable[Outcome] = (),
         now: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings, self._terms, self._options, self._reports = settings, terms, options, reports
+        self._settings, self._terms, self._evaluator = settings, terms, evaluator
         self._clock = clock
         self._pace, self._guard = Pace(settings), Guard(settings.tries, settings.pause)
         self._said = remembered(earlier, outcomes, self._pace, self._guard, now, clock())
-        self._compiler = Compiler()
         self._pauses: dict[str, _Pause] = {}
         self._since: dict[str, float] = {}
         self._left: dict[str, float] = {}
@@ -118,7 +116,7 @@ class EvictionDecider(Decider):
             return []
         self.due = None
         try:
-            report = self._reports.of(snapshot)
+            report = self._evaluator.update(snapshot)
         except BadObjectError:
             return []  # nothing is evicted where the rules cannot be judged; the evaluator says why they cannot
         found = [finding for finding in report.findings if finding.severity in self._terms.severities]
@@ -213,13 +211,11 @@ class EvictionDecider(Decider):
         refusals: list[tuple[Finding, str, str]] = []
         repairs = Repairs(
             look.snapshot,
-            self._options,
             look.report,
-            self._reports.suppose,
+            self._evaluator,
             self._terms,
             may=lambda candidate: self._may(look, candidate, refusals, now),
             effort=EFFORT,
-            compiler=self._compiler,
         )
         for each in () if self._pace.full else self._while_there_is_room(repairs.of(standing), now):
             if isinstance(each, Left):

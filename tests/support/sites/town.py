@@ -6,8 +6,7 @@ from dataclasses import replace
 import msgspec
 from support.check_builders import a_node, a_pod, a_workload, apart, raw
 
-from underhost.agents.pipeline.decide.evaluator import PolarsEngine
-from underhost.agents.pipeline.decide.reports import Reports
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -115,8 +114,7 @@ class Town:
         return EvictionDecider(
             settings,
             terms or terms_of(settings, binds=True),
-            Options(),
-            Reports(PolarsEngine(), Options()),
+            Evaluator(Options()),
             earlier=list({action.target: action for action in self.actions}.values()),
             outcomes=list({one.target: one for one in self.outcomes}.values()),
             now=self.now,

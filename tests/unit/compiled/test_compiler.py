@@ -8,6 +8,7 @@ from support.build import HOST, a_namespace, a_node, a_pod, a_service, a_site, a
 from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.model import Compiler, Model, compile
+from underhost.agents.compiled.state import State
 from underhost.agents.evaluate.check import check
 from underhost.agents.schedule.pending import place_all
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -18,7 +19,7 @@ OPTIONS = Options()
 
 def said(snapshot: Snapshot, model: Model) -> object:
     """Every finding and every placement, by name."""
-    return check(snapshot, OPTIONS, model), [(pod.key, decision) for pod, decision in place_all(model)]
+    return check(snapshot, OPTIONS, model), [(pod.key, decision) for pod, decision in place_all(State(model))]
 
 
 def changed(snapshot: Snapshot, spare: Snapshot, pick: random.Random) -> Snapshot:
@@ -76,7 +77,7 @@ def test_namespace_labels_and_service_selectors_are_read_anew_when_they_change()
     placed = []
     for snapshot in (before, changed):
         model = compiler.compile(snapshot, OPTIONS)
-        placed.append({pod.key: model.nodes.names[decision.node or 0] for pod, decision in place_all(model)})
+        placed.append({pod.key: model.nodes.names[decision.node or 0] for pod, decision in place_all(State(model))})
         assert bool(model.classes[model.pending[1].cls].soft) is (snapshot is changed)
     assert [one["shop/web"] for one in placed] == ["n1", "n2"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.check_builders import a_node, a_pod, a_site, a_workload, apart, spread, together
 
-from underhost.agents.evaluate.check import check
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.repair.evictions import Left, Repair, Repairs
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -39,10 +39,11 @@ def port(number: int) -> dict[str, Any]:
 
 def plan(site: Snapshot, terms: EvictionTerms = TERMS) -> tuple[list[str], dict[str, Mapping[str, str]]]:
     """The evictions as `POD -> NODE`, in order; and the reasons of what is left, by the finding's pod."""
-    report = check(site, OPTIONS)
+    evaluator = Evaluator(OPTIONS)
+    report = evaluator.update(site)
     moves: list[str] = []
     left: dict[str, Mapping[str, str]] = {}
-    for each in Repairs(site, OPTIONS, report, lambda other: check(other, OPTIONS), terms).of(report.findings):
+    for each in Repairs(site, report, evaluator, terms).of(report.findings):
         match each:
             case Repair():
                 moves.append(f"{each.candidate.pod} -> {each.to}")

@@ -24,7 +24,7 @@ def plan(site: Snapshot) -> list[Repair]:
     """The plan, judged by the evaluator that stays, as in the pipeline."""
     resident = Evaluator(OPTIONS)
     report = resident.update(site)
-    found = Repairs(site, OPTIONS, report, resident.update, TERMS).of(report.findings)
+    found = Repairs(site, report, resident, TERMS).of(report.findings)
     return [each for each in found if isinstance(each, Repair)]
 
 

@@ -9,11 +9,12 @@ from support.check_builders import a_node, a_pod, a_site, apart
 from support.fakes.vcenter import FakeDrsWriter
 
 from underhost.agents.drs.cover import rule_name
-from underhost.agents.sinks.drs.rules import DrsDecider, DrsSink, Pacing
+from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.sinks.drs.rules import DrsDecider, DrsSink, NeededRules, Pacing
 from underhost.agents.sinks.orders import order
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
-from underhost.schemas.records import Action, Finding, Outcome
+from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import Cluster, DrsRule, Vm
 
 DB, WEB, OLD = (rule_name("s", label) for label in ("shop.db", "shop.web", "shop.old"))
@@ -36,18 +37,18 @@ def a_snapshot(*rules: DrsRule, offset: int = 1, vsphere: bool = True) -> Snapsh
 
 
 class Wanted(list[DrsRule]):
-    """What `desired_rules` would say; counts how often it is asked."""
+    """The rules that are needed; counts how often it is asked."""
 
     asked = 0
 
-    def __call__(self, snapshot: Snapshot, options: Options) -> tuple[list[DrsRule], list[Finding]]:
+    def __call__(self, snapshot: Snapshot) -> list[DrsRule]:
         self.asked += 1
-        return list(self), []
+        return list(self)
 
 
 def a_decider(*wanted: DrsRule, pacing: Pacing | None = None) -> tuple[DrsDecider, Wanted]:
     needed = Wanted(wanted)
-    return DrsDecider("s", pacing=pacing or Pacing(steady=0.0), desired=needed), needed
+    return DrsDecider("s", needed, pacing=pacing or Pacing(steady=0.0)), needed
 
 
 def ordered(actions: Sequence[Action]) -> list[tuple[str, object]]:
@@ -117,7 +118,7 @@ def test_others_rules_are_never_ordered_away(foreign: DrsRule) -> None:
 def test_rules_are_mandatory_only_where_somebody_asks_for_it() -> None:
     wanted = [DrsRule(rule_name("s", "shop.db"), "anti-affinity", ["vm-1", "vm-2"], cluster="C0")]
     for asked in (False, True):
-        decider = DrsDecider("s", pacing=Pacing(steady=0.0), mandatory=asked, desired=Wanted(wanted))
+        decider = DrsDecider("s", Wanted(wanted), pacing=Pacing(steady=0.0), mandatory=asked)
         (action,) = decider.decide(a_snapshot(), 0.0)
         assert action.desired["mandatory"] is asked
 
@@ -416,7 +417,7 @@ async def settle(decider: DrsDecider, writer: FakeDrsWriter, site: Snapshot, sta
 
 async def test_the_rules_follow_the_replicas_and_nobody_elses_rule_changes() -> None:
     writer = FakeDrsWriter(OPERATORS, VM_HOST)
-    decider = DrsDecider("default")
+    decider = DrsDecider("default", NeededRules(Evaluator(Options()), Options()))
 
     def own() -> list[list[str]]:
         return [rule.vms for rule in writer.held.values() if rule not in (OPERATORS, VM_HOST)]
