@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 import msgspec
 
 from underhost.agents.http.map_rows import MapRows
-from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.decisions import Decisions
 from underhost.schemas.page import HistoryEntry, MapChange, MapPod, OpenFindings, SiteMap
 from underhost.schemas.records import FindingEvent
 

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from underhost.agents.http.activity import TOPICS, Chronicle, Chronicles
 from underhost.agents.http.feed import Feed
-from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.schemas.errors import BackendError
 from underhost.schemas.page import HistoryEntry, SiteSummary

@@ -9,24 +9,24 @@ from collections import Counter
 import faust
 
 from underhost.agents.pipeline.gates.guards import SHRUNK, STALE, Guards
-from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.supervisor import Watchers
-from underhost.agents.pipeline.tables.sites import Sites
 from underhost.schemas.topics import BY_NAME
 
 
 class Gauges:
     """Of one pipeline."""
 
-    def __init__(self, metrics: Metrics, app: faust.App, sites: Sites, watchers: Watchers, guards: Guards) -> None:
-        self._metrics, self._app, self._sites, self._watchers, self._guards = metrics, app, sites, watchers, guards
+    def __init__(self, run: RunState, app: faust.App, watchers: Watchers, guards: Guards) -> None:
+        self._run, self._metrics, self._sites = run, run.metrics, run.sites
+        self._app, self._watchers, self._guards = app, watchers, guards
 
-    def refresh(self, *, reading: bool) -> None:
-        """Bring them up to date; `reading`: there are partitions whose ends can be told."""
+    def refresh(self) -> None:
+        """Bring them up to date."""
         self._of_sources()
         for site in self._sites.held():
             self._of_site(site)
-        if reading:
+        if self._run.reads and self._run.recovered:  # else there are no partitions whose ends can be told
             self._of_topics()
 
     def _of_sources(self) -> None:

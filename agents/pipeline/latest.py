@@ -8,7 +8,7 @@ with none.
 from collections.abc import Callable
 from dataclasses import replace
 
-from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.decisions import Decisions
 
 Listener = Callable[[str, Decisions | None], None]
 """Is told of (site, its newest decisions), None when the site is not ours any more."""

@@ -7,7 +7,7 @@ from collections import Counter as Count
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.decisions import Decisions
 from underhost.schemas.records import Outcome
 from underhost.schemas.severities import SEVERITIES
 

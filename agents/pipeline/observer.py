@@ -13,17 +13,15 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from underhost.agents.pipeline.decide.evaluation import Decisions
-from underhost.agents.pipeline.decide.open_findings import FindingChange
+from underhost.agents.pipeline.decisions import Decisions, FindingChange
 from underhost.agents.pipeline.gates.guards import Guards
 from underhost.agents.pipeline.latest import LatestDecisions
-from underhost.agents.pipeline.tables.sites import Sites
-from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record
+from underhost.agents.pipeline.tables.sites import sites_of
+from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas.errors import BackendError, BadEvent
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import RESOLVED, FindingEvent, NodeHost
 from underhost.schemas.topics import BY_NAME, NODE_HOSTS, SOURCE_TOPICS, VIOLATIONS, Topic
-from underhost.streams.partition import partition_of
 from underhost.streams.ports import Record, TopicReader
 from underhost.streams.settings.model import Settings
 
@@ -54,14 +52,10 @@ class Pictures:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
         self._derived: dict[str, _Derived] = {}
         self.changed: set[str] = set()
-        count = settings.kafka.partitions
-        self.sites = Sites(
-            SOURCE_TOPICS, (), partition_of=lambda site: partition_of(site, count), sources=self._sources_of
-        )
-        self.sites.resume(range(count), {}, {})
+        self.sites = sites_of(settings, SOURCE_TOPICS, shown_only=True)
+        self.sites.resume(range(settings.kafka.partitions), {}, {})
         self.sites.on_change = self.changed.add
 
     def apply(self, record: Record) -> None:
@@ -98,17 +92,10 @@ class Pictures:
     def decisions(self, site: str) -> Decisions:
         """The newest picture of the site, as a worker that decides has it."""
         derived = self._derived.get(site, _Derived())
-        snapshot = self.sites.snapshot(site, vsphere=self._has_vsphere(self.sites.state(site)))
+        snapshot = self.sites.snapshot(site)
         hosts = {row.node: row for row in derived.hosts.values() if row.node in snapshot.nodes}
         open_ = {event.id: event for event in derived.findings.values()}
         return Decisions(replace(snapshot, node_hosts=hosts), findings=FindingChange(open_, [], []))
-
-    def _has_vsphere(self, state: SiteState) -> bool:
-        home = state.site == self._settings.site and self._settings.vsphere.configured
-        return home or state.has_marker("vsphere")
-
-    def _sources_of(self, state: SiteState) -> frozenset[str]:
-        return frozenset({"kubernetes", "vsphere"} if self._has_vsphere(state) else {"kubernetes"})
 
 
 class Observer:

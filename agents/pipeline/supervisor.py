@@ -7,9 +7,10 @@ Before a source's first success its error ends the worker; after it, the source 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.tables.sites import KUBERNETES, VSPHERE, Sites
 from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.keys import LISTED, parse_key
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
@@ -39,11 +40,12 @@ class Watchers:
         sites: Sites | None,
         *,
         failed: Callable[[BaseException], None],
-        counted: Callable[[str, int], None] = lambda source, records: None,
-        restarted: Callable[[str], None] = lambda source: None,
+        metrics: Metrics,
+        names: Collection[str] = (KUBERNETES, VSPHERE),
     ) -> None:
+        """`sites` is None where there is no consumer, and so no partition to hold; `names` are the sources to run."""
         self._site, self._make, self._publisher, self._reader, self._sites = site, make, publisher, reader, sites
-        self._failed, self._counted, self._restarted = failed, counted, restarted
+        self._failed, self._metrics, self._names = failed, metrics, frozenset(names)
         self._succeeded: set[str] = set()
         self._running: dict[str, Source] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -91,7 +93,9 @@ class Watchers:
 
     def _new(self, only: str | None = None) -> list[Source]:
         sources = [
-            source for source in self._make(self._site, self, self._reader) if only is None or source.name == only
+            source
+            for source in self._make(self._site, self, self._reader)
+            if source.name in self._names and (only is None or source.name == only)
         ]
         for source in sources:
             self._running[source.name] = source
@@ -122,7 +126,7 @@ class Watchers:
             log.warning("source %s of site %s failed: %s", source.name, self._site, error)
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
-            self._restarted(source.name)
+            self._metrics.restarts.labels(source.name).inc()
             [source] = self._new(source.name)
 
     def note(self, records: Sequence[Outgoing]) -> None:
@@ -134,7 +138,7 @@ class Watchers:
                 self.listed = self.listed or not self.unlisted()
         for source, count in Counter(record.topic.source for record in records).items():
             if source is not None:
-                self._counted(source, count)
+                self._metrics.sources.labels(source).inc(count)
 
     async def publish(self, *records: Outgoing) -> None:
         """The sources' publisher: it notes what they have achieved. See `ports.Publisher`."""

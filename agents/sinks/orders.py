@@ -10,6 +10,7 @@ from underhost.schemas.records import Action, Outcome
 
 APPLIED, DRY_RUN, NOOP, REFUSED, FAILED = "applied", "dry-run", "noop", "refused", "failed"
 FAILURES = frozenset({FAILED, REFUSED})
+DONE = frozenset({APPLIED, NOOP})
 
 _encoder = msgspec.json.Encoder(order="sorted")
 

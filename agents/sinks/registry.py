@@ -1,9 +1,9 @@
 """The table of command kinds: one row says who decides a command, who carries it out, and what may stop it.
 
 In: settings, roles, and what sinks and deciders are made of. Out: the sinks and deciders that a worker has, and the
-facts of each kind. A new sink is a module of this room, a row here, and its name in `schemas/commands.py`. Sinks and
-deciders are imported by their factories: a worker starts without the modules, and the clients behind them, of the roles
-that it does not have.
+facts of each kind. A new sink is a module of this room, a row here, and its name in `schemas/commands.py`. Factories
+import sinks and deciders: a worker starts without the modules, and the clients behind them, of roles that it does not
+have.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -102,10 +102,6 @@ class CommandKind:
     def enabled(self, settings: Settings) -> bool:
         """Whether its sink writes; otherwise it says what it would write."""
         return any(getattr(settings.sinks, name) for name in self.enabled_by)
-
-    def carried_out(self, roles: Collection[str], writers: Writers) -> bool:
-        """Whether a worker of these roles, with these writers, has its sink."""
-        return self.role in roles and getattr(writers, self.writer) is not None
 
 
 # ------------------------------------------------------------------------------------------------------- the factories
@@ -260,9 +256,9 @@ COMMANDS: Mapping[str, CommandKind] = {row.name: row for row in _ROWS}
 
 
 # ------------------------------------------------------------------------------------------------- what a worker needs
-def sinks_of(roles: Collection[str], parts: SinkParts) -> list[Sink]:
-    """The sinks of these roles that have a writer."""
-    return [row.sink(parts) for row in COMMANDS.values() if row.carried_out(roles, parts.writers)]
+def kinds_of(roles: Collection[str], writers: Writers) -> list[str]:
+    """The kinds that a worker of these roles carries out: those whose sink has its writer."""
+    return [row.name for row in COMMANDS.values() if row.role in roles and getattr(writers, row.writer) is not None]
 
 
 def deciders_of(kinds: Iterable[str], parts: DeciderParts) -> list[Decider]:

@@ -77,7 +77,7 @@ async def test_a_worker_out_of_its_group_says_so_and_leaves_nothing_of_its_pipel
         await until(lambda: worker.held == set(SITES))
         broker.kill()
         await until(
-            lambda: worker.pipeline.standing.unready().get("worker", "").startswith("its consumer group has not answ")
+            lambda: worker.pipeline.readiness.unready().get("worker", "").startswith("its consumer group has not answ")
         )
         with pytest.raises(Unreachable, match="this worker is out of its group: its consumer group has not answered"):
             await asyncio.wait_for(worker.running, 60)

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from underhost.agents.pipeline.decide.evaluation import Decisions
-from underhost.agents.pipeline.decide.open_findings import FindingChange
+from underhost.agents.pipeline.decisions import Decisions, FindingChange
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.topics import Topic

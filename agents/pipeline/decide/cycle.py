@@ -12,9 +12,10 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TypeVar
 
-from underhost.agents.pipeline.decide.evaluation import Decisions, Evaluation
-from underhost.agents.pipeline.gates.guards import Standstill
-from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.pipeline.decide.evaluation import Evaluation
+from underhost.agents.pipeline.decisions import Decisions
+from underhost.agents.pipeline.gates.guards import Guards, Standstill
+from underhost.agents.pipeline.state import RunState
 from underhost.agents.sinks.orders import FAILURES
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.commands import BIND
@@ -36,8 +37,6 @@ TICK = 5.0
 class SiteCycle:
     """One site's cycle. `begin` makes the evaluation once the site is ready.
 
-    `publishing` is told of what is about to be published, `published` of each result.
-
     Attributes:
         failure: why the last evaluation came to nothing, None when all went well.
         still: what it did not order, and why.
@@ -46,19 +45,14 @@ class SiteCycle:
     def __init__(
         self,
         site: str,
-        sites: Sites,
-        begin: Callable[[], Evaluation],
+        run: RunState,
+        begin: Callable[[str], Evaluation],
+        guards: Guards,
         publisher: Publisher,
         pool: Executor,
-        *,
-        has_vsphere: Callable[[str], bool],
-        published: Callable[[str, Decisions, float], None],
-        publishing: Callable[[str, Decisions], None] = lambda site, decided: None,
-        standstill: Callable[[str], Standstill] = lambda site: Standstill(),
     ) -> None:
-        self._site, self._sites, self._begin, self._publisher, self._pool = site, sites, begin, publisher, pool
-        self._has_vsphere, self._standstill = has_vsphere, standstill
-        self._publishing, self._published = publishing, published
+        self._site, self._run, self._sites = site, run, run.sites
+        self._begin, self._guards, self._publisher, self._pool = begin, guards, publisher, pool
         self._changed = asyncio.Event()
         self._first = self._last = 0.0
         self._outcomes: list[Outcome] = []
@@ -119,9 +113,9 @@ class SiteCycle:
             left = min(self._last + QUIET, self._first + LIMIT) - time.monotonic()
 
     async def _decide(self, changed: bool) -> None:
-        evaluation = self._evaluation = self._evaluation or self._begin()
+        evaluation = self._evaluation = self._evaluation or self._begin(self._site)
         outcomes, self._outcomes = self._outcomes, []
-        snapshot = self._sites.snapshot(self._site, vsphere=self._has_vsphere(self._site))
+        snapshot = self._sites.snapshot(self._site)
         at = rfc3339(self._sites.state(self._site).as_of or time.time())
         changed = self._look() or changed
         still = self.still
@@ -141,16 +135,16 @@ class SiteCycle:
             decided = await self._attempt(lambda: evaluation.order(judged, missing), judged)
         self.failure = next(iter(self._failures), None)
         took = time.perf_counter() - started
+        self._run.decide(self._site, decided)
         if decided.records:
-            self._publishing(self._site, decided)
             await publish_until_taken(self._publisher, decided.records, f"decisions of site {self._site}")
         evaluation.commit(decided)
         self._decided = decided
-        self._published(self._site, decided, took)
+        self._run.decided(self._site, decided, took)
 
     def _look(self) -> bool:
         """Look what may be ordered now; True where that has changed: what was held back is decided anew."""
-        before, self.still = self.still, self._standstill(self._site)
+        before, self.still = self.still, self._guards.standstill(self._site)
         if self.still == before:
             return False
         for name, why in self.still.why().items():

@@ -5,21 +5,21 @@ decided is remembered only once it is published (`commit`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
-from underhost.agents.pipeline.decide.open_findings import FindingChange, Findings
-from underhost.agents.pipeline.decide.placements import PlacementChange, Placements
+from underhost.agents.pipeline.decide.open_findings import Findings
+from underhost.agents.pipeline.decide.placements import Placements
 from underhost.agents.pipeline.decide.reports import Reports
 from underhost.agents.pipeline.decide.unfinished import Orders
-from underhost.agents.pipeline.tables.node_hosts import Topology, TopologyChange
+from underhost.agents.pipeline.decisions import Decisions
+from underhost.agents.pipeline.tables.node_hosts import Topology
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Action, Finding, Outcome, Placement
-from underhost.streams.ports import Outgoing
 
 if TYPE_CHECKING:
     from underhost.agents.compiled.state import State
@@ -54,27 +54,6 @@ class Memory:
     placements: Placements | None
     stale: StaleLabels
     deciders: Sequence[Decider]
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """What one evaluation decided. Each part is None where it was not asked for."""
-
-    snapshot: Snapshot
-    topology: TopologyChange | None = None
-    report: Report | None = None
-    findings: FindingChange | None = None
-    placements: PlacementChange | None = None
-    actions: list[Action] = field(default_factory=list)
-    action_records: list[Outgoing] = field(default_factory=list)
-    confirmed: frozenset[str] = frozenset()
-    """Ids of commands of an earlier run that still hold; only what was not carried out yet is of interest."""
-
-    @property
-    def records(self) -> list[Outgoing]:
-        """All records, in the order in which they are published: the mapping first, what follows from it after."""
-        parts = (self.topology, self.findings, self.placements)
-        return [record for part in parts if part is not None for record in part.records] + self.action_records
 
 
 class Evaluation:

@@ -6,10 +6,10 @@ ready, so that a restart resolves what ended meanwhile and opens nothing twice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
+from underhost.agents.pipeline.decisions import FindingChange
 from underhost.schemas.keys import finding_key
 from underhost.schemas.records import OPENED, RESOLVED, UPDATED, Finding, FindingEvent
 from underhost.schemas.topics import VIOLATIONS
@@ -18,15 +18,6 @@ from underhost.streams.ports import Outgoing
 
 _LIFE = ("state", "first_seen", "updated_at", "snapshot")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
-
-
-@dataclass(frozen=True)
-class FindingChange:
-    """What is open now, the events that say what changed, and their records."""
-
-    open: Mapping[str, FindingEvent]
-    events: list[FindingEvent]
-    records: list[Outgoing]
 
 
 class Findings:

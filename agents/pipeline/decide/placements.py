@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from underhost.agents.pipeline.decisions import PlacementChange
 from underhost.agents.sinks.orders import FAILED, FAILURES, REFUSED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Outcome, Placement
 from underhost.schemas.topics import PLACEMENTS
 from underhost.streams.derived import outgoing, pod_key
-from underhost.streams.ports import Outgoing
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE: Mapping[str, float] = {FAILED: 10.0, REFUSED: 60.0}
@@ -40,15 +40,6 @@ REMEMBERED = 10_000
 """Pods seen bound that nobody has asked about."""
 NOWHERE = ""
 """The node of a pod that is not to be decided now: it counts nowhere."""
-
-
-@dataclass(frozen=True)
-class PlacementChange:
-    """The placements to publish, their records, and the order ids, by pod, of those that were decided once more."""
-
-    placements: list[Placement]
-    records: list[Outgoing]
-    confirmed: dict[str, str]
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """When nothing may be written to a site's clusters: an inventory that is not believed, vSphere data that is too old.
 
 In: the markers that every worker reads with the objects, and the sources of this process, which know first. Out: a
-`Standstill`, asked by the cycle before anything is ordered and by the sinks before each write; findings that say so.
+`Standstill`, which the cycle asks before anything is ordered and the gate before each write; findings that say so.
 What a source does not believe is its own matter (`streams/watching/doubts.py`); it says it in its markers, so that
 workers which watch nothing themselves, and every next run, stand still as well until a person says `underhost resume
 SITE`.
@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from underhost.agents.evaluate import findings as f
+from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.registry import host_based
-from underhost.schemas.records import Domain, Finding
+from underhost.schemas.records import Action, Domain, Finding, Outcome
 from underhost.streams.settings.model import Settings
 
 SHRUNK, STALE = "shrunk", "stale"
@@ -84,6 +86,20 @@ class Guards:
         if not seen or self._wall() - seen / 1000 < self._patience:
             return ""
         return f"nothing has been heard of vCenter for over {self._patience:g} s"
+
+
+class InventoryGate(Gate):
+    """Refuses what the standstill of one site forbids."""
+
+    name = "inventory"
+
+    def __init__(self, guards: Guards, site: str) -> None:
+        self._guards, self._site = guards, site
+
+    def refuses(self, action: Action) -> Outcome | None:
+        """See `Gate.refuses`. Failed and not refused: it is ordered again soon after writes go on."""
+        why = self._guards.standstill(self._site).forbids(action.kind)
+        return outcome(action, FAILED, f"writes stop: {why}") if why else None
 
 
 def _not_believed(site: str, source: str, doubt: str) -> Finding:

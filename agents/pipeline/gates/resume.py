@@ -47,7 +47,7 @@ def record_of(action: Action, site: str) -> Outgoing:
 
 class Resumes:
     """Listens for one site. `accept` settles what the sources doubt and returns the lines; `log_file` is the embedded
-    log, None where the topics are on Kafka."""
+    log, None where the topics are on Kafka. `ended` is called with the task once it has ended."""
 
     def __init__(
         self,
@@ -56,10 +56,25 @@ class Resumes:
         reader: TopicReader,
         publisher: Publisher,
         log_file: Path | None,
+        ended: Callable[["asyncio.Task[None]"], None],
     ) -> None:
         self._site, self._accept, self._reader, self._publisher = site, accept, reader, publisher
         self._log_file = log_file
+        self._ended = ended
+        self._task: asyncio.Task[None] | None = None
         self._heard: set[str] = set()
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._task = asyncio.get_running_loop().create_task(self.run(), name="resumes")
+        self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
 
     async def run(self) -> None:
         """Until cancelled."""

@@ -10,9 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Hashable
-from typing import Any
 
-from underhost.agents.pipeline.tables.sites import Sites
 from underhost.schemas.errors import Unreachable
 from underhost.streams.faust.membership import Membership
 
@@ -24,14 +22,6 @@ SESSIONS = 4.0
 """Session timeouts without membership after which the pipeline is given up; a rebalance takes no longer than three."""
 STILL = 60.0
 """Seconds after which a pipeline that has not caught up, and comes no nearer, is given up."""
-
-
-def behind(app: Any, sites: Sites, *, recovered: bool) -> str | None:
-    """How far it is from what the topics held when the partitions became ours, as one line; None once it is there."""
-    if not recovered:
-        return f"the tables are not recovered, {sum(app.tables.recovery.active_remaining().values())} records are left"
-    left = sites.behind()
-    return f"{left} records of the topics are not read yet" if left else None
 
 
 class Watchdog:

@@ -10,15 +10,17 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import faust
+import msgspec
 from msgspec import Struct
 
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.orders import DONE
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import Key, site_of
-from underhost.schemas.records import Action
+from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import Topic
 from underhost.streams.derived import FLEETING
 from underhost.streams.faust.app import declare
@@ -40,12 +42,11 @@ class Tables:
 
     Attributes:
         sites: the decoded side of the state topics.
-        watchers: told of every live record of a derived topic, by its short name.
     """
 
     def __init__(self, app: faust.App, sites: Sites) -> None:
         self.sites = sites
-        self.watchers: dict[str, list[Watcher]] = {}
+        self._watchers: dict[str, list[Watcher]] = {}
         self._app = app
         self._tables: dict[str, Any] = {}
 
@@ -55,6 +56,10 @@ class Tables:
             topic.short, key_type=bytes, value_type=bytes, partitions=self._app.conf.topic_partitions
         )
         self._app.agent(declare(self._app, topic), name=f"tables-{topic.short}")(keep)
+
+    def watch(self, topic: Topic, watcher: Watcher) -> None:
+        """Tell the watcher of every live record of a derived topic."""
+        self._watchers.setdefault(topic.short, []).append(watcher)
 
     def rows(self, topic: Topic, site: str | None = None) -> Iterator[tuple[bytes, bytes]]:
         """The rows of the topic's table, of one site if asked; nothing where this worker does not keep that table."""
@@ -79,6 +84,12 @@ class Tables:
         """One row of the topic's table, None where there is none."""
         table = self._tables.get(topic.short)
         return None if table is None else _stored(table).get(key.encode())
+
+    def is_done(self, key: str, action: Action) -> bool:
+        """Whether the outcome of its target, under this key, says that this very command is done."""
+        row = self.row(topics.OUTCOMES, key)
+        last = msgspec.json.decode(row, type=Outcome) if row is not None else None
+        return last is not None and last.id == action.id and last.result in DONE
 
     def purge(self) -> None:
         """Drop the rows of sites that are not held: Faust's memory store forgets only rows that it recovered itself."""
@@ -143,7 +154,7 @@ class Tables:
         elif record is not None:
             if isinstance(record, Action):
                 self._forget_outdated(key.site, record.kind, message.timestamp)
-            for watcher in self.watchers.get(topic.short, ()):
+            for watcher in self._watchers.get(topic.short, ()):
                 watcher(key.site, record)
         return record
 

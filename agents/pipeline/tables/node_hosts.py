@@ -5,10 +5,10 @@ In: a snapshot without hosts. Out: the same mapping with a `since` that stays wh
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
+from underhost.agents.pipeline.decisions import TopologyChange
 from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.join import HostIndex, join
 from underhost.agents.site.snapshot import Snapshot
@@ -18,14 +18,6 @@ from underhost.schemas.topics import NODE_HOSTS
 from underhost.schemas.vsphere import Host, Vm
 from underhost.streams.derived import node_key, outgoing, tombstone
 from underhost.streams.ports import Outgoing
-
-
-@dataclass(frozen=True)
-class TopologyChange:
-    """The mapping as it is now, and the records that say so."""
-
-    node_hosts: Mapping[str, NodeHost]
-    records: list[Outgoing]
 
 
 class Topology:

@@ -1,18 +1,23 @@
 """Which sites this worker holds, how far it has read, and whether a site's picture is complete enough to decide from.
 
-In: assignments and recoveries (`recovery.py`), rows and offsets (`tables.py`), epochs of the watchers of this process
-(`supervise.py`). Out: `unready`, the reason to decide nothing yet; a call of `on_change` for every change. The objects
-themselves are in `site_state.py`.
+In: assignments and recoveries (`recovery.py`), rows and offsets (`agents.py`), epochs of the watchers of this process
+(`supervisor.py`). Out: `unready`, the reason to decide nothing yet; a call of `on_change` for every change. The objects
+themselves are in `agents/site/objects.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.keys import Key
-from underhost.schemas.topics import Topic
+from underhost.schemas.topics import NODES, Topic
+from underhost.streams.partition import partition_of
+from underhost.streams.settings.model import Settings
+
+KUBERNETES, VSPHERE = "kubernetes", "vsphere"
 
 
 class Sites:
@@ -111,12 +116,16 @@ class Sites:
         """The offset of the first record that has not been dealt with."""
         return self._next.get((topic.short, partition), 0)
 
-    def snapshot(self, site: str, *, vsphere: bool) -> Snapshot:
+    def has_vsphere(self, site: str) -> bool:
+        """Whether the site has a vSphere side."""
+        return VSPHERE in self._sources(self.state(site))
+
+    def snapshot(self, site: str) -> Snapshot:
         """The site's picture as of now, stamped with the last offset of each topic that is in it."""
         partition = self._partition_of(site)
         following = {topic.short: self._next.get((topic.short, partition), 0) for topic in self.read}
         offsets = {short: offset - 1 for short, offset in following.items() if offset}
-        return self.state(site).snapshot(vsphere=vsphere, offsets=offsets)
+        return self.state(site).snapshot(vsphere=self.has_vsphere(site), offsets=offsets)
 
     def require_epoch(self, site: str, source: str, epoch: int | None) -> None:
         """From now on only a marker of this run of our own watcher counts; None: whatever marker is there."""
@@ -154,3 +163,43 @@ class Sites:
                 if epoch is None or epoch < wanted:
                     return f"{source} has not listed {topic.short}"
         return None
+
+
+def sites_of(
+    settings: Settings,
+    read: Sequence[Topic],
+    followed: Sequence[Topic] = (),
+    *,
+    only: frozenset[str] | None = None,
+    shown_only: bool = False,
+) -> Sites:
+    """The sites of these topics. Our own has a vSphere side if it is configured, another one if its topics say so.
+
+    Where sites are only shown (`shown_only`), the settings may not name a vCenter that our own site has all the same.
+    """
+
+    def sources(state: SiteState) -> frozenset[str]:
+        own, listed = state.site == settings.site, state.has_marker(VSPHERE)
+        has_vsphere = (own and settings.vsphere.configured) or (listed and (shown_only or not own))
+        return frozenset({KUBERNETES, VSPHERE} if has_vsphere else {KUBERNETES})
+
+    count = settings.kafka.partitions
+    return Sites(read, followed, partition_of=lambda site: partition_of(site, count), sources=sources, only=only)
+
+
+class SiteNodes:
+    """The nodes of one site as the watch has shown them last; see `sinks.ports.WatchedNodes`."""
+
+    def __init__(self, sites: Sites, site: str) -> None:
+        self._sites, self._site = sites, site
+
+    def is_node(self, name: str) -> bool:
+        """Whether the site has this node."""
+        state = self._sites.states.get(self._site)
+        return state is not None and state.has(NODES, name)
+
+    def labels_of(self, name: str) -> dict[str, str] | None:
+        """The labels of a node; None for an unknown one."""
+        state = self._sites.states.get(self._site)
+        node = state.rows(NODES).get(name) if state is not None else None
+        return None if node is None else msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None) or {}

@@ -8,7 +8,7 @@ import msgspec
 from support.build import NodeBuilder, PodBuilder, a_node
 
 from underhost.agents.extender.answers import Extender
-from underhost.agents.pipeline.dispatch.placing import Placing
+from underhost.agents.pipeline.dispatch.in_flight import BindingsInFlight
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import extender as wire
@@ -31,7 +31,7 @@ class FakeSite:
         self.performed: list[tuple[Action, str | None]] = []
         self.result = ("applied", "bound")
         self.node_hosts: dict[str, NodeHost] = {}
-        self.on_their_way = Placing()
+        self.on_their_way = BindingsInFlight()
         self._version = 1000
         for node in (*(a_node(name) for name in hosts), *nodes):
             self.put_node(node)

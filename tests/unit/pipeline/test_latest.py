@@ -5,7 +5,7 @@ from pathlib import Path
 from support.fakes.pipeline import FakeCluster
 from support.workers.pipeline import running, settings_in
 
-from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report

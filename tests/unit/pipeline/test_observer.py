@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 import msgspec
 import pytest
 
-from underhost.agents.pipeline.decide.evaluation import Decisions
+from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.observer import Observer, Pictures
 from underhost.schemas.errors import Unreachable

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from underhost.agents.pipeline import supervisor as supervise
+from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.schemas.errors import Refused, Unreachable
@@ -65,7 +66,7 @@ class Script:
         self.sites = Sites((NODES,), (), partition_of=lambda site: 0, sources=lambda state: frozenset({"kubernetes"}))
         self.sites.resume({0}, {}, {})
         self.watchers = Watchers(
-            "prod", self._make, NullPublisher(), _reader(), self.sites, failed=self.failed.set_result
+            "prod", self._make, NullPublisher(), _reader(), self.sites, failed=self.failed.set_result, metrics=Metrics()
         )
 
     def _make(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:

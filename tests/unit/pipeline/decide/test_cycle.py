@@ -8,11 +8,17 @@ from contextlib import asynccontextmanager
 from support.fakes.pipeline import FakeCluster, FakeEngine
 
 from underhost.agents.pipeline.decide.cycle import SiteCycle
-from underhost.agents.pipeline.decide.evaluation import Decisions, Evaluation, Memory
+from underhost.agents.pipeline.decide.evaluation import Evaluation, Memory
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.pipeline.decide.open_findings import Findings
 from underhost.agents.pipeline.decide.placements import Placements
 from underhost.agents.pipeline.decide.unfinished import Orders
+from underhost.agents.pipeline.decisions import Decisions
+from underhost.agents.pipeline.gates.guards import Guards
+from underhost.agents.pipeline.gates.wanted import WantedCommands
+from underhost.agents.pipeline.latest import LatestDecisions
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.tables.node_hosts import Topology
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.sinks.ports import Decider
@@ -21,7 +27,9 @@ from underhost.schemas.errors import BadObjectError, Unreachable
 from underhost.schemas.keys import parse_key
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import PODS, SOURCE_TOPICS
+from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Outgoing
+from underhost.streams.settings.model import Settings
 
 SITE = "prod"
 
@@ -57,6 +65,27 @@ class Shouts(Decider):
         """See `ports.Decider`."""
 
 
+class Run(RunState):
+    """A run of no worker: its decisions go to the site."""
+
+    def __init__(self, site: "Site") -> None:
+        super().__init__(
+            Settings(site="another"),
+            frozenset(),
+            True,
+            site.sites,
+            Membership(),
+            Metrics(),
+            LatestDecisions(),
+            WantedCommands(()),
+        )
+        self._site = site
+
+    def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
+        """See `RunState`."""
+        self._site.decided.put_nowait(decisions)
+
+
 class Site:
     """A site without topics: changes go straight into its state, and its cycle runs."""
 
@@ -69,18 +98,11 @@ class Site:
         self.sites.resume({0}, {}, {})
         self.decided: asyncio.Queue[Decisions] = asyncio.Queue()
         self.pool = ThreadPoolExecutor(1)
-        self.cycle = SiteCycle(
-            SITE,
-            self.sites,
-            self._begin,
-            publisher,
-            self.pool,
-            has_vsphere=lambda site: False,
-            published=lambda site, decisions, seconds: self.decided.put_nowait(decisions),
-        )
+        run = Run(self)
+        self.cycle = SiteCycle(SITE, run, self._begin, Guards(run.settings, self.sites), publisher, self.pool)
         self.sites.on_change = lambda site: self.cycle.poke()
 
-    def _begin(self) -> Evaluation:
+    def _begin(self, site: str = SITE) -> Evaluation:
         memory = Memory(
             Topology(SITE, []),
             Orders(SITE, [], [], 0.0),
@@ -223,7 +245,7 @@ async def test_what_one_decider_cannot_do_is_no_reason_for_the_others() -> None:
         assert site.cycle.failure == "not evaluated: BadObjectError: a selector that is none"
 
 
-def test_a_decider_that_may_not_order_is_not_waited_for() -> None:
+async def test_a_decider_that_may_not_order_is_not_waited_for() -> None:
     site = Site(FakeEngine(), FlakyPublisher())
     site.deciders += [Shouts("label"), Shouts("bind")]
     evaluation = site._begin()

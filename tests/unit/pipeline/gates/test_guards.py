@@ -3,6 +3,7 @@
 import pytest
 
 from underhost.agents.pipeline.gates.guards import Guards, Standstill
+from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.sinks.registry import host_based
@@ -35,7 +36,7 @@ def a_world(physical_host: str = "preferred") -> tuple[Sites, Guards]:
     sites = Sites((NODES, HOSTS), (), partition_of=lambda site: 0, sources=lambda state: frozenset())
     sites.resume({0}, {}, {})
     reader = Nobody()
-    watchers = Watchers("prod", lambda *_: [], reader, reader, sites, failed=lambda error: None)  # type: ignore[arg-type]
+    watchers = Watchers("prod", lambda *_: [], reader, reader, sites, failed=lambda error: None, metrics=Metrics())  # type: ignore[arg-type]
     return sites, Guards(settings, sites, watchers, wall=lambda: NOW)
 
 

@@ -6,7 +6,19 @@ from hypothesis import strategies as st
 
 from underhost.agents.pipeline.gates.limits import MINUTE, WriteLimits
 from underhost.agents.sinks.registry import limits_of
+from underhost.schemas.records import Action, Outcome
 from underhost.streams.settings.model import Settings
+
+
+def answer(kind: str, result: str) -> Outcome:
+    return Outcome("id", kind, "target", result, "")
+
+
+def held_back(limits: WriteLimits, kind: str) -> str:
+    """Why a write of this kind may not be made, "" where it may."""
+    refused = limits.refuses(Action("id", kind, "target", {}, "", {}))
+    assert refused is None or refused.result == "failed"
+    return refused.reason if refused is not None else ""
 
 
 @given(st.lists(st.floats(0, 40), max_size=200), st.integers(1, 5))
@@ -15,7 +27,7 @@ def test_no_window_of_a_minute_sees_more_writes_than_the_limit(pauses: list[floa
     limits = WriteLimits({"label": limit}, lambda: now)
     for pause in pauses:
         now += pause
-        if not limits.take("label"):
+        if not held_back(limits, "label"):
             made.append(now)
     assert all(sum(begin <= at < begin + MINUTE for at in made) <= limit for begin in made)
 
@@ -23,22 +35,26 @@ def test_no_window_of_a_minute_sees_more_writes_than_the_limit(pauses: list[floa
 def test_what_is_held_back_says_why_and_goes_on_a_minute_later() -> None:
     now = [0.0]
     limits = WriteLimits({"label": 2}, lambda: now[0])
-    assert [limits.take("label") for _ in range(3)] == ["", "", "held back: 2 label writes in the last minute (limits)"]
+    assert [held_back(limits, "label") for _ in range(3)] == [
+        "",
+        "",
+        "held back: 2 label writes in the last minute (limits)",
+    ]
     now[0] = 59.9
-    assert limits.take("label")
+    assert held_back(limits, "label")
     now[0] = 60.0
-    assert limits.take("label") == ""
+    assert held_back(limits, "label") == ""
 
 
 def test_what_was_no_write_does_not_count_and_kinds_do_not_count_together() -> None:
     limits = WriteLimits({"label": 1, "bind": 1}, lambda: 0.0)
     for _ in range(5):
-        assert limits.take("label") == ""
-        limits.give_back("label")
-    assert (limits.take("label"), limits.take("bind")) == ("", "")
-    assert limits.take("label") != ""
-    assert [limits.take("event") for _ in range(5)] == [""] * 5
-    limits.give_back("event")
+        assert held_back(limits, "label") == ""
+        limits.answered(answer("label", "noop"))
+    assert (held_back(limits, "label"), held_back(limits, "bind")) == ("", "")
+    assert held_back(limits, "label") != ""
+    assert [held_back(limits, "event") for _ in range(5)] == [""] * 5
+    limits.answered(answer("event", "noop"))
 
 
 @pytest.mark.parametrize(

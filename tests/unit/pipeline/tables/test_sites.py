@@ -106,7 +106,7 @@ def test_the_state_of_a_site_that_moved_away_is_dropped() -> None:
     held.resume({2}, {}, {})
     assert sorted(held.states) == ["s-2"]
     held.resume({1, 2}, {}, {})
-    assert dict(held.snapshot("s-1", vsphere=False).pods) == {}
+    assert dict(held.snapshot("s-1").pods) == {}
 
 
 def test_a_worker_of_one_site_holds_no_other() -> None:
@@ -121,24 +121,24 @@ def test_a_snapshot_names_the_last_offset_of_each_topic_that_is_in_it() -> None:
     held.resume({1}, {("pods", 1): 7}, {})
     a_pod(held, "s-1", "a")
     held.advance(NODES, 1, 3)
-    assert dict(held.snapshot("s-1", vsphere=False).offsets) == {"nodes": 3, "pods": 6}
+    assert dict(held.snapshot("s-1").offsets) == {"nodes": 3, "pods": 6}
 
 
 def test_a_snapshot_is_not_changed_by_what_comes_after_it() -> None:
     held = sites()
     held.resume({1}, {}, {})
     a_pod(held, "s-1", "a")
-    before = held.snapshot("s-1", vsphere=False)
+    before = held.snapshot("s-1")
     a_pod(held, "s-1", "b")
     held.apply(PODS, parse_key("s-1/pod/shop/a"), None, 0.0)
     assert sorted(before.pods) == ["shop/a"]
-    assert sorted(held.snapshot("s-1", vsphere=False).pods) == ["shop/b"]
+    assert sorted(held.snapshot("s-1").pods) == ["shop/b"]
 
 
 def test_what_did_not_change_is_not_copied_for_the_next_snapshot() -> None:
     held = sites()
     held.resume({1}, {}, {})
     a_pod(held, "s-1", "a")
-    one = held.snapshot("s-1", vsphere=False)
+    one = held.snapshot("s-1")
     held.apply(NODES, parse_key("s-1/node//n1"), None, 0.0)
-    assert held.snapshot("s-1", vsphere=False).pods is one.pods
+    assert held.snapshot("s-1").pods is one.pods

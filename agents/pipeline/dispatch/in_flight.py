@@ -1,8 +1,7 @@
 """The pods that the binder is placing: from the moment their node is decided until the picture shows them on it.
 
 In: placements as they are about to be published, and what became of their bindings. Out: those that are on their way,
-for the scheduler extender, which must not give the same host to a pod of kube-scheduler's meanwhile. Kept by
-`pipeline.py`, for its own site.
+for the scheduler extender, which must not give the same host to a pod of kube-scheduler's meanwhile.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ ON_ITS_WAY = frozenset({APPLIED, NOOP, FAILED})
 """Results after which the pod is, or may be, on its node: a failure may have been none, and is tried again."""
 
 
-class Placing:
+class BindingsInFlight:
     """The newest placement of each pod that is on its way."""
 
     def __init__(self) -> None:

@@ -7,8 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from underhost.agents.pipeline.dispatch import actions as sink_agents
-from underhost.agents.pipeline.dispatch.actions import SinkRunner
+from underhost.agents.pipeline.dispatch import dispatcher as dispatcher_module
+from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
+from underhost.agents.pipeline.gates.fence import MembershipGate
+from underhost.agents.pipeline.gates.limits import WriteLimits
+from underhost.agents.pipeline.gates.may_write import Gate
+from underhost.agents.pipeline.gates.wanted import WantedCommands
 from underhost.agents.sinks.ports import Sink
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.faust.membership import Membership, now
@@ -42,8 +46,22 @@ class Event:
         self.acked.set()
 
 
+class Stop(Gate):
+    """Refuses everything while the bench is stopped."""
+
+    name = "stop"
+
+    def __init__(self, bench: "Bench") -> None:
+        self._bench = bench
+
+    def refuses(self, action: Action) -> Outcome | None:
+        """See `Gate`."""
+        why = self._bench.stopped
+        return Outcome(action.id, action.kind, action.target, "failed", f"writes stop: {why}") if why else None
+
+
 class Bench:
-    """A runner with one sink, and what came out of it."""
+    """A dispatcher with one sink, and what came out of it."""
 
     def __init__(
         self,
@@ -61,17 +79,16 @@ class Bench:
         self.reasons: list[str] = []
         self._told = asyncio.Condition()
         self.stopped = ""
-        self.runner = SinkRunner(
+        self.wanted = WantedCommands(decided_here)
+        gates = [Stop(self), self.wanted, MembershipGate(membership or Membership()), WriteLimits(limits or {})]
+        self.dispatcher = Dispatcher(
             "prod",
             [self.sink],
+            gates,
+            self.wanted,
             self,
-            self._dead_letter,
             answered=lambda key, action: action.id in answered,
             failed=self.failures.append,
-            decided_here=decided_here,
-            membership=membership,
-            forbids=lambda kind: self.stopped,
-            limits=limits,
         )
 
     async def publish(self, *records: Outgoing) -> None:
@@ -88,7 +105,8 @@ class Bench:
         async with asyncio.timeout(30), self._told:
             await self._told.wait_for(lambda: len(self.results) >= count)
 
-    async def _dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
+    async def dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
+        """See `OutcomePublisher`."""
         self.letters.append((stage, error))
 
     def action(self, id_: str, target: str = "node/n1") -> Action:
@@ -98,7 +116,7 @@ class Bench:
     def order(self, id_: str, target: str = "node/n1", at: float = 0.0) -> Event:
         """A command comes that was ordered at this time."""
         event = Event(at)
-        self.runner.take(self.action(id_, target), event)
+        self.dispatcher.take(self.action(id_, target), event)
         return event
 
     async def begun(self) -> str:
@@ -175,7 +193,7 @@ async def test_when_the_partition_may_move_what_is_not_done_is_left_to_the_next_
     events = [bench.order("first")]
     await bench.begun()
     events.append(bench.order("second"))
-    await bench.runner.suspend()
+    await bench.dispatcher.suspend()
     bench.sink.gate.release()
     assert [event.acked.is_set() for event in events] == [False, False]
     assert bench.outcomes == []
@@ -190,7 +208,7 @@ async def test_a_command_from_before_a_restart_is_carried_out_only_if_it_still_s
     stale, standing = bench.order("stale", "pod/shop/db-0"), bench.order("standing", "pod/shop/db-1")
     await asyncio.sleep(0)
     assert bench.sink.begun.empty(), "nothing is carried out before the first decisions"
-    bench.runner.confirm(frozenset({"standing"}))
+    bench.wanted.decide([], {"standing"})
     assert await bench.begun() == "standing"
     bench.sink.gate.release()
     await asyncio.gather(stale.acked.wait(), standing.acked.wait())
@@ -199,15 +217,15 @@ async def test_a_command_from_before_a_restart_is_carried_out_only_if_it_still_s
 
 async def test_a_command_of_this_run_waits_for_nothing() -> None:
     bench = Bench(kind="bind", decided_here=("bind",))
-    bench.runner.expect([bench.action("new")])
+    bench.wanted.order([bench.action("new")])
     bench.order("new")
     assert await bench.begun() == "new"
 
 
 async def test_a_command_of_a_worker_that_does_not_know_that_its_site_has_moved_is_refused() -> None:
     bench = Bench(kind="bind", decided_here=("bind",))
-    bench.runner.expect([bench.action("ours")])
-    bench.runner.confirm(frozenset())
+    bench.wanted.order([bench.action("ours")])
+    bench.wanted.decide([], set())
     late = bench.order("of the worker before us", at=4e9)
     await late.acked.wait()
     assert (bench.outcomes, bench.results) == (["of the worker before us"], ["refused"])
@@ -217,10 +235,10 @@ async def test_a_command_of_a_worker_that_does_not_know_that_its_site_has_moved_
 
 async def test_after_the_partition_moved_and_came_back_an_order_of_before_is_nobodys() -> None:
     bench = Bench(kind="bind", decided_here=("bind",))
-    bench.runner.expect([bench.action("before")])
-    await bench.runner.suspend()
+    bench.wanted.order([bench.action("before")])
+    await bench.dispatcher.suspend()
     again = bench.order("before")
-    bench.runner.confirm(frozenset())
+    bench.wanted.decide([], set())
     await again.acked.wait()
     assert bench.results == ["refused"]
 
@@ -251,8 +269,8 @@ class RecallingSink(SlowSink):
 
 async def test_a_sink_is_told_which_commands_may_have_been_carried_out_before_a_restart() -> None:
     bench = Bench(kind="bind")
-    bench.runner.sinks["bind"] = sink = RecallingSink("bind")
-    bench.runner.resume()
+    bench.dispatcher.sinks["bind"] = sink = RecallingSink("bind")
+    bench.wanted.begin()
     sink.gate.release()
     sink.gate.release()
     await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b", 4e9).acked.wait())
@@ -261,9 +279,9 @@ async def test_a_sink_is_told_which_commands_may_have_been_carried_out_before_a_
 
 async def test_a_command_decided_here_by_an_earlier_run_may_have_been_carried_out() -> None:
     bench = Bench(kind="bind", decided_here=("bind",))
-    bench.runner.sinks["bind"] = sink = RecallingSink("bind")
-    bench.runner.expect([bench.action("new", "pod/b")])
-    bench.runner.confirm(frozenset({"earlier"}))
+    bench.dispatcher.sinks["bind"] = sink = RecallingSink("bind")
+    bench.wanted.order([bench.action("new", "pod/b")])
+    bench.wanted.decide([], {"earlier"})
     sink.gate.release()
     sink.gate.release()
     await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b").acked.wait())
@@ -271,7 +289,7 @@ async def test_a_command_decided_here_by_an_earlier_run_may_have_been_carried_ou
 
 
 async def test_a_sink_that_gives_no_answer_in_time_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sink_agents, "PATIENCE", 0.0)
+    monkeypatch.setattr(dispatcher_module, "PATIENCE", 0.0)
     bench = Bench()
     await bench.order("hangs").acked.wait()
     assert (bench.results, bench.reasons, bench.letters) == (["failed"], ["no answer within 0 s"], [])
@@ -279,7 +297,7 @@ async def test_a_sink_that_gives_no_answer_in_time_has_failed(monkeypatch: pytes
 
 async def test_a_binder_of_its_own_carries_out_what_was_ordered_while_it_was_down() -> None:
     bench = Bench(kind="bind")
-    bench.runner.resume()
+    bench.wanted.begin()
     bench.order("ordered")
     assert await bench.begun() == "ordered"
 
@@ -295,11 +313,11 @@ async def test_while_writes_stop_a_command_fails_with_the_reason_and_the_sink_is
 
 async def test_a_command_waiting_for_first_decisions_is_dropped_if_writes_stop_meanwhile() -> None:
     bench = Bench(decided_here=("label",))
-    bench.runner.resume()
+    bench.wanted.begin()
     event = bench.order("first")
     await asyncio.sleep(0)
     bench.stopped = "hosts: 4 of 7 are missing"
-    bench.runner.confirm(frozenset({"first"}))
+    bench.wanted.decide([], {"first"})
     await event.acked.wait()
     assert bench.reasons == ["writes stop: hosts: 4 of 7 are missing"]
     assert bench.sink.begun.empty()
@@ -307,7 +325,7 @@ async def test_a_command_waiting_for_first_decisions_is_dropped_if_writes_stop_m
 
 async def test_a_command_somebody_waits_for_is_answered_at_once_and_its_outcome_published() -> None:
     bench = Bench(kind="bind")
-    answer = asyncio.create_task(bench.runner.perform(Action("now", "bind", "pod/shop/a", {}, "", {})))
+    answer = asyncio.create_task(bench.dispatcher.perform(Action("now", "bind", "pod/shop/a", {}, "", {})))
     assert await bench.begun() == "now"
     bench.sink.gate.release()
     assert await answer == Outcome("now", "bind", "pod/shop/a", "applied", "")
@@ -317,17 +335,17 @@ async def test_a_command_somebody_waits_for_is_answered_at_once_and_its_outcome_
 
 async def test_what_is_refused_or_stopped_reaches_no_sink_but_is_an_outcome() -> None:
     bench, action = Bench(kind="bind"), Action("now", "bind", "pod/shop/a", {}, "", {})
-    assert await bench.runner.perform(action, "a shared host") == Outcome(
+    assert await bench.dispatcher.perform(action, "a shared host") == Outcome(
         "now", "bind", "pod/shop/a", "refused", "a shared host"
     )
     bench.stopped = "half the nodes are gone"
-    assert await bench.runner.perform(action) == Outcome(
+    assert await bench.dispatcher.perform(action) == Outcome(
         "now", "bind", "pod/shop/a", "failed", "writes stop: half the nodes are gone"
     )
     await bench.told(2)
     assert bench.results == ["refused", "failed"]
     assert bench.sink.begun.empty()
-    assert await bench.runner.perform(Action("now", "label", "node/n1", {}, "", {})) is None
+    assert await bench.dispatcher.perform(Action("now", "label", "node/n1", {}, "", {})) is None
 
 
 async def test_more_commands_than_a_minute_may_see_are_failed_outcomes_with_the_reason() -> None:

@@ -1,0 +1,86 @@
+"""The Faust agents that bring commands to the dispatcher: one for each topic whose records are, or ask for, commands.
+
+In: records of `actions` (commands), `placements` (each is the order to bind its pod), `violations` and `outcomes` (each
+is told to people). Out: commands in the dispatcher. A record is acknowledged once all its commands are carried out.
+What cannot be read is left out: the tables put it into dead-letters.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import faust
+
+from underhost.agents.pipeline.dispatch.announcements import Announcements
+from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
+from underhost.agents.sinks.bindings import action_of
+from underhost.agents.site.objects import decode_record
+from underhost.schemas.commands import BIND, EVENT
+from underhost.schemas.errors import BadEvent
+from underhost.schemas.keys import site_of
+from underhost.schemas.records import Action, Placement
+from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, VIOLATIONS, Topic
+from underhost.streams.faust.app import declare
+
+CommandsOf = Callable[[Topic, Any], Awaitable[Sequence[Action]]]
+"""The commands that a record (topic, Faust message) brings. Raises BadEvent."""
+
+
+def attach(app: faust.App, dispatcher: Dispatcher, announcements: Announcements) -> None:
+    """The agents that the dispatcher's sinks need."""
+
+    async def ordered(topic: Topic, message: Any) -> Sequence[Action]:
+        record = decode_record(topic, message.value)
+        return [record] if isinstance(record, Action) else []
+
+    async def placed(topic: Topic, message: Any) -> Sequence[Action]:
+        record = decode_record(topic, message.value)
+        bind = action_of(record, dispatcher.site) if isinstance(record, Placement) else None
+        return [bind] if bind is not None else []
+
+    kinds = set(dispatcher.sinks)
+    if kinds - {BIND}:
+        _consume(app, ACTIONS, "sinks-actions", dispatcher, ordered)
+    if BIND in kinds:
+        _consume(app, PLACEMENTS, "sinks-placements", dispatcher, placed)
+    if EVENT in kinds:
+        for topic in (VIOLATIONS, OUTCOMES):
+            _consume(app, topic, f"events-{topic.short}", dispatcher, announcements.commands_of)
+
+
+def _consume(app: faust.App, topic: Topic, name: str, dispatcher: Dispatcher, commands_of: CommandsOf) -> None:
+    async def consume(stream: Any) -> None:
+        async for event in stream.noack().events():
+            shared = _SharedEvent(event)
+            if site_of((event.message.key or b"").decode("utf-8", "replace")) == dispatcher.site:
+                for action in await _readable(commands_of, topic, event.message):
+                    if action.kind in dispatcher.sinks:
+                        dispatcher.take(action, shared.one())
+            shared.ack()
+
+    app.agent(declare(app, topic), name=name)(consume)
+
+
+async def _readable(commands_of: CommandsOf, topic: Topic, message: Any) -> Sequence[Action]:
+    try:
+        return await commands_of(topic, message)
+    except BadEvent:
+        return []
+
+
+class _SharedEvent:
+    """One event of a stream that its reader and several commands hold: it is acknowledged after the last."""
+
+    def __init__(self, event: Any) -> None:
+        self.message = event.message
+        self._event, self._holders = event, 1
+
+    def one(self) -> "_SharedEvent":
+        """One more command holds it."""
+        self._holders += 1
+        return self
+
+    def ack(self) -> None:
+        """One of the holders is done."""
+        self._holders -= 1
+        if not self._holders:
+            self._event.ack()

@@ -1,0 +1,178 @@
+"""Carries out commands: each in its turn, past the gates, by the sink of its kind; the answer goes to `outcomes`.
+
+In: commands from the topics (`consumers.py`), and from whoever in this process waits for an outcome. Out: outcomes, and
+dead letters (stage `sinks`) for what makes a sink raise. Of a backlog only the newest command of each target is carried
+out. A record is acknowledged once its outcome is published, so a killed worker's commands come again: sinks read before
+they write.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from underhost.agents.pipeline.batches import Outbox
+from underhost.agents.pipeline.gates.may_write import Gate, refusal
+from underhost.agents.pipeline.gates.wanted import WantedCommands
+from underhost.agents.sinks.orders import FAILED, REFUSED, outcome
+from underhost.agents.sinks.ports import Sink
+from underhost.agents.sinks.registry import COMMANDS
+from underhost.schemas.records import Action, Outcome
+from underhost.schemas.topics import OUTCOMES
+from underhost.streams.derived import outgoing, target_key
+from underhost.streams.ports import Outgoing
+
+log = logging.getLogger(__name__)
+
+STAGE = "sinks"
+PATIENCE = 60.0
+"""Seconds that a sink may take for one command."""
+
+
+class OutcomePublisher(Protocol):
+    """Where outcomes and dead letters go."""
+
+    async def publish(self, *records: Outgoing) -> None:
+        """See `streams.ports.Publisher`."""
+
+    async def dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
+        """Publish what could not be processed, however long that takes."""
+
+
+@dataclass
+class _Waiting:
+    """The newest command of a target, and the events that wait for it."""
+
+    action: Action
+    events: list[Any] = field(default_factory=list)
+
+
+class Dispatcher:
+    """Carries out the commands of one site.
+
+    `gates` come before every write; `wanted` is the one of them that knows which commands this run has decided.
+    `answered` tells whether a command's outcome is known already.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        sinks: Iterable[Sink],
+        gates: Sequence[Gate],
+        wanted: WantedCommands,
+        publisher: OutcomePublisher,
+        *,
+        answered: Callable[[str, Action], bool],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.site = site
+        self.sinks = {sink.kind: sink for sink in sinks}
+        self.wanted, self._gates = wanted, tuple(gates)
+        self._publisher, self._outbox = publisher, Outbox(publisher, "outcomes")
+        self._answered, self._failed = answered, failed
+        self._lanes = {kind: asyncio.Semaphore(COMMANDS[kind].lanes) for kind in self.sinks}
+        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._publishing: set[asyncio.Task[None]] = set()
+
+    def take(self, action: Action, event: Any) -> None:
+        """Carry out the action unless a newer one for its target comes before its turn; `event` is acked after it."""
+        place = (action.kind, action.target)
+        waiting = self._waiting.setdefault(place, _Waiting(action))
+        waiting.action = action
+        waiting.events.append(event)
+        if place not in self._tasks:
+            task = asyncio.get_running_loop().create_task(self._work(place), name=f"sink {action.kind} {action.target}")
+            self._tasks[place] = task
+            task.add_done_callback(self._ended)
+
+    async def perform(self, action: Action, refused: str | None = None) -> Outcome | None:
+        """Carry out, or refuse, a command whose outcome somebody waits for; None where there is no sink for it.
+
+        It is wanted, for it was decided just now. Its outcome is published like any other's, but not waited for: what
+        is done is done.
+        """
+        if action.kind not in self.sinks:
+            return None
+        if refused is not None:
+            result = outcome(action, REFUSED, refused)
+        else:
+            self.wanted.order([action])
+            async with self._lanes[action.kind]:
+                result = await refusal(self._gates, action, patient=False) or await self._apply(action, None)
+            self.wanted.done(action)
+        publishing = asyncio.get_running_loop().create_task(
+            self._publish(result), name=f"outcome {action.kind} {action.target}"
+        )
+        self._publishing.add(publishing)
+        publishing.add_done_callback(self._publishing.discard)
+        return result
+
+    async def suspend(self) -> None:
+        """The partition may move: what is not done is left to its next owner."""
+        self.wanted.end()
+        self._waiting.clear()
+        tasks = [*self._tasks.values(), *self._publishing]
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._outbox.close()
+
+    async def _work(self, place: tuple[str, str]) -> None:
+        while place in self._waiting:
+            async with self._lanes[place[0]]:
+                waiting = self._waiting.pop(place)
+                result = await self._carry_out(waiting.action, waiting.events[-1].message)
+            await self._done(waiting, result)
+        # Here and not when the task ends: a command that comes in between would wait for nobody.
+        self._tasks.pop(place, None)
+
+    async def _carry_out(self, action: Action, message: Any) -> Outcome | None:
+        """What became of the command that this record brought; None where that is known already."""
+        if self._answered(target_key(self.site, action.target), action):
+            return None
+        return await refusal(self._gates, action) or await self._apply(action, message)
+
+    async def _done(self, waiting: _Waiting, result: Outcome | None) -> None:
+        """Publish the outcome, which the next target's command need not wait for, and acknowledge the records."""
+        if result is not None:
+            await self._publish(result)
+        self.wanted.done(waiting.action)
+        for event in waiting.events:
+            event.ack()
+
+    async def _apply(self, action: Action, message: Any) -> Outcome:
+        """What the sink says. Whatever it raises is a bug of it, and must not stop the others' commands."""
+        sink = self.sinks[action.kind]
+        # A command from before our time may have been carried out already, without an outcome.
+        earlier = message is not None and not self.wanted.is_of_this_run(action, message.timestamp)
+        apply = sink.again if earlier else sink.apply
+        answer: asyncio.Future[Outcome] = asyncio.ensure_future(apply(action))
+        try:
+            await asyncio.wait([answer], timeout=PATIENCE)
+            timed_out = answer.cancel()  # does nothing to one that is done
+        except asyncio.CancelledError:
+            answer.cancel()
+            await asyncio.wait([answer])
+            raise
+        if timed_out:
+            return outcome(action, FAILED, f"no answer within {PATIENCE:.0f} s")
+        error = answer.exception()
+        if error is None:
+            for gate in self._gates:
+                gate.answered(answer.result())
+            return answer.result()
+        log.error("sink %s raised for %s", action.kind, action.target, exc_info=error)
+        if message is not None:
+            await self._publisher.dead_letter(message, STAGE, error)
+        return outcome(action, FAILED, f"{type(error).__name__}: {error}")
+
+    async def _publish(self, result: Outcome) -> None:
+        await self._outbox.publish(outgoing(OUTCOMES, target_key(self.site, result.target), result))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._failed(error)

@@ -1,0 +1,81 @@
+"""The commands that the decisions of this run stand by: no other command of its own kinds is carried out.
+
+In: what each evaluation of the site orders, and which commands of earlier runs it would order again. Out: whether a
+command is still wanted. The topics bring commands back after a crash, and bring those of a worker that does not know
+yet that the site is another's; either may be wrong by now. So the cycle says what it stands by before it publishes, and
+a command of before waits for the first decisions of this run.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection, Iterable
+
+from underhost.agents.pipeline.gates.may_write import Gate
+from underhost.agents.sinks.orders import REFUSED, outcome
+from underhost.schemas.records import Action, Outcome
+
+SUPERSEDED = "it was ordered before a restart or by another worker, and is not what is wanted now"
+
+
+class WantedCommands(Gate):
+    """Of one site. `kinds` are those that this worker decides; what another worker decides is its own to stand by."""
+
+    name = "decisions"
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self._kinds = frozenset(kinds)
+        self._began = 0.0
+        self._ordered: dict[tuple[str, str], str] = {}
+        self._earlier: frozenset[str] = frozenset()
+        self._decided = asyncio.Event()
+
+    def begin(self) -> None:
+        """The site's partition is held from now on."""
+        self._began = time.time()
+
+    def end(self) -> None:
+        """The partition may move: what was decided is nobody's any more."""
+        self._decided.clear()
+        self._ordered.clear()
+
+    def order(self, actions: Iterable[Action]) -> None:
+        """This run is about to order these. Of each target the newest command counts."""
+        self._ordered.update({(action.kind, action.target): action.id for action in actions})
+
+    def decide(self, actions: Iterable[Action], earlier: Collection[str]) -> None:
+        """One evaluation orders `actions`; `earlier` are the ids of commands of earlier runs that it would order again.
+
+        Only the first evaluation tells of those: what is not among them then is refused, and ordered anew.
+        """
+        self.order(actions)
+        if not self._decided.is_set():
+            self._earlier = frozenset(earlier)
+            self._decided.set()
+
+    def done(self, action: Action) -> None:
+        """The command has its outcome."""
+        if self._is_ordered(action):
+            del self._ordered[action.kind, action.target]
+
+    def is_of_this_run(self, action: Action, at: float) -> bool:
+        """Whether it was ordered since the partition is ours; where others decide, only its time `at` can tell."""
+        return self._is_ordered(action) if action.kind in self._kinds else at >= self._began
+
+    def refuses(self, action: Action) -> Outcome | None:
+        """See `Gate.refuses`."""
+        if self._must_wait(action) or action.kind not in self._kinds:
+            return None
+        return None if self._is_ordered(action) or action.id in self._earlier else outcome(action, REFUSED, SUPERSEDED)
+
+    async def waits(self, action: Action) -> bool:
+        """A command that is not of this run waits for the first decisions of this run."""
+        must_wait = self._must_wait(action)
+        if must_wait:
+            await self._decided.wait()
+        return must_wait
+
+    def _must_wait(self, action: Action) -> bool:
+        return action.kind in self._kinds and not self._is_ordered(action) and not self._decided.is_set()
+
+    def _is_ordered(self, action: Action) -> bool:
+        return self._ordered.get((action.kind, action.target)) == action.id

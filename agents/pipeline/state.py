@@ -1,0 +1,100 @@
+"""What the parts of one run have in common: which sites it holds, what was decided, and whether it still works.
+
+Made by `run.py`, handed to the parts. A run that is started again begins with a new one, but for the metrics and the
+latest decisions, which whoever looks at them keeps.
+"""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from underhost.agents.pipeline import roles as role
+from underhost.agents.pipeline.decisions import Decisions
+from underhost.agents.pipeline.dispatch.in_flight import BindingsInFlight
+from underhost.agents.pipeline.gates.wanted import WantedCommands
+from underhost.agents.pipeline.latest import LatestDecisions
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.tables.sites import Sites, sites_of
+from underhost.agents.sinks.registry import must_be_wanted
+from underhost.streams.faust.app import UnderhostApp
+from underhost.streams.faust.membership import Membership
+from underhost.streams.kafka.connect import translated
+from underhost.streams.settings.model import Settings
+
+
+def _future() -> "asyncio.Future[BaseException]":
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass
+class RunState:
+    """One run's.
+
+    Attributes:
+        reads: whether it reads topics at all; a worker that only watches does not.
+        wanted: the commands of our own site that this run's decisions stand by.
+        in_flight: the bindings of our own site that the binder is making.
+        recovered: its tables are there. was_up: they have been there before.
+        failure: what a part of it has failed of, as soon as it has.
+    """
+
+    settings: Settings
+    roles: frozenset[str]
+    reads: bool
+    sites: Sites
+    membership: Membership
+    metrics: Metrics
+    latest: LatestDecisions
+    wanted: WantedCommands
+    in_flight: BindingsInFlight = field(default_factory=BindingsInFlight)
+    recovered: bool = False
+    was_up: bool = False
+    failure: "asyncio.Future[BaseException]" = field(default_factory=_future)
+
+    def fail(self, error: BaseException) -> None:
+        """A part has failed: the run ends."""
+        if not self.failure.done():
+            self.failure.set_result(translated(error))
+
+    def ended(self, task: "asyncio.Task[None]") -> None:
+        """A task has ended, which may only be because it was cancelled, or because it is done."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.fail(error)
+
+    def decide(self, site: str, decisions: Decisions) -> None:
+        """These are about to be published: the topics bring their commands to the dispatcher at once."""
+        if site == self.settings.site:
+            self.in_flight.decide(decisions.placed)
+            self.wanted.decide(decisions.commands, decisions.confirmed)
+
+    def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
+        """These are published, after so many seconds of evaluation."""
+        self.metrics.decided(site, decisions, seconds)
+        self.latest.put(site, decisions)
+
+
+def begin_run(
+    settings: Settings, roles: Collection[str], app: UnderhostApp, metrics: Metrics, latest: LatestDecisions
+) -> RunState:
+    """The state of a new run of this app, which from now on reports its failures there."""
+    reads = role.consumes(roles)
+    app.producer_only = not reads
+    run = RunState(
+        settings,
+        frozenset(roles),
+        reads,
+        sites_of(
+            settings,
+            role.state_topics(roles),
+            role.derived_topics(roles),
+            only=frozenset({settings.site}) if role.tied_to_a_site(roles) else None,
+        ),
+        # Without a consumer there is no group that could count on this worker or not.
+        app.membership if reads else Membership(),
+        metrics,
+        latest,
+        WantedCommands(must_be_wanted(roles, role.EVALUATOR)),
+    )
+    app.on_failure = run.fail
+    return run
