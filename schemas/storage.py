@@ -3,16 +3,12 @@
 Only from dumps: no topic carries them. As in `kubernetes.py`, parts that mean something only to a rule stay raw JSON.
 """
 
-from msgspec import Raw, Struct, field
+from msgspec import Raw, field
 
-from underhost.schemas.kubernetes import EMPTY_OBJECT, Metadata
+from underhost.schemas.kubernetes import EMPTY_OBJECT, ApiObject, Metadata
 
 NULL = Raw(b"null")
 IMMEDIATE, WAIT_FOR_FIRST_CONSUMER = "Immediate", "WaitForFirstConsumer"
-
-
-class ApiObject(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """Base: frozen, camelCase on the wire, defaults left out."""
 
 
 class ClaimSpec(ApiObject, frozen=True):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from underhost.agents.whatif.plan import Answer
     from underhost.agents.whatif.steps import Step
     from underhost.schemas.documents import Target, WhatIf
-    from underhost.streams.files.reader import Objects
+    from underhost.streams.files.objects import Objects
 
 OutputOption = Annotated[str, output_option(FORMATS)]
 FailOnOption = Annotated[

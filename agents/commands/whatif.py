@@ -24,7 +24,7 @@ from underhost.schemas.severities import PHYSICAL
 
 if TYPE_CHECKING:
     from underhost.agents.whatif.steps import Step
-    from underhost.streams.files.reader import Objects
+    from underhost.streams.files.objects import Objects
 
 _GIVEN = "underhost.given"
 

@@ -9,7 +9,7 @@ from underhost.agents.site.join import join
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.steps import Added
 from underhost.schemas.vsphere import Inventory
-from underhost.streams.files.reader import Objects
+from underhost.streams.files.objects import Objects
 
 
 def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = True) -> tuple[Snapshot, list[str]]:

@@ -1,7 +1,7 @@
 """JSON documents in, their objects handed on one by one: lists of every kind, and refusals of what is none.
 
- A list is cut into its objects in one pass, and each is decoded with only the parts that the rules
-read: pods the quick way (`files_pods.py`), the others, and what does not fit there, as any object. What does not fit
+A list is cut into its objects in one pass, and each is decoded with only the parts that the rules
+read: pods the quick way (`pods.py`), the others, and what does not fit there, as any object. What does not fit
 there either is read once more without its nulls, so that the fault has a name and the others are still read.
 """
 
@@ -14,8 +14,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from underhost.schemas.errors import BadObjectError
+from underhost.streams.files.collect import Collected, Item
 from underhost.streams.files.faults import fault_of
-from underhost.streams.files.objects import GROUPS, Collected, Item, is_read
+from underhost.streams.files.kinds import GROUPS, is_read
 from underhost.streams.files.pods import read_pod
 
 TABLE = "is a Table, what the API server answers for printing, without the objects: use `kubectl get … -o json`"

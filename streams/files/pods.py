@@ -1,7 +1,7 @@
 """Pods of a dump, read the quick way: one pass over a pod's text, straight into the object that the engine reads.
 
 In: an item of a list, as raw JSON. Out: whether it was a pod like nearly all. Whatever is not (another kind, a fault, a
-hand-written pod without a uid, one given twice) is left to `files_objects.py`, which reads every object and words every
+hand-written pod without a uid, one given twice) is left to `collect.py`, which reads every object and words every
 fault.
 """
 
@@ -13,8 +13,8 @@ from msgspec.structs import force_setattr, replace
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import BadObjectError
+from underhost.streams.files.collect import NAME_MAX, Collected
 from underhost.streams.files.faults import Shapes, begins, pod_shapes
-from underhost.streams.files.objects import NAME_MAX, Collected
 
 _POD, _CORE = "Pod", ("", "v1")
 
@@ -49,7 +49,7 @@ def read_pod(raw: Raw, file: str, implied: tuple[str, str], into: Collected) -> 
     ):
         return False
     key = f"{meta.namespace}/{meta.name}"
-    if key in into.pods or key.count("/") != 1:
+    if key in into.objects.pods or key.count("/") != 1:
         return False
     owner = meta.owner_references[0].uid if meta.owner_references else ""
     like = into.likes.get(owner)
@@ -62,9 +62,9 @@ def read_pod(raw: Raw, file: str, implied: tuple[str, str], into: Collected) -> 
                 into.likes[owner] = pod
     except BadObjectError:
         return False
-    into.pods[key] = pod
+    into.objects.pods[key] = pod
     if file != into.first_file:
-        into.origins[f"{_POD}/{key}"] = file
+        into.objects.origins[f"{_POD}/{key}"] = file
     return True
 
 

@@ -8,77 +8,26 @@ to hosts, is left to the agents.
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from underhost.schemas.errors import BadObjectError, InputError
-from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
-from underhost.schemas.manifests import Manifest
-from underhost.schemas.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from underhost.schemas.vsphere import Inventory
-from underhost.streams.files import text as files_text
+from underhost.streams.files import split
+from underhost.streams.files.collect import Collected
 from underhost.streams.files.documents import FOREIGN, INVENTORY, read_document
 from underhost.streams.files.inventory import read_inventory
-from underhost.streams.files.objects import Collected
-from underhost.streams.files.text import BadText
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.text import BadText, plain
 
 SUFFIXES = (".json", ".yaml", ".yml", ".kyaml", ".jsonl", ".ndjson")
 STDIN = "-"
 MOST_FAULTS, MOST_SHOWN = 50, 3
 NO_OBJECT = "not a Kubernetes object (a chart's values, a patch, or another format?)"
-
-
-@dataclass(frozen=True)
-class Objects:
-    """What files hold. The mappings have the keys of the engine's Snapshot; their order is that of the input.
-
-    Attributes:
-        nodes, namespaces: by name. pods, services, budgets: by `namespace/name`.
-        workloads: owners of pods, by `Kind/namespace/name`. others: manifests to expand (the workloads among them), and
-            PriorityClass: by `Kind/namespace/name` (`Kind/name`).
-        claims, volumes, storage_classes, csi_nodes, attachments: what the volume rules read.
-        inventory: the vSphere side, where one is given.
-        notes: one line each about what was read otherwise than it may look; for stderr.
-        makers: kinds of the input that may make pods and are not read: custom resources, CronJob.
-        misspelled: by `Kind/namespace/name`, the fields of a hand-written pod's or budget's spec that were not read for
-            their capitals.
-        origins: the file of every object (`Kind/namespace/name`) that is not of `first_file`.
-    """
-
-    nodes: Mapping[str, Node] = field(default_factory=dict)
-    pods: Mapping[str, Pod] = field(default_factory=dict)
-    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
-    services: Mapping[str, Service] = field(default_factory=dict)
-    workloads: Mapping[str, Workload] = field(default_factory=dict)
-    budgets: Mapping[str, Budget] = field(default_factory=dict)
-    others: Mapping[str, Manifest] = field(default_factory=dict)
-    inventory: Inventory | None = None
-    notes: Sequence[str] = ()
-    origins: Mapping[str, str] = field(default_factory=dict)
-    first_file: str = ""
-    misspelled: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    makers: Set[str] = frozenset()
-    claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
-    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
-    storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
-    csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
-    attachments: Mapping[str, VolumeAttachment] = field(default_factory=dict)
-
-    def holds(self, label: str) -> bool:
-        """Whether the object (`Kind/namespace/name`) is among these."""
-        kind, _, key = label.partition("/")
-        tables = {"Node": self.nodes, "Pod": self.pods, "Namespace": self.namespaces, "Service": self.services}
-        return label in self.others or key in {**tables, "PodDisruptionBudget": self.budgets}.get(kind, ())
-
-    def within(self, error: BadObjectError) -> BadObjectError:
-        """A fault that the engine found in an object (`Kind namespace/name`), as the reader words it: with its file."""
-        label = error.object.replace(" ", "/", 1)
-        file = error.file or self.origins.get(label, self.first_file)
-        return BadObjectError(error.message, object_=label, field=error.field, file=file)
 
 
 def load_files(
@@ -142,17 +91,14 @@ class InputReader:
         into = self._into
         if self._foreign:
             self._notes.append(f"ignored, {NO_OBJECT}: {', '.join(_some(self._foreign, 'files'))}")
-        return Objects(
-            into.nodes, into.pods, into.namespaces, into.services, into.workloads, into.budgets, into.others,
-            self._inventory[0] if self._inventory else None, tuple(self._notes + _notes_of(into)),
-            into.origins, into.first_file, into.misspelled, into.makers,
-            into.claims, into.volumes, into.storage_classes, into.csi_nodes, into.attachments,
-        )  # fmt: skip
+        inventory = self._inventory[0] if self._inventory else None
+        notes = tuple(self._notes + _notes_of(into))
+        return replace(into.objects, inventory=inventory, notes=notes, first_file=into.first_file)
 
     def read_text(self, data: bytes, place: str) -> None:
         """A text that is there already; `place`, where it is from, stands for a file's name."""
         try:
-            self._read_plain(files_text.plain(data), place, strict=True)
+            self._read_plain(plain(data), place, strict=True)
         except BadText as error:
             self._faults.append(f"{place}: {error}")
 
@@ -179,14 +125,14 @@ class InputReader:
         """Hand on the file's documents as JSON: how many there are, None after a fault that ends the reading."""
         count = 0
         try:
-            if files_text.looks_like_json(data):
+            if split.looks_like_json(data):
                 try:
                     handle(data)
                     return 1
                 except msgspec.DecodeError as error:
-                    documents = files_text.other_documents(data, error)
+                    documents = split.other_documents(data, error)
             else:
-                documents = files_text.yaml_documents(data)
+                documents = split.yaml_documents(data)
             for document in documents:
                 handle(document)
                 count += 1
@@ -223,11 +169,11 @@ class InputReader:
         file = _shown(path)
         try:
             if str(path) != STDIN:
-                return files_text.plain(Path(path).read_bytes())
+                return plain(Path(path).read_bytes())
             if self._stdin_read:
                 raise BadText("is given twice")
             self._stdin_read = True
-            return files_text.plain((self._stdin or sys.stdin.buffer).read())
+            return plain((self._stdin or sys.stdin.buffer).read())
         except OSError as error:
             self._faults.append(f"{file}: {error.strerror or error}")
         except BadText as error:
@@ -251,7 +197,7 @@ def _shown(path: str | Path) -> str:
 def _text_of(error: Exception, data: bytes) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    return files_text.describe(error, data) if isinstance(error, msgspec.DecodeError) else str(error)
+    return split.describe(error, data) if isinstance(error, msgspec.DecodeError) else str(error)
 
 
 def _notes_of(into: Collected) -> list[str]:

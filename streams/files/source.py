@@ -32,7 +32,8 @@ from underhost.schemas.topics import (
     Topic,
 )
 from underhost.schemas.vsphere import Inventory
-from underhost.streams.files.reader import Objects, load_files
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.reader import load_files
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.listing import publish_list

@@ -1,22 +1,10 @@
-"""Bytes of one file in, JSON documents out: gzip, encodings, YAML, KYAML, several documents, each turned into JSON.
-
-It knows nothing of Kubernetes; what a document means is left to `files_objects.py`. Every fault is a BadText with one
-line, the place in the file included.
-"""
+"""The bytes of one file into text: gzip, UTF-8, UTF-16."""
 
 import codecs
 import gzip
-import re
 import zlib
-from collections.abc import Iterator
 
-import msgspec
-
-_SMALL = 1_000_000  # bytes of broken JSON that are tried as YAML, which is slow
 _PIECE = 1 << 20
-_BYTE = re.compile(r" \(byte (\d+)\)$")
-_LOGS_BEGIN, _LOGS_END = b"==== START logs for ", re.compile(rb"^==== END logs for .*$\n?", re.MULTILINE)
-_QUOTED_OR_END = (b'"', b"}", b"{", b"[", b"]", b"")
 
 
 class BadText(Exception):
@@ -59,74 +47,3 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def looks_like_json(data: bytes) -> bool:
-    """Whether the text is JSON; `{` alone proves nothing, KYAML begins so too, but with an unquoted key."""
-    head = data[:4096].lstrip()
-    return head[:1] in (b"{", b"[") and head[1:].lstrip()[:1] in _QUOTED_OR_END
-
-
-def other_documents(data: bytes, error: msgspec.DecodeError) -> Iterator[bytes | memoryview]:
-    """What a text that begins as JSON is, where `error` says that it is not one JSON document.
-
-    Several ones (NDJSON, `kubectl cluster-info dump`, two calls of kubectl), or YAML in braces. Raises BadText.
-    """
-    if _trailing(error) is not None:
-        return _json_documents(data)
-    if len(data) > _SMALL or "truncated" in str(error):
-        raise BadText(describe(error, data)) from error
-    try:
-        return iter(list(yaml_documents(data)))
-    except BadText:
-        raise BadText(describe(error, data)) from error
-
-
-def _json_documents(data: bytes) -> Iterator[memoryview]:
-    rest = memoryview(data)
-    while len(rest := _without_logs(rest)):
-        try:
-            msgspec.json.decode(rest, type=msgspec.Raw)
-        except msgspec.DecodeError as error:
-            end = _trailing(error)
-            if end is None:
-                raise BadText(describe(error, data, len(data) - len(rest))) from error
-            yield rest[:end]
-            rest = rest[end:]
-        else:
-            yield rest
-            return
-
-
-def _without_logs(rest: memoryview) -> memoryview:
-    """The text from the next object on: `kubectl cluster-info dump` writes containers' logs between its lists."""
-    while True:
-        head = bytes(rest[:4096]).lstrip()
-        if not head.startswith(_LOGS_BEGIN):
-            return rest if head else rest[len(rest) :]
-        end = _LOGS_END.search(rest)
-        rest = rest[end.end() :] if end else rest[len(rest) :]
-
-
-def _trailing(error: msgspec.DecodeError) -> int | None:
-    """Where the next document begins, if the error is that there is one."""
-    match = _BYTE.search(str(error))  # the byte after the first one that is too many
-    return int(match[1]) - 1 if match and "trailing characters" in str(error) else None
-
-
-def describe(error: msgspec.DecodeError, data: bytes, offset: int = 0) -> str:
-    """One line about malformed JSON, with line and column instead of a byte offset."""
-    text = str(error)
-    match = _BYTE.search(text)
-    if match is None:
-        return f"not valid JSON: {text[0].lower()}{text[1:]} (line {data.count(10) + 1})" if text else "not valid JSON"
-    at = offset + int(match[1])
-    line, column = data.count(10, 0, at) + 1, at - data.rfind(b"\n", 0, at)
-    return f"not valid JSON: {text[: match.start()].removeprefix('JSON is malformed: ')} (line {line}, column {column})"
-
-
-def yaml_documents(data: bytes) -> Iterator[bytes]:
-    """Each YAML or KYAML document as JSON; empty ones are left out. Raises BadText."""
-    from underhost.streams.files import yaml as files_yaml  # here, because most files are JSON
-
-    return files_yaml.yaml_documents(data)

@@ -1,7 +1,6 @@
 """YAML and KYAML as the Kubernetes tools read them, each document turned into JSON.
 
-
-Dates stay text, keys may not be given twice, and nothing is nested or aliased without bounds. Raises BadText.
+Dates stay text, keys may not be given twice, and nothing is nested or aliased without bounds.
 """
 
 import re
@@ -18,7 +17,7 @@ _ALIAS_GROWTH = 1_000_000  # values beyond the text's own length that aliases ma
 _DEEP_LINE = re.compile(rb"^[ \-?:]{%d,}" % MAX_DEPTH, re.MULTILINE)
 
 
-def yaml_documents(data: bytes) -> Iterator[bytes]:
+def documents(data: bytes) -> Iterator[bytes]:
     """Each YAML or KYAML document as JSON; empty ones are left out.
 
     Values are what kubectl makes of them: a date stays text, `yes` is a boolean, a key given twice is a fault.

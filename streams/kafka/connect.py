@@ -1,7 +1,7 @@
 """Connecting to Apache Kafka without Faust: one deadline, one line when nobody answers.
 
 In: `KafkaSettings`. Out: started aiokafka clients, closed by their context. How they are secured is in
-`kafka_security.py`.
+`security.py`.
 """
 
 import asyncio

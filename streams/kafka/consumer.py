@@ -1,6 +1,6 @@
 """Faust's consumer of Apache Kafka as we need it: it loses no record, knows whether its group counts on it, and ends.
 
-In: Faust's app, whose `membership` is told what the group's coordinator says. Out: a consumer for `kafka_transport.py`.
+In: Faust's app, whose `membership` is told what the group's coordinator says. Out: a consumer for `transport.py`.
 Everything else is Faust's driver for aiokafka, whose coordinator is listened to where all its requests pass.
 """
 

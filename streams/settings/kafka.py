@@ -1,7 +1,7 @@
 """Settings of where the topics live, with TLS and the user of an Apache Kafka that asks for them.
 
-In: `kafka` of the configuration. Out: frozen models, part of `settings.py`; what `tls` and `sasl` mean to a client is
-in `kafka_security.py`. No files are read here.
+In: `kafka` of the configuration. Out: frozen models, part of `model.py`; what `tls` and `sasl` mean to a client is
+in `kafka/security.py`. No files are read here.
 """
 
 from pathlib import Path

@@ -19,7 +19,8 @@ from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.steps import Step, parse
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.documents import NodeVerdict, Placements, Report, WhatIf
-from underhost.streams.files.reader import Objects, load_files
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.reader import load_files
 
 Json = dict[str, Any]
 

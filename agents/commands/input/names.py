@@ -12,7 +12,7 @@ from underhost.agents.commands.input.origin import From
 from underhost.schemas.errors import UnderhostError
 
 if TYPE_CHECKING:
-    from underhost.streams.files.reader import Objects
+    from underhost.streams.files.objects import Objects
 
 
 def nodes(context: typer.Context) -> list[str]:
@@ -47,7 +47,8 @@ def targets(context: typer.Context) -> list[str]:
 def _state(context: typer.Context) -> "Objects":
     """What the command would read. Nothing where it would fail."""
     from underhost.agents.commands.input.sources import read
-    from underhost.streams.files.reader import STDIN, Objects
+    from underhost.streams.files.objects import Objects
+    from underhost.streams.files.reader import STDIN
 
     given = From(**{name: context.params.get(name) for name in From._fields})
     if STDIN in (given.files or ()):

@@ -18,7 +18,7 @@ from underhost.agents.commands.output import progress
 
 if TYPE_CHECKING:
     from underhost.agents.site.snapshot import Options, Snapshot
-    from underhost.streams.files.reader import Objects
+    from underhost.streams.files.objects import Objects
 
 
 LOOK_AGAIN = 2.0

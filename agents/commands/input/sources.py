@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import progress
 from underhost.schemas.errors import InputError
-from underhost.streams.files.reader import STDIN, InputReader, Objects
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.reader import STDIN, InputReader
 
 if TYPE_CHECKING:
     from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings

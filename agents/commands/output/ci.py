@@ -10,7 +10,7 @@ from underhost.schemas.severities import BY_NAME
 
 if TYPE_CHECKING:
     from underhost.schemas.records import Finding
-    from underhost.streams.files.reader import Objects
+    from underhost.streams.files.objects import Objects
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -10,7 +10,8 @@ import pytest
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.records import NodeHost
-from underhost.streams.files.reader import Objects, load_files
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.reader import load_files
 
 UUID = "4201a3b4-5c6d-7e8f-9012-34567890abcd"
 DEPLOYMENT: dict[str, Any] = {

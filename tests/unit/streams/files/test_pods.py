@@ -8,7 +8,8 @@ import pytest
 
 from underhost.schemas.errors import InputError
 from underhost.streams.files import documents as files_documents
-from underhost.streams.files.reader import Objects, load_files
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.reader import load_files
 
 SPEC = {"nodeName": "n1", "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
 

@@ -12,7 +12,8 @@ import pytest
 
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.streams.files import text as files_text
-from underhost.streams.files.reader import Objects, load_files
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.reader import load_files
 
 Write = Callable[..., Path]
 

@@ -9,7 +9,8 @@ from aiohttp import web
 from support.fakes.kube import FakeKube, Fault, a_node, a_pod
 
 from underhost.schemas.errors import InputError, Refused, Unreachable
-from underhost.streams.files.reader import InputReader, Objects
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.reader import InputReader
 from underhost.streams.kubernetes import dump
 from underhost.streams.kubernetes.dump import read_cluster
 from underhost.streams.settings.clusters import KubernetesSettings

@@ -1,0 +1,241 @@
+"""One object of a file after the other into typed objects: what is incomplete, given twice or ignored is noted.
+
+In: an object with its parts still raw. Out: the object in its table of `Objects`. The meaning of selectors, quantities
+and the like is left to the agents.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from underhost.schemas import kubernetes as k8s
+from underhost.schemas.errors import BadObjectError
+from underhost.schemas.manifests import NULL, Manifest
+from underhost.streams.files.faults import Shapes, begins, fault_of, node_shapes, pod_shapes
+from underhost.streams.files.kinds import CLUSTER_SCOPED, GROUPS, KUBEVIRT, WORKLOADS, is_read
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.storage import STORAGE_KINDS
+
+NAME_MAX = 253
+T = TypeVar("T")
+
+
+class Item(Struct, rename="camel", gc=False):
+    """Any object, with the parts that only some kinds have left raw."""
+
+    kind: str = ""
+    api_version: str = ""
+    metadata: k8s.Metadata | None = None
+    spec: Raw = NULL
+    status: Raw = NULL
+    value: Raw = NULL
+    global_default: Raw = NULL
+    preemption_policy: Raw = NULL
+    provisioner: Raw = NULL
+    volume_binding_mode: Raw = NULL
+    allowed_topologies: Raw = NULL
+
+
+_TYPES: tuple[Any, ...] = (k8s.NodeSpec, k8s.NodeStatus, k8s.PodSpec, k8s.PodStatus, k8s.ServiceSpec, k8s.WorkloadSpec)
+_TYPES += (k8s.BudgetSpec, k8s.BudgetStatus)
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_ | None) for type_ in _TYPES}
+
+
+_FIELDS = msgspec.json.Decoder(dict[str, Raw] | None)
+
+
+@lru_cache
+def _lower(type_: type[Struct]) -> frozenset[str]:
+    return frozenset(name.lower() for name in type_.__struct_encode_fields__)
+
+
+class _Containers(Struct):
+    containers: list[Raw] | None = None
+
+
+class _TemplateSpec(Struct):
+    spec: Raw = NULL
+
+
+class _Templated(Struct):
+    template: _TemplateSpec | None = None
+
+
+@dataclass
+class Collected:
+    """What has been read so far.
+
+    Attributes:
+        objects: the objects themselves.
+        incomplete, repeated: one line for each such object. ignored: objects by kind. generated: by generateName.
+        likes: by the uid of an owner, the last of its pods.
+    """
+
+    objects: Objects = field(default_factory=Objects)
+    first_file: str = ""
+    incomplete: list[str] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+    generated: Counter[str] = field(default_factory=Counter)
+    likes: dict[str, k8s.Pod] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=Shapes)
+
+    def add(self, item: Item, file: str, implied: tuple[str, str] = ("", ""), place: str = "") -> None:
+        """Read one object. `implied` is the (kind, apiVersion) that the list around it gives. Raises BadObjectError."""
+        kind, api_version = item.kind or implied[0], item.api_version or implied[1]
+        if not kind:
+            name = item.metadata.name if item.metadata else ""
+            raise BadObjectError(_without_kind(item), object_=f"{place} {name}".strip(), file=file)
+        if not is_read(kind, api_version):
+            group = api_version.rpartition("/")[0]
+            self.ignored[f"{kind}.{group}" if kind in GROUPS else kind] += 1
+            if kind == "CronJob" or ("." in group and not group.endswith(".k8s.io")):
+                self.objects.makers.add(kind)
+            return
+        metadata = self._named(item, kind, file, place)
+        key = metadata.name if kind in CLUSTER_SCOPED else f"{metadata.namespace}/{metadata.name}"
+        try:
+            self._put(kind, api_version, key, metadata, item, file)
+        except BadObjectError as fault:
+            raise BadObjectError(fault.message, object_=f"{kind}/{key}", field=fault.field, file=file) from fault
+
+    def _put(self, kind: str, api_version: str, key: str, metadata: k8s.Metadata, item: Item, file: str) -> None:
+        if kind == "Pod":
+            spec, status = _decoded(item.spec, k8s.PodSpec, "spec"), _decoded(item.status, k8s.PodStatus, "status")
+            pod = k8s.Pod(metadata, spec, status)
+            pod_shapes(pod, self.shapes)
+            self._spelling(f"{kind}/{key}", metadata, item.spec, k8s.PodSpec)
+            if not spec.containers:
+                self.incomplete.append(f"{file}: Pod/{key}: spec.containers: there is none")
+            self._store(self.objects.pods, key, pod, kind, file)
+            return
+        self.shapes.strings(metadata.labels, "metadata.labels")
+        if kind == "Node":
+            node = k8s.Node(
+                metadata, _decoded(item.spec, k8s.NodeSpec, "spec"), _decoded(item.status, k8s.NodeStatus, "status")
+            )
+            node_shapes(node, self.shapes)
+            self._store(self.objects.nodes, key, node, kind, file)
+        elif kind == "Namespace":
+            self._store(self.objects.namespaces, key, k8s.Namespace(metadata), kind, file)
+        elif kind == "Service":
+            service = k8s.Service(metadata, _decoded(item.spec, k8s.ServiceSpec, "spec"))
+            self.shapes.strings(service.spec.selector, "spec.selector")
+            self._store(self.objects.services, key, service, kind, file)
+        elif kind == "PodDisruptionBudget":
+            self._put_budget(api_version or "policy/v1", key, metadata, item, file)
+        elif kind in STORAGE_KINDS:
+            read, table = STORAGE_KINDS[kind]
+            self._store(table(self.objects), key, read(metadata, item), kind, file)
+        else:
+            self._put_manifest(kind, api_version, key, metadata, item, file)
+
+    def _put_budget(self, api_version: str, key: str, metadata: k8s.Metadata, item: Item, file: str) -> None:
+        spec, status = _decoded(item.spec, k8s.BudgetSpec, "spec"), _decoded(item.status, k8s.BudgetStatus, "status")
+        begins(spec.selector, "{", "spec.selector")
+        self._spelling(f"PodDisruptionBudget/{key}", metadata, item.spec, k8s.BudgetSpec)
+        self._store(
+            self.objects.budgets, key, k8s.Budget(metadata, api_version, spec, status), "PodDisruptionBudget", file
+        )
+
+    def _put_manifest(
+        self, kind: str, api_version: str, key: str, metadata: k8s.Metadata, item: Item, file: str
+    ) -> None:
+        """A workload (also as the owner that budgets and counts read), or a PriorityClass."""
+        spec, status = _present(item.spec), _present(item.status)
+        begins(spec, "{", "spec")
+        key = f"{kind}/{key}"
+        lacking = _lacking(kind, spec)
+        if lacking:
+            if not metadata.uid:  # a cluster has none such: with a uid it is a record without what no rule reads
+                self.incomplete.append(f"{file}: {key}: {lacking}")
+            if key in self.objects.others:
+                return  # a patch must not take the place of the object that it patches
+        if kind in WORKLOADS:
+            owner = k8s.Workload(kind, metadata, api_version, _decoded(item.spec, k8s.WorkloadSpec, "spec"))
+            begins(owner.spec.selector, "{", "spec.selector")
+            self.objects.workloads[key] = owner
+        manifest = Manifest(
+            kind, metadata, api_version, spec, status, item.value, item.global_default, item.preemption_policy
+        )
+        self._store(self.objects.others, key, manifest, "", file)
+
+    def _spelling(self, label: str, metadata: k8s.Metadata, spec: Raw, type_: type[Struct]) -> None:
+        """Note what a person wrote with wrong capitals; from a cluster (with a uid) nothing comes that is."""
+        if metadata.uid or spec is NULL:
+            return
+        known = type_.__struct_encode_fields__
+        unread = [name for name in _FIELDS.decode(spec) or () if name not in known and name.lower() in _lower(type_)]
+        if unread:
+            self.objects.misspelled[label] = unread
+
+    def _store(self, table: dict[str, T], key: str, value: T, kind: str, file: str) -> None:
+        label = f"{kind}/{key}" if kind else key
+        if key in table:
+            del table[key]  # the last one counts, at its own place in the order
+            self.repeated.append(f"{label} ({self.objects.origins.pop(label, self.first_file)}, then {file})")
+        table[key] = value
+        if file != self.first_file:
+            self.objects.origins[label] = file
+
+    def _named(self, item: Item, kind: str, file: str, place: str) -> k8s.Metadata:
+        """The metadata with a name and, where the kind has one, a namespace."""
+        metadata = item.metadata
+        if metadata is None or not (metadata.name or metadata.generate_name):
+            what = "missing: an incomplete object (a patch, or a template that was not rendered?)"
+            raise BadObjectError(what, object_=f"{kind} {place}".strip(), field="metadata.name", file=file)
+        name = metadata.name
+        namespace = "" if kind in CLUSTER_SCOPED else metadata.namespace or "default"
+        if not name:
+            label = f"{kind}/{namespace}/{metadata.generate_name}"
+            name = f"{metadata.generate_name}{self.generated[label]}"
+            self.generated[label] += 1
+        if "/" in name or "/" in namespace or len(name) > NAME_MAX or len(namespace) > NAME_MAX:
+            what = f"not a valid name: {f'{namespace}/{name}'[:80]!r}"
+            raise BadObjectError(what, object_=f"{kind} {place}".strip(), field="metadata.name", file=file)
+        if name != metadata.name or namespace != metadata.namespace:
+            metadata = replace(metadata, name=name, namespace=namespace)
+        return metadata
+
+
+def _decoded(raw: Raw, type_: type[T], name: str) -> T:
+    """The part of an object, its default where it is absent or null. Raises BadObjectError with the field only."""
+    if raw is NULL:
+        return type_()
+    try:
+        value: T | None = _DECODERS[type_].decode(raw)
+    except msgspec.ValidationError as error:
+        raise fault_of(error, name) from error
+    return type_() if value is None else value
+
+
+def _present(raw: Raw) -> Raw:
+    return k8s.EMPTY_OBJECT if raw is NULL or bytes(raw) == b"null" else raw
+
+
+def _lacking(kind: str, spec: Raw) -> str:
+    """What a workload lacks to be expanded into pods, "" if nothing. Raises BadObjectError with the field only."""
+    if kind == "PriorityClass":
+        return ""
+    try:
+        if kind == "VirtualMachineInstance":
+            return ""
+        template = msgspec.json.decode(spec, type=_Templated).template
+        if template is None or bytes(template.spec) == b"null":
+            return "spec.template: there is none"
+        if GROUPS[kind] is not KUBEVIRT and not msgspec.json.decode(template.spec, type=_Containers).containers:
+            return "spec.template.spec.containers: there is none"
+    except msgspec.ValidationError as error:
+        raise fault_of(error, "spec") from error
+    return ""
+
+
+def _without_kind(item: Item) -> str:
+    if item.metadata is None:
+        return "has no kind: not a Kubernetes object (a chart's values, or another format?)"
+    return "has no kind: an incomplete object (a patch?), or an item of a list that does not say of what"
