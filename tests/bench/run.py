@@ -116,6 +116,11 @@ def whatif() -> None:
     _show("what-if", "whatif")
 
 
+def tables() -> None:
+    """The same questions in polars and in numpy, for all pods and for one: 5,000 nodes, 150,000 pods."""
+    _show("5,000 nodes, 150,000 pods", "tables")
+
+
 def binder() -> None:
     """Pods bound a second beside the real kube-scheduler, on one real API server: 1,000 nodes, 3,000 pods."""
     parts, why = built_parts()
@@ -136,6 +141,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "extender": extender,
     "page": page,
     "whatif": whatif,
+    "tables": tables,
     "first-finding": first_finding,
 }
 
