@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from playwright.sync_api import expect
-from support.check_builders import a_pod
+from support.build import a_pod
 from support.page_builders import a_finding
 from support.processes.browser import Visits
 from support.sites.shop import DRIFTED, SHARED, ZONE, a_shop
@@ -114,7 +114,7 @@ def test_the_page_follows_every_change_and_a_moved_vm_is_seen_to_move(visits: Vi
     expect(page.locator(".host >> nth=1").locator(".node-head .name")).to_have_text(["n2", "n3"])
     expect(page.locator("body")).to_have_attribute("data-flown", "n2")
     expect(page.locator(".flying")).to_have_count(0)
-    pods = {**site.pods, "shop/new-1": a_pod("new-1", "n3")}
+    pods = {**site.pods, "shop/new-1": a_pod("new-1").on("n3").build()}
     del pods["lab/bare"]
     shown.put(replace(site, pods=pods), SHARED)
     expect(page.locator(".host >> nth=1").locator(".pod.named")).to_have_count(2)

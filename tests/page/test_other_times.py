@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from aiohttp import web
 from playwright.sync_api import expect
-from support.check_builders import a_node, a_pod, a_site, a_workload, apart
+from support.build import HOST, a_node, a_pod, a_site, a_workload, term
 from support.page_builders import a_finding
 from support.processes.browser import PHONE, Visits, honest
 from support.sites.shop import a_shop
@@ -21,12 +21,11 @@ DB = {"app": "db"}
 
 def a_pair() -> Snapshot:
     """Two databases that must not share a host, each on a host of its own, and a third host with room."""
-    rule = apart(DB)
     return a_site(
         a_node("n1"),
         a_node("n2"),
-        a_pod("db-0", "n1", labels=DB, spec=rule, owner="StatefulSet/db"),
-        a_pod("db-1", "n2", labels=DB, spec=rule, owner="StatefulSet/db"),
+        a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)).owned_by("StatefulSet/db"),
+        a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)).owned_by("StatefulSet/db"),
         a_workload("StatefulSet", "db", replicas=2),
         on={"n1": "h1", "n2": "h2"},
         site="prod",

@@ -21,8 +21,14 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 CREATED = "2026-01-01T00:00:00Z"
 DELETED = "2026-01-01T01:00:00Z"
-API_VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "ReplicationController": "v1"}
-"""Of the kinds of workloads that are not in apps/v1."""
+API_VERSIONS = {
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+    "ReplicationController": "v1",
+    "VirtualMachineInstance": "kubevirt.io/v1",
+    "VirtualMachineInstanceReplicaSet": "kubevirt.io/v1",
+}
+"""Of the kinds of owners that are not in apps/v1."""
 Json = dict[str, Any]
 Selector = Mapping[str, Any] | None
 B = TypeVar("B", bound="Built")
@@ -101,8 +107,8 @@ class Built:
     def owned_by(self: B, owner: str, controller: bool = True) -> B:
         """`owner` is KIND/NAME."""
         kind, _, name = owner.partition("/")
-        reference = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"{kind}-{name}"}
-        return self.metadata(ownerReferences=[{**reference, "controller": controller}])
+        reference = {"apiVersion": API_VERSIONS.get(kind, "apps/v1"), "kind": kind, "name": name}
+        return self.metadata(ownerReferences=[{**reference, "uid": f"{kind}-{name}", "controller": controller}])
 
     def json(self) -> Json:
         """As the API server has it."""
@@ -193,16 +199,15 @@ class PodBuilder(WithPodSpec):
         self._object["spec"] = {"containers": [{"name": "c", "image": "app:1"}]}
 
     def on(self, node: str) -> "PodBuilder":
-        """It runs on the node and is ready."""
-        ready = [{"type": "Ready", "status": "True"}]
-        return self.spec(nodeName=node).put("status", value={"phase": "Running", "conditions": ready})
+        """It runs on the node and is ready; it goes on waiting where that is ""."""
+        return self.spec(nodeName=node).finished("Running").ready() if node else self
 
-    def unready(self) -> "PodBuilder":
-        """It runs and is not ready."""
-        return self.put("status", "conditions", value=[{"type": "Ready", "status": "False"}])
+    def ready(self, is_ready: bool = True) -> "PodBuilder":
+        """It is ready, or it is not."""
+        return self.put("status", "conditions", value=[{"type": "Ready", "status": str(is_ready)}])
 
     def finished(self, phase: str = "Succeeded") -> "PodBuilder":
-        """Its phase is this one."""
+        """It is in this phase."""
         return self.put("status", "phase", value=phase)
 
     def deleted(self) -> "PodBuilder":
@@ -337,13 +342,15 @@ def a_budget(
     min_available: int | str | None = None,
     max_unavailable: int | str | None = None,
     namespace: str = "shop",
+    version: str = "policy/v1",
     **spec: Any,
 ) -> BudgetBuilder:
     """A disruption budget; selector None is null."""
     bounds = {"minAvailable": min_available, "maxUnavailable": max_unavailable}
     given = {field: bound for field, bound in bounds.items() if bound is not None}
     whole = None if selector is None else selecting(selector)
-    return BudgetBuilder(name, namespace, spec={"selector": whole, **given, **spec}).metadata(generation=1)
+    made = BudgetBuilder(name, namespace, spec={"selector": whole, **given, **spec})
+    return made.put("apiVersion", value=version).metadata(generation=1)
 
 
 def a_namespace(name: str, **labels: str) -> NamespaceBuilder:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import msgspec
-from support.check_builders import a_node, a_pod, a_workload, apart, raw
+from support.build import ZONE, Json, a_node, a_pod, a_workload, term
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.repair.evictable import EvictionTerms
@@ -14,7 +14,6 @@ from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import Action, NodeHost, Outcome
 from underhost.streams.settings.sinks import EvictionSettings
 
-ZONE = "topology.kubernetes.io/zone"
 NOON = 1_767_268_800.0  # seconds since 1970
 Scheduler = Callable[["Town", k8s.Pod, str], str]
 """(the town, the pod that went, where its command says that the next one fits) -> the node of the next one."""
@@ -40,7 +39,7 @@ class Town:
     """
 
     def __init__(self, zones: Iterable[str], hosts: Iterable[str] = (), scheduler: Scheduler = obedient) -> None:
-        nodes = [a_node(f"n{at}", labels={ZONE: zone}) for at, zone in enumerate(zones, 1)]
+        nodes = [a_node(f"n{at}").zone(zone).build() for at, zone in enumerate(zones, 1)]
         names = [node.metadata.name for node in nodes]
         self.nodes = {node.metadata.name: node for node in nodes}
         self.hosts = {name: NodeHost(name, "", host, host, "name") for name, host in zip(names, hosts, strict=False)}
@@ -60,27 +59,25 @@ class Town:
     # ------------------------------------------------------------------------------------------------------- the town
     def workload(self, name: str, *nodes: str, key: str = ZONE, namespace: str = "shop") -> None:
         """A ReplicaSet with a replica on each of these nodes; no two may share a domain of the key."""
-        self.workloads[f"ReplicaSet/{namespace}/{name}"] = a_workload("ReplicaSet", name, len(nodes), namespace)
+        self.workloads[f"ReplicaSet/{namespace}/{name}"] = a_workload("ReplicaSet", name, len(nodes), namespace).build()
         for number, node in enumerate(nodes):
-            self._put(f"{name}-{number}", node, name, apart({"app": name}, key), namespace)
+            self._put(f"{name}-{number}", node, name, [term(key, {"app": name})], namespace)
 
-    def _put(self, pod: str, node: str, owner: str, spec: object, namespace: str, ready: bool = True) -> None:
-        made = a_pod(
-            pod, node, labels={"app": owner}, owner=f"ReplicaSet/{owner}", spec=spec, namespace=namespace, ready=ready
-        )
+    def _put(self, name: str, node: str, owner: str, apart: list[Json], namespace: str, ready: bool = True) -> None:
         self._made += 1
-        uid = msgspec.structs.replace(made.metadata, uid=f"{pod}-{self._made}")
-        self.pods[f"{namespace}/{pod}"] = msgspec.structs.replace(made, metadata=uid)
+        pod = a_pod(name, namespace).on(node).ready(ready).metadata(uid=f"{name}-{self._made}")
+        self.pods[pod.key] = pod.labels(app=owner).owned_by(f"ReplicaSet/{owner}").apart(*apart).build()
 
     def room(self, node: str, pods: int) -> None:
         """The node has room for so many pods."""
         was = self.nodes[node]
-        status = msgspec.structs.replace(was.status, allocatable=raw({"cpu": "8", "memory": "16Gi", "pods": str(pods)}))
+        allocatable = a_node(node).has(pods=str(pods)).build().status.allocatable
+        status = msgspec.structs.replace(was.status, allocatable=allocatable)
         self.nodes[node] = msgspec.structs.replace(was, status=status)
 
     def move_zone(self, node: str, zone: str) -> None:
         """The node is in another zone from now on."""
-        self.nodes[node] = a_node(node, labels={ZONE: zone})
+        self.nodes[node] = a_node(node).zone(zone).build()
 
     def evict(self, pod: str, to: str) -> None:
         """The pod is gone, and its owner has made another, which is ready after `starts` seconds."""
@@ -88,7 +85,7 @@ class Town:
         self.evicted.append((self.now, pod, was.spec.node_name))
         namespace, owner = was.metadata.namespace, (was.metadata.owner_references or [])[0].name
         name, node = f"{owner}-{self._made}", self.schedule(self, was, to)
-        self._put(name, node, owner, {}, namespace, ready=not self.starts)
+        self._put(name, node, owner, [], namespace, ready=not self.starts)
         made = self.pods[f"{namespace}/{name}"]
         spec = msgspec.structs.replace(was.spec, node_name=node)
         self.pods[f"{namespace}/{name}"] = msgspec.structs.replace(made, spec=spec)

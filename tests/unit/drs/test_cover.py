@@ -6,7 +6,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.check_builders import a_node, a_pod, a_site, apart, spread, together
+from support.build import HOST, a_node, a_pod, a_site, spread, term
 
 from underhost.agents.drs.cover import desired_rules, owns, rule_name
 from underhost.agents.evaluate.check import check
@@ -23,7 +23,7 @@ FOUR_HOSTS = [Host(id=f"h{n}", name=f"esx-{n}", cluster="C0") for n in range(1, 
 
 def nodes(count):
     """Two to a rack, none in a zone."""
-    return [a_node(f"n{at}", labels={"rack": f"r{(at + 1) // 2}"}) for at in range(1, count + 1)]
+    return [a_node(f"n{at}").labels(rack=f"r{(at + 1) // 2}") for at in range(1, count + 1)]
 
 
 def one_a_host(count):
@@ -35,8 +35,8 @@ def rules_of(site):
     return [(rule.type, rule.vms) for rule in rules]
 
 
-def db(at, node, **more):
-    return a_pod(f"db-{at}", node, labels=DB, owner="StatefulSet/db", spec=apart(DB, **more))
+def db(at, node, key=HOST):
+    return a_pod(f"db-{at}").on(node).labels(DB).owned_by("StatefulSet/db").apart(term(key, DB))
 
 
 @pytest.mark.parametrize(
@@ -48,31 +48,31 @@ def db(at, node, **more):
             id="three replicas that keep apart by hostname are one rule",
         ),
         pytest.param(
-            [db(0, "n1", key=HOST_KEY), db(1, "n2", key=HOST_KEY)],
+            [db(0, "n1", HOST_KEY), db(1, "n2", HOST_KEY)],
             [("anti-affinity", ["vm-n1", "vm-n2"])],
             id="a term on the host key asks for the same",
         ),
         pytest.param(
-            [db(0, "n1", key="rack"), db(1, "n2", key="rack"), db(2, "n3", key="rack")],
+            [db(0, "n1", "rack"), db(1, "n2", "rack"), db(2, "n3", "rack")],
             [("anti-affinity", ["vm-n1", "vm-n3"]), ("anti-affinity", ["vm-n2", "vm-n3"])],
             id="a term on a rack keeps the racks apart, not the machines of one rack",
         ),
-        pytest.param([db(0, "n1", key=ZONE), db(1, "n2", key=ZONE)], [], id="a key that no node carries asks nothing"),
+        pytest.param([db(0, "n1", ZONE), db(1, "n2", ZONE)], [], id="a key that no node carries asks nothing"),
         pytest.param([db(0, "n1")], [], id="one replica needs no rule"),
         pytest.param(
-            [a_pod(f"d-{at}", f"n{at}", labels=DB, owner="DaemonSet/d", spec=apart(DB)) for at in (1, 2)],
+            [a_pod(f"d-{at}").on(f"n{at}").labels(DB).owned_by("DaemonSet/d").apart(term(HOST, DB)) for at in (1, 2)],
             [],
             id="a DaemonSet is on every node: no machine is moved for it",
         ),
         pytest.param([db(0, "n1"), db(1, "n1")], [], id="two replicas on one node are no matter of virtual machines"),
         pytest.param([db(0, "n1"), db(1, "")], [], id="a pending replica has no virtual machine"),
         pytest.param([db(0, "n1"), db(1, "gone")], [], id="a replica on an absent node has no virtual machine"),
-        pytest.param([a_pod("db-0", "n1", labels=DB), a_pod("db-1", "n2", labels=DB)], [], id="no term, no rule"),
+        pytest.param([a_pod("db-0").on("n1").labels(DB), a_pod("db-1").on("n2").labels(DB)], [], id="no term, no rule"),
         pytest.param(
             [
-                a_pod("web-0", "n1", labels=WEB, spec=apart(DB)),
-                a_pod("db-0", "n2", labels=DB),
-                a_pod("db-1", "n3", labels=DB),
+                a_pod("web-0").on("n1").labels(WEB).apart(term(HOST, DB)),
+                a_pod("db-0").on("n2").labels(DB),
+                a_pod("db-1").on("n3").labels(DB),
             ],
             [("anti-affinity", ["vm-n1", "vm-n2"]), ("anti-affinity", ["vm-n1", "vm-n3"])],
             id="web apart from every db never keeps the dbs apart from one another",
@@ -81,64 +81,64 @@ def db(at, node, **more):
             [
                 db(0, "n1"),
                 db(1, "n2"),
-                a_pod("cache-0", "n1", labels={"app": "cache"}, spec=apart({"app": "cache"})),
-                a_pod("cache-1", "n2", labels={"app": "cache"}, spec=apart({"app": "cache"})),
+                a_pod("cache-0").on("n1").labels(app="cache").apart(term(HOST, {"app": "cache"})),
+                a_pod("cache-1").on("n2").labels(app="cache").apart(term(HOST, {"app": "cache"})),
             ],
             [("anti-affinity", ["vm-n1", "vm-n2"])],
             id="two applications on the same machines share one rule",
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=spread(DB)),
-                a_pod("db-1", "n2", labels=DB, spec=spread(DB)),
+                a_pod("db-0").on("n1").labels(DB).spreads(spread(HOST, DB)),
+                a_pod("db-1").on("n2").labels(DB).spreads(spread(HOST, DB)),
             ],
             [("anti-affinity", ["vm-n1", "vm-n2"])],
             id="a DoNotSchedule spread keeps its pods apart",
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=spread(DB, whenUnsatisfiable="ScheduleAnyway")),
-                a_pod("db-1", "n2", labels=DB, spec=spread(DB, whenUnsatisfiable="ScheduleAnyway")),
+                a_pod("db-0").on("n1").labels(DB).spreads(spread(HOST, DB, soft=True)),
+                a_pod("db-1").on("n2").labels(DB).spreads(spread(HOST, DB, soft=True)),
             ],
             [],
             id="a ScheduleAnyway spread is a preference",
         ),
         pytest.param(
-            [db(0, "n1"), a_pod("db-1", "n2", labels=DB, spec=apart(DB), deleted=True)],
+            [db(0, "n1"), a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)).deleted()],
             [("anti-affinity", ["vm-n1", "vm-n2"])],
             id="a terminating pod counts for anti-affinity",
         ),
         pytest.param(
-            [db(0, "n1"), a_pod("db-1", "n2", labels=DB, spec=apart(DB), phase="Succeeded")],
+            [db(0, "n1"), a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)).finished()],
             [],
             id="a finished pod counts for nothing",
         ),
         pytest.param(
-            [db(0, "n1"), a_pod("db-0", "n2", labels=DB, namespace="other")],
+            [db(0, "n1"), a_pod("db-0", "other").on("n2").labels(DB)],
             [],
             id="a term without namespaces stays in its own",
         ),
         pytest.param(
             [
-                a_pod("web-0", "n1", labels=WEB, spec=together(DB, key=HOST_KEY)),
-                a_pod("db-0", "n2", labels=DB),
+                a_pod("web-0").on("n1").labels(WEB).near(term(HOST_KEY, DB)),
+                a_pod("db-0").on("n2").labels(DB),
             ],
             [("affinity", ["vm-n1", "vm-n2"])],
             id="required affinity by host keeps two machines together",
         ),
         pytest.param(
             [
-                a_pod("web-0", "n1", labels=WEB, spec=together(DB, key=HOST_KEY)),
-                a_pod("db-0", "n1", labels=DB),
-                a_pod("db-1", "n2", labels=DB),
+                a_pod("web-0").on("n1").labels(WEB).near(term(HOST_KEY, DB)),
+                a_pod("db-0").on("n1").labels(DB),
+                a_pod("db-1").on("n2").labels(DB),
             ],
             [],
             id="affinity that the own node meets needs no rule",
         ),
         pytest.param(
             [
-                a_pod("web-0", "n1", labels=WEB, spec=together(DB)),
-                a_pod("db-0", "n2", labels=DB),
+                a_pod("web-0").on("n1").labels(WEB).near(term(HOST, DB)),
+                a_pod("db-0").on("n2").labels(DB),
             ],
             [],
             id="affinity by node is no matter of hosts",
@@ -156,19 +156,17 @@ def test_rules_follow_what_kubernetes_requires(objects, expected):
 def test_affinity_stays_with_the_machine_that_shares_the_host_already():
     site = a_site(
         *nodes(3),
-        a_pod("web-0", "n1", labels=WEB, spec=together(DB, key=HOST_KEY)),
-        a_pod("db-0", "n2", labels=DB),
-        a_pod("db-1", "n3", labels=DB),
+        a_pod("web-0").on("n1").labels(WEB).near(term(HOST_KEY, DB)),
+        a_pod("db-0").on("n2").labels(DB),
+        a_pod("db-1").on("n3").labels(DB),
         on={"n1": "h1", "n2": "h2", "n3": "h1"},
     )
     assert rules_of(site) == [("affinity", ["vm-n1", "vm-n3"])]
 
 
 def test_pods_that_must_share_a_host_and_be_apart_are_found_and_get_no_affinity_rule():
-    spec = {"affinity": {**together(DB, key=HOST_KEY)["affinity"], **apart(DB)["affinity"]}}
-    site = a_site(
-        *nodes(2), a_pod("web-0", "n1", labels=WEB, spec=spec), a_pod("db-0", "n2", labels=DB), on=one_a_host(2)
-    )
+    torn = a_pod("web-0").on("n1").labels(WEB).near(term(HOST_KEY, DB)).apart(term(HOST, DB))
+    site = a_site(*nodes(2), torn, a_pod("db-0").on("n2").labels(DB), on=one_a_host(2))
     rules, (finding,) = desired_rules(site, Options())
     assert [rule.type for rule in rules] == ["anti-affinity"]
     assert (finding.severity, finding.reason, finding.pod) == ("unsatisfiable", REASON_CONTRADICTION, "shop/db-0")
@@ -211,14 +209,12 @@ def test_more_replicas_than_usable_hosts_keep_as_many_apart_as_fit_and_are_found
 
 
 def test_two_groups_too_large_for_the_hosts_with_one_first_pod_are_one_finding():
-    both, shared = {"app": "db", "tier": "gold"}, [apart(DB), apart({"tier": "gold"})]
-    terms = [term for one in shared for term in one["affinity"]["podAntiAffinity"][REQUIRED]]
     gold = {"tier": "gold"}
     site = a_site(
         *nodes(6),
-        a_pod("a", "n1", labels=both, spec={"affinity": {"podAntiAffinity": {REQUIRED: terms}}}),
-        *(a_pod(f"b-{at}", f"n{at}", labels=DB, spec=apart(DB)) for at in (2, 3)),
-        *(a_pod(f"c-{at}", f"n{at}", labels=gold, spec=apart(gold)) for at in (4, 5, 6)),
+        a_pod("a").on("n1").labels(DB).labels(gold).apart(term(HOST, DB), term(HOST, gold)),
+        *(a_pod(f"b-{at}").on(f"n{at}").labels(DB).apart(term(HOST, DB)) for at in (2, 3)),
+        *(a_pod(f"c-{at}").on(f"n{at}").labels(gold).apart(term(HOST, gold)) for at in (4, 5, 6)),
         on={"n1": "h1", "n2": "h2", "n3": "h1", "n4": "h2", "n5": "h1", "n6": "h2"},
         hosts=FOUR_HOSTS[:2],
     )
@@ -233,8 +229,8 @@ def test_two_groups_too_large_for_the_hosts_with_one_first_pod_are_one_finding()
 
 
 def test_pods_apart_from_another_application_need_a_host_each_where_vms_have_both():
-    away = [a_pod(f"db-{at}", f"n{at}", labels=DB, spec=apart(WEB)) for at in (1, 2)]
-    web = [a_pod(f"web-{at}", f"n{at}", labels=WEB) for at in (1, 2)]
+    away = [a_pod(f"db-{at}").on(f"n{at}").labels(DB).apart(term(HOST, WEB)) for at in (1, 2)]
+    web = [a_pod(f"web-{at}").on(f"n{at}").labels(WEB) for at in (1, 2)]
     site = a_site(*nodes(2), *away, *web, on={"n1": "h1", "n2": "h1"}, hosts=FOUR_HOSTS[:1])
     _, expected = desired_rules(site, Options())
     assert [(one.reason, one.pod, one.peers) for one in expected] == [
@@ -263,7 +259,7 @@ def test_check_finds_what_the_rules_cannot_keep():
 
 
 def test_a_spread_over_more_machines_than_hosts_is_split_but_not_unsatisfiable():
-    pods = [a_pod(f"db-{at}", f"n{at + 1}", labels=DB, spec=spread(DB)) for at in range(3)]
+    pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).spreads(spread(HOST, DB)) for at in range(3)]
     site = a_site(*nodes(3), *pods, on={"n1": "h1", "n2": "h2", "n3": "h1"}, hosts=FOUR_HOSTS[:2])
     rules, findings = desired_rules(site, Options())
     assert [rule.vms for rule in rules] == [["vm-n1", "vm-n2"]]
@@ -305,7 +301,7 @@ def test_the_rules_allow_exactly_the_placements_that_keep_every_required_pair_ap
     edges = [pair for at, pair in enumerate(every) if chosen >> at & 1]
     # pod i asks to be apart from j by a label that only j has: one term for each edge, no clique is given away
     pods = [
-        a_pod(f"p{i}", f"n{i + 1}", labels={"id": f"i{i}"}, spec=_terms([j for a, j in edges if a == i]))
+        a_pod(f"p{i}").on(f"n{i + 1}").labels(id=f"i{i}").spec(**_terms([j for a, j in edges if a == i]))
         for i in range(size)
     ]
     site = a_site(*nodes(size), *pods, on=one_a_host(size))
@@ -333,8 +329,8 @@ def test_the_order_of_the_input_does_not_matter(rng: random.Random):
     objects = [
         *nodes(6),
         *(db(at, f"n{at + 1}") for at in range(4)),
-        *(a_pod(f"web-{at}", f"n{at + 2}", labels=WEB, spec=apart(DB)) for at in range(4)),
-        a_pod("near", "n6", labels={"app": "near"}, spec=together(WEB, key=HOST_KEY)),
+        *(a_pod(f"web-{at}").on(f"n{at + 2}").labels(WEB).apart(term(HOST, DB)) for at in range(4)),
+        a_pod("near").on("n6").labels(app="near").near(term(HOST_KEY, WEB)),
     ]
     on = {"n1": "h1", "n2": "h2", "n3": "h3", "n4": "h4", "n5": "h1", "n6": "h2"}
     expected = desired_rules(a_site(*objects, on=on), Options())

@@ -3,25 +3,25 @@
 import random
 
 import pytest
-from support.check_builders import a_budget, a_pod, a_site, a_workload
+from support.build import a_budget, a_pod, a_site, a_workload
 
 from underhost.agents.evaluate.budgets import REASON_NEVER, REASON_OVERLAP, budget_findings, figures
 from underhost.schemas.documents import BudgetFigures
 from underhost.schemas.errors import BadObjectError
-from underhost.schemas.kubernetes import BudgetStatus
 
 APP = {"app": "nginx"}
 MATCH_APP = {"matchLabels": APP}
 
 
-def pods(count, owner="ReplicaSet/nginx-1", start=0, **more):
-    return [a_pod(f"nginx-{n}", "n1", labels=APP, owner=owner, **more) for n in range(start, start + count)]
+def pods(count, owner="ReplicaSet/nginx-1", start=0, namespace="shop"):
+    made = [a_pod(f"nginx-{n}", namespace).on("n1").labels(APP) for n in range(start, start + count)]
+    return [pod.owned_by(owner) for pod in made] if owner else made
 
 
 def a_deployment(replicas):
     return [
         a_workload("Deployment", "nginx", replicas),
-        a_workload("ReplicaSet", "nginx-1", replicas, owner="Deployment/nginx"),
+        a_workload("ReplicaSet", "nginx-1", replicas).owned_by("Deployment/nginx"),
     ]
 
 
@@ -73,8 +73,8 @@ def a_deployment(replicas):
         pytest.param(
             [
                 a_workload("Deployment", "nginx", 4),
-                a_workload("ReplicaSet", "nginx-1", 1, owner="Deployment/nginx"),
-                a_workload("ReplicaSet", "nginx-2", 3, owner="Deployment/nginx"),
+                a_workload("ReplicaSet", "nginx-1", 1).owned_by("Deployment/nginx"),
+                a_workload("ReplicaSet", "nginx-2", 3).owned_by("Deployment/nginx"),
                 *pods(1),
                 *pods(3, "ReplicaSet/nginx-2", start=1),
             ],
@@ -109,13 +109,13 @@ def a_deployment(replicas):
             id="a KubeVirt replica set has a scale",
         ),
         pytest.param(
-            [*a_deployment(4), *pods(3), *pods(1, start=3, ready=False)],
+            [*a_deployment(4), *pods(3), *(pod.ready(False) for pod in pods(1, start=3))],
             a_budget(selector=MATCH_APP, min_available=2),
             BudgetFigures(expected=4, current=3, desired=2, allowed=1),
             id="a pod that is not ready is not healthy",
         ),
         pytest.param(
-            [*a_deployment(4), *pods(3), *pods(1, start=3, deleted=True)],
+            [*a_deployment(4), *pods(3), *(pod.deleted() for pod in pods(1, start=3))],
             a_budget(selector=MATCH_APP, min_available=2),
             BudgetFigures(expected=4, current=3, desired=2, allowed=1),
             id="a pod that is being deleted is not healthy, but is expected",
@@ -133,14 +133,14 @@ def a_deployment(replicas):
             id="no selector selects no pod",
         ),
         pytest.param(
-            [*a_deployment(3), *pods(3), a_pod("plain", "n1")],
+            [*a_deployment(3), *pods(3), a_pod("plain").on("n1")],
             a_budget(selector={}, min_available=1),
             BudgetFigures(expected=4, current=4, desired=1, allowed=3),
             id="an empty selector selects every pod of the namespace, unlabelled ones too",
         ),
         pytest.param(
             [*a_deployment(3), *pods(3)],
-            a_budget(selector={}, min_available=1, api_version="policy/v1beta1"),
+            a_budget(selector={}, min_available=1, version="policy/v1beta1"),
             BudgetFigures(expected=0, current=0, desired=1, allowed=0),
             id="an empty selector of policy/v1beta1 selects nothing",
         ),
@@ -158,11 +158,10 @@ def a_deployment(replicas):
         ),
         pytest.param(
             pods(3),
-            a_budget(
-                selector=MATCH_APP,
-                max_unavailable=1,
-                status=BudgetStatus(
-                    observed_generation=1, disruptions_allowed=1, current_healthy=3, desired_healthy=2, expected_pods=3
+            a_budget(selector=MATCH_APP, max_unavailable=1).put(
+                "status",
+                value=dict(
+                    observedGeneration=1, disruptionsAllowed=1, currentHealthy=3, desiredHealthy=2, expectedPods=3
                 ),
             ),
             BudgetFigures(expected=3, current=3, desired=2, allowed=1),
@@ -271,7 +270,7 @@ def test_a_budget_that_can_never_allow_an_eviction_is_found(objects, budget, why
     ("objects", "budget"),
     [
         pytest.param(
-            [*a_deployment(3), *pods(1), *pods(2, start=1, ready=False)],
+            [*a_deployment(3), *pods(1), *(pod.ready(False) for pod in pods(2, start=1))],
             a_budget(selector=MATCH_APP, max_unavailable=1),
             id="it allows nothing now because pods are not ready",
         ),
@@ -290,7 +289,7 @@ def test_a_budget_that_can_never_allow_an_eviction_is_found(objects, budget, why
             pods(3), a_budget(selector=MATCH_APP, min_available=2), id="the owner is not in the input, and 2 stay"
         ),
         pytest.param(
-            [*a_deployment(3), *pods(1, phase="Succeeded")],
+            [*a_deployment(3), *(pod.finished() for pod in pods(1))],
             a_budget(selector=MATCH_APP, max_unavailable=0),
             id="its only pod has finished",
         ),
@@ -304,7 +303,7 @@ def test_pods_under_two_budgets_are_one_finding():
     site = a_site(
         *a_deployment(3),
         *pods(3),
-        a_pod("lonely", "n1", labels={"app": "other"}),
+        a_pod("lonely").on("n1").labels(app="other"),
         a_budget("a", MATCH_APP, min_available=1),
         a_budget("b", {}, max_unavailable="50%"),
     )

@@ -6,7 +6,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.check_builders import a_budget, a_node, a_pod, a_site, apart, spread, together
+from support.build import HOST, REQUIRED, ZONE, a_budget, a_node, a_pod, a_site, spread, term
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.findings import SEVERITIES
@@ -15,12 +15,11 @@ from underhost.agents.site.snapshot import Options
 from underhost.schemas.documents import to_json
 
 HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 DB, WEB = {"app": "db"}, {"app": "web"}
 
 
-def zoned(name, zone, **more):
-    return a_node(name, labels={ZONE: zone}, **more)
+def zoned(name, zone):
+    return a_node(name).zone(zone)
 
 
 def three_nodes():
@@ -37,10 +36,7 @@ def violations(*objects, on=None):
 
 
 ZONE_AND_NODE = {
-    "topologySpreadConstraints": [
-        *spread(DB, ZONE)["topologySpreadConstraints"],
-        *spread(DB, HOSTNAME, 3)["topologySpreadConstraints"],
-    ]
+    "topologySpreadConstraints": [spread(ZONE, DB), spread(HOST, DB, 3)],
 }
 PORT_80 = {"containers": [{"name": "c", "ports": [{"hostPort": 80, "containerPort": 80}]}]}
 ANTI = "node(s) didn't match pod anti-affinity rules"
@@ -51,37 +47,43 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
     ("objects", "on", "expected"),
     [
         pytest.param(
-            [a_pod("db-0", "n1", labels=DB, spec=apart(DB)), a_pod("db-1", "n1", labels=DB, spec=apart(DB))],
+            [
+                a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
+                a_pod("db-1").on("n1").labels(DB).apart(term(HOST, DB)),
+            ],
             None,
-            [("InterPodAffinity", ANTI, "shop/db-0", ["shop/db-1"], (HOSTNAME, "n1"))],
+            [("InterPodAffinity", ANTI, "shop/db-0", ["shop/db-1"], (HOST, "n1"))],
             id="two replicas on one node are one finding, not two",
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=apart(DB, ZONE)),
-                a_pod("db-1", "n2", labels=DB, spec=apart(DB, ZONE)),
-                a_pod("db-2", "n3", labels=DB, spec=apart(DB, ZONE)),
+                a_pod("db-0").on("n1").labels(DB).apart(term(ZONE, DB)),
+                a_pod("db-1").on("n2").labels(DB).apart(term(ZONE, DB)),
+                a_pod("db-2").on("n3").labels(DB).apart(term(ZONE, DB)),
             ],
             None,
             [("InterPodAffinity", ANTI, "shop/db-0", ["shop/db-1"], (ZONE, "a"))],
             id="two replicas in one zone",
         ),
         pytest.param(
-            [a_pod("web-0", "n1", labels=WEB, spec=apart(DB)), a_pod("db-0", "n1", labels=DB)],
+            [a_pod("web-0").on("n1").labels(WEB).apart(term(HOST, DB)), a_pod("db-0").on("n1").labels(DB)],
             None,
-            [("InterPodAffinity", EXISTING, "shop/db-0", ["shop/web-0"], (HOSTNAME, "n1"))],
+            [("InterPodAffinity", EXISTING, "shop/db-0", ["shop/web-0"], (HOST, "n1"))],
             id="the smallest pod is refused by the other one's term",
         ),
         pytest.param(
-            [a_pod("db-0", "n1", labels=DB, spec=apart(DB)), a_pod("db-1", "n2", labels=DB, spec=apart(DB))],
+            [
+                a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
+                a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)),
+            ],
             None,
             [],
             id="replicas on two nodes",
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=apart(DB, "absent")),
-                a_pod("db-1", "n1", labels=DB, spec=apart(DB, "absent")),
+                a_pod("db-0").on("n1").labels(DB).apart(term("absent", DB)),
+                a_pod("db-1").on("n1").labels(DB).apart(term("absent", DB)),
             ],
             None,
             [],
@@ -89,8 +91,8 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=apart(DB, HOST_KEY)),
-                a_pod("db-1", "n2", labels=DB, spec=apart(DB, HOST_KEY)),
+                a_pod("db-0").on("n1").labels(DB).apart(term(HOST_KEY, DB)),
+                a_pod("db-1").on("n2").labels(DB).apart(term(HOST_KEY, DB)),
             ],
             {"n1": "h1", "n2": "h1", "n3": "h2"},
             [("InterPodAffinity", ANTI, "shop/db-0", ["shop/db-1"], (HOST_KEY, "esx-h1"))],
@@ -98,29 +100,29 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=apart(DB, HOST_KEY)),
-                a_pod("db-1", "n2", labels=DB, spec=apart(DB, HOST_KEY)),
+                a_pod("db-0").on("n1").labels(DB).apart(term(HOST_KEY, DB)),
+                a_pod("db-1").on("n2").labels(DB).apart(term(HOST_KEY, DB)),
             ],
             {"n1": "", "n2": "", "n3": "h2"},
             [],
             id="two unknown hosts are not one host",
         ),
         pytest.param(
-            [a_pod("web-0", "n1", labels=WEB, spec=together(DB)), a_pod("db-0", "n2", labels=DB)],
+            [a_pod("web-0").on("n1").labels(WEB).near(term(HOST, DB)), a_pod("db-0").on("n2").labels(DB)],
             None,
             [("InterPodAffinity", "node(s) didn't match pod affinity rules", "shop/web-0", [], None)],
             id="the pod that affinity wants near is on another node",
         ),
         pytest.param(
-            [a_pod("db-0", "n1", labels=DB, spec=together(DB))],
+            [a_pod("db-0").on("n1").labels(DB).near(term(HOST, DB))],
             None,
             [],
             id="the first pod of its kind may be anywhere",
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=spread(DB, ZONE)),
-                a_pod("db-1", "n2", labels=DB, spec=spread(DB, ZONE)),
+                a_pod("db-0").on("n1").labels(DB).spreads(spread(ZONE, DB)),
+                a_pod("db-1").on("n2").labels(DB).spreads(spread(ZONE, DB)),
             ],
             None,
             [
@@ -136,9 +138,9 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=spread(DB, ZONE)),
-                a_pod("db-1", "n2", labels=DB, spec=spread(DB, ZONE)),
-                a_pod("db-2", "n3", labels=DB, spec=spread(DB, ZONE)),
+                a_pod("db-0").on("n1").labels(DB).spreads(spread(ZONE, DB)),
+                a_pod("db-1").on("n2").labels(DB).spreads(spread(ZONE, DB)),
+                a_pod("db-2").on("n3").labels(DB).spreads(spread(ZONE, DB)),
             ],
             None,
             [],
@@ -146,8 +148,8 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=ZONE_AND_NODE),
-                a_pod("db-1", "n2", labels=DB, spec=ZONE_AND_NODE),
+                a_pod("db-0").on("n1").labels(DB).spec(**ZONE_AND_NODE),
+                a_pod("db-1").on("n2").labels(DB).spec(**ZONE_AND_NODE),
             ],
             None,
             [
@@ -162,7 +164,7 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
             id="of two constraints only the one that is broken is named",
         ),
         pytest.param(
-            [a_pod("db-0", "n1", labels=DB, spec=spread(DB, "rack"))],
+            [a_pod("db-0").on("n1").labels(DB).spreads(spread("rack", DB))],
             None,
             [
                 (
@@ -176,18 +178,14 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
             id="a node that lacks the key",
         ),
         pytest.param(
-            [a_pod("db-0", "n1", spec={"nodeSelector": {ZONE: "b"}})],
+            [a_pod("db-0").on("n1").spec(nodeSelector={ZONE: "b"})],
             None,
             [("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", "shop/db-0", [], None)],
             id="a nodeSelector that the node no longer meets",
         ),
         pytest.param(
             [
-                a_pod(
-                    f"db-{at}",
-                    "n1",
-                    spec={"containers": [{"name": "c", "resources": {"requests": {"cpu": "5"}}}]},
-                )
+                a_pod(f"db-{at}").on("n1").spec(containers=[{"name": "c", "resources": {"requests": {"cpu": "5"}}}])
                 for at in range(2)
             ],
             None,
@@ -198,7 +196,7 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
             id="two pods of five cores on a node of eight: each would be refused",
         ),
         pytest.param(
-            [a_pod(f"db-{at}", "n1", spec=PORT_80) for at in range(2)],
+            [a_pod(f"db-{at}").on("n1").spec(**PORT_80) for at in range(2)],
             None,
             [
                 ("NodePorts", "node(s) didn't have free ports for the requested pod ports", "shop/db-0", [], None),
@@ -228,13 +226,13 @@ EXECUTE = {"taints": [{"key": "broken", "effect": "NoExecute"}]}
     ],
 )
 def test_an_untolerated_noexecute_taint_is_a_violation(tolerations, expected):
-    report = check(a_site(a_node("n1", spec=EXECUTE), a_pod("a", "n1", spec={"tolerations": tolerations})), Options())
+    report = check(a_site(a_node("n1").spec(**EXECUTE), a_pod("a").on("n1").spec(tolerations=tolerations)), Options())
     assert [one.pod for one in report.findings if one.severity == "violation"] == expected
     assert [one for one in report.findings if one.severity == "drift"] == []
 
 
 def test_a_violation_names_pods_nodes_and_domain():
-    pods = [a_pod(f"db-{at}", "n1", labels=DB, spec=apart(DB, HOST_KEY)) for at in range(2)]
+    pods = [a_pod(f"db-{at}").on("n1").labels(DB).apart(term(HOST_KEY, DB)) for at in range(2)]
     (finding,) = check(a_site(a_node("n1"), *pods, on={"n1": "h1"}), Options()).findings
     assert finding.message == (
         "shop/db-0 (node n1) and shop/db-1 (node n1) are both on ESXi host esx-h1, "
@@ -246,15 +244,15 @@ def test_the_report_of_a_small_site():
     """Every severity but the running pipeline's own, worst first."""
     site = a_site(
         *three_nodes(),
-        a_node("n4", spec={"unschedulable": True}),
-        a_pod("db-0", "n1", labels=DB, spec=apart(DB)),
-        a_pod("db-1", "n1", labels=DB, spec=apart(DB)),
-        a_pod("db-2", "n2", labels=DB, spec=apart(DB)),
-        a_pod("web-0", "n4", owner="StatefulSet/web"),
-        a_pod("web-1", "n4", owner="StatefulSet/web"),
-        a_pod("lost", "gone"),
+        a_node("n4").cordoned(),
+        a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
+        a_pod("db-1").on("n1").labels(DB).apart(term(HOST, DB)),
+        a_pod("db-2").on("n2").labels(DB).apart(term(HOST, DB)),
+        a_pod("web-0").on("n4").owned_by("StatefulSet/web"),
+        a_pod("web-1").on("n4").owned_by("StatefulSet/web"),
+        a_pod("lost").on("gone"),
         a_pod("later"),
-        a_pod("done", "n1", phase="Succeeded"),
+        a_pod("done").on("n1").finished(),
         a_budget("db", {"matchLabels": DB}, min_available=3),
         on={"n1": "h1", "n2": "h1", "n3": "h2"},
     )
@@ -290,7 +288,7 @@ def test_the_report_of_a_small_site():
 
 
 def test_a_clean_site_has_no_finding():
-    report = check(a_site(*three_nodes(), a_pod("db-0", "n1", labels=DB, spec=apart(DB))), Options())
+    report = check(a_site(*three_nodes(), a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB))), Options())
     assert report.findings == []
 
 
@@ -305,35 +303,30 @@ def sites(draw):
     for at in range(1, 5):
         labels = {ZONE: draw(st.sampled_from(["x", "y"]))} if draw(st.booleans()) else {}
         spec = {"taints": [{"key": "t", "effect": draw(st.sampled_from(["NoSchedule", "NoExecute"]))}]}
-        nodes.append(a_node(f"n{at}", labels=labels, spec=spec if draw(st.integers(0, 4)) == 0 else {}))
+        nodes.append(a_node(f"n{at}").labels(labels).spec(**spec if draw(st.integers(0, 4)) == 0 else {}))
     specs = {app: draw(_specs()) for app in APPS}
     pods = [
-        a_pod(
-            f"p{at}",
-            draw(st.sampled_from(["n1", "n2", "n3", "n4"])),
-            labels={"app": app},
-            deleted=draw(st.integers(0, 5)) == 0,
-            spec=specs[app],
-        )
+        a_pod(f"p{at}").on(draw(st.sampled_from(["n1", "n2", "n3", "n4"]))).labels(app=app).spec(**specs[app])
         for at, app in enumerate(draw(st.lists(st.sampled_from(APPS), max_size=9)))
     ]
+    pods = [pod.deleted() if draw(st.integers(0, 5)) == 0 else pod for pod in pods]
     on = draw(st.none() | st.fixed_dictionaries({f"n{at}": st.sampled_from(["h1", "h2", ""]) for at in range(1, 5)}))
     return [*nodes, *pods], on
 
 
 @st.composite
 def _specs(draw):
-    key = st.sampled_from([HOSTNAME, ZONE, HOST_KEY, "absent"])
+    key = st.sampled_from([HOST, ZONE, HOST_KEY, "absent"])
     spec = {}
     affinity = {}
     if draw(st.booleans()):
-        affinity.update(apart({"app": draw(st.sampled_from(APPS))}, draw(key))["affinity"])
+        affinity["podAntiAffinity"] = {REQUIRED: [term(draw(key), {"app": draw(st.sampled_from(APPS))})]}
     if draw(st.integers(0, 3)) == 0:
-        affinity.update(together({"app": draw(st.sampled_from(APPS))}, draw(key))["affinity"])
+        affinity["podAffinity"] = {REQUIRED: [term(draw(key), {"app": draw(st.sampled_from(APPS))})]}
     if affinity:
         spec["affinity"] = affinity
     constraints = [
-        spread({"app": draw(st.sampled_from(APPS))}, draw(key), draw(st.integers(1, 2)))["topologySpreadConstraints"][0]
+        spread(draw(key), {"app": draw(st.sampled_from(APPS))}, draw(st.integers(1, 2)))
         for _ in range(draw(st.integers(0, 2)))
     ]
     if constraints:

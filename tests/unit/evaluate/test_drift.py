@@ -1,7 +1,7 @@
 """Preferences that another node would meet better: reported with `--drift` only."""
 
 import pytest
-from support.check_builders import a_node, a_pod, a_site
+from support.build import a_node, a_pod, a_site
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.snapshot import Options
@@ -26,8 +26,8 @@ def spreads(key=ZONE):
     return {"topologySpreadConstraints": [{**constraint, "labelSelector": {"matchLabels": DB}}]}
 
 
-def nodes(**more):
-    return [a_node("n1", labels={ZONE: "a"}), a_node("n2", labels={ZONE: "b"}, **more)]
+def nodes():
+    return [a_node("n1").zone("a"), a_node("n2").zone("b")]
 
 
 def drift(*objects, asked=True):
@@ -35,26 +35,31 @@ def drift(*objects, asked=True):
     return [(one.rule, one.pod, one.node) for one in report.findings if one.severity == "drift"]
 
 
-CORDONED = {"spec": {"unschedulable": True}}
-
-
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
         pytest.param(
-            [*nodes(), a_pod("db-0", "n1", spec=prefers_zone("b"))],
+            [*nodes(), a_pod("db-0").on("n1").spec(**prefers_zone("b"))],
             [("NodeAffinity", "shop/db-0", "n1")],
             id="a node of the preferred zone is free",
         ),
-        pytest.param([*nodes(), a_pod("db-0", "n2", spec=prefers_zone("b"))], [], id="it is where it would rather be"),
         pytest.param(
-            [*nodes(**CORDONED), a_pod("db-0", "n1", spec=prefers_zone("b"))], [], id="the better node is cordoned"
+            [*nodes(), a_pod("db-0").on("n2").spec(**prefers_zone("b"))], [], id="it is where it would rather be"
+        ),
+        pytest.param(
+            [
+                a_node("n1").zone("a"),
+                a_node("n2").zone("b").cordoned(),
+                a_pod("db-0").on("n1").spec(**prefers_zone("b")),
+            ],
+            [],
+            id="the better node is cordoned",
         ),
         pytest.param(
             [
                 *nodes(),
-                a_pod("db-0", "n1", labels=DB, spec=prefers("podAntiAffinity", DB)),
-                a_pod("db-1", "n1", labels=DB, spec=prefers("podAntiAffinity", DB)),
+                a_pod("db-0").on("n1").labels(DB).spec(**prefers("podAntiAffinity", DB)),
+                a_pod("db-1").on("n1").labels(DB).spec(**prefers("podAntiAffinity", DB)),
             ],
             [("InterPodAffinity", "shop/db-0", "n1"), ("InterPodAffinity", "shop/db-1", "n1")],
             id="two that would rather be apart share a node, and another is free",
@@ -62,24 +67,32 @@ CORDONED = {"spec": {"unschedulable": True}}
         pytest.param(
             [
                 a_node("n1"),
-                a_pod("db-0", "n1", labels=DB, spec=prefers("podAntiAffinity", DB)),
-                a_pod("db-1", "n1", labels=DB),
+                a_pod("db-0").on("n1").labels(DB).spec(**prefers("podAntiAffinity", DB)),
+                a_pod("db-1").on("n1").labels(DB),
             ],
             [],
             id="there is no other node",
         ),
         pytest.param(
-            [*nodes(), a_pod("db-0", "n1", labels=DB, spec=spreads()), a_pod("db-1", "n1", labels=DB, spec=spreads())],
+            [
+                *nodes(),
+                a_pod("db-0").on("n1").labels(DB).spec(**spreads()),
+                a_pod("db-1").on("n1").labels(DB).spec(**spreads()),
+            ],
             [("PodTopologySpread", "shop/db-0", "n1"), ("PodTopologySpread", "shop/db-1", "n1")],
             id="both pods of a soft spread are in one zone",
         ),
         pytest.param(
-            [*nodes(), a_pod("db-0", "n1", labels=DB, spec=spreads()), a_pod("db-1", "n2", labels=DB, spec=spreads())],
+            [
+                *nodes(),
+                a_pod("db-0").on("n1").labels(DB).spec(**spreads()),
+                a_pod("db-1").on("n2").labels(DB).spec(**spreads()),
+            ],
             [],
             id="a soft spread that is met",
         ),
         pytest.param(
-            [*nodes(), a_pod("db-0", "n1", spec=prefers_zone("b"), deleted=True)], [], id="a pod that is going anyway"
+            [*nodes(), a_pod("db-0").on("n1").spec(**prefers_zone("b")).deleted()], [], id="a pod that is going anyway"
         ),
     ],
 )
@@ -88,16 +101,16 @@ def test_a_preference_that_a_feasible_node_meets_better_is_drift(objects, expect
 
 
 def test_preferences_are_not_looked_at_unless_asked():
-    assert drift(*nodes(), a_pod("db-0", "n1", spec=prefers_zone("b")), asked=False) == []
+    assert drift(*nodes(), a_pod("db-0").on("n1").spec(**prefers_zone("b")), asked=False) == []
 
 
 def test_the_better_node_is_named():
-    report = check(a_site(*nodes(), a_pod("db-0", "n1", spec=prefers_zone("b"))), Options(drift=True))
+    report = check(a_site(*nodes(), a_pod("db-0").on("n1").spec(**prefers_zone("b"))), Options(drift=True))
     assert [one.message for one in report.findings] == [
         "Pod shop/db-0 runs on node n1; node n2 would meet its preferred node affinity better."
     ]
 
 
 def test_asking_leaves_the_judge_as_it_was():
-    objects = [*nodes(), *(a_pod(f"db-{at}", "n1", labels=DB, spec=spreads()) for at in range(3))]
+    objects = [*nodes(), *(a_pod(f"db-{at}").on("n1").labels(DB).spec(**spreads()) for at in range(3))]
     assert drift(*objects) == drift(*reversed(objects))

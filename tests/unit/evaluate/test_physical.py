@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.check_builders import a_node, a_pod, a_site, a_workload, apart, spread, together
+from support.build import HOST, a_node, a_pod, a_site, a_workload, spread, term
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
@@ -23,7 +23,7 @@ DB, WEB = {"app": "db"}, {"app": "web"}
 
 def nodes(count):
     """Each in a rack of its own, all in one room, none in a zone."""
-    return [a_node(f"n{at}", labels={"rack": f"r{at}", "room": "cellar"}) for at in range(1, count + 1)]
+    return [a_node(f"n{at}").labels(rack=f"r{at}", room="cellar") for at in range(1, count + 1)]
 
 
 def found(finder, site):
@@ -31,7 +31,7 @@ def found(finder, site):
 
 
 def db(at, node, key):
-    return a_pod(f"db-{at}", node, labels=DB, spec=apart(DB, key))
+    return a_pod(f"db-{at}").on(node).labels(DB).apart(term(key, DB))
 
 
 TWO_ON_H1 = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}
@@ -42,20 +42,26 @@ TWO_ON_H1 = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}
     [
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=apart(DB)),
-                a_pod("db-1", "n2", labels=DB, spec=apart(DB)),
-                a_pod("db-2", "n3", labels=DB, spec=apart(DB)),
+                a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
+                a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)),
+                a_pod("db-2").on("n3").labels(DB).apart(term(HOST, DB)),
             ],
             [("shop/db-0", ["shop/db-1"], "esx-h1")],
             id="two of three replicas on nodes of one host",
         ),
         pytest.param(
-            [a_pod("db-0", "n1", labels=DB, spec=apart(DB)), a_pod("db-1", "n3", labels=DB, spec=apart(DB))],
+            [
+                a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
+                a_pod("db-1").on("n3").labels(DB).apart(term(HOST, DB)),
+            ],
             [],
             id="two replicas on two hosts",
         ),
         pytest.param(
-            [a_pod("db-0", "n1", labels=DB, spec=spread(DB)), a_pod("db-1", "n2", labels=DB, spec=spread(DB))],
+            [
+                a_pod("db-0").on("n1").labels(DB).spreads(spread(HOST, DB)),
+                a_pod("db-1").on("n2").labels(DB).spreads(spread(HOST, DB)),
+            ],
             [("shop/db-0", ["shop/db-1"], "esx-h1")],
             id="a DoNotSchedule spread is undone as well",
         ),
@@ -81,47 +87,47 @@ TWO_ON_H1 = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}
         ),
         pytest.param(
             [
-                a_pod("db-0", "n1", labels=DB, spec=apart(DB, HOST_KEY)),
-                a_pod("db-1", "n2", labels=DB, spec=apart(DB, HOST_KEY)),
+                a_pod("db-0").on("n1").labels(DB).apart(term(HOST_KEY, DB)),
+                a_pod("db-1").on("n2").labels(DB).apart(term(HOST_KEY, DB)),
             ],
             [],
             id="a term on the host key is judged as a violation, not here",
         ),
         pytest.param(
-            [a_pod("web-0", "n1", labels=WEB, spec=apart(DB)), a_pod("db-0", "n2", labels=DB)],
+            [a_pod("web-0").on("n1").labels(WEB).apart(term(HOST, DB)), a_pod("db-0").on("n2").labels(DB)],
             [("shop/db-0", ["shop/web-0"], "esx-h1")],
             id="the term of one pod is enough",
         ),
         pytest.param(
             [
-                a_pod("web-0", "n1", labels=WEB, spec=apart(DB)),
-                a_pod("db-0", "n2", labels=DB),
-                a_pod("db-1", "n2", labels=DB),
+                a_pod("web-0").on("n1").labels(WEB).apart(term(HOST, DB)),
+                a_pod("db-0").on("n2").labels(DB),
+                a_pod("db-1").on("n2").labels(DB),
             ],
             [("shop/db-0", ["shop/db-1", "shop/web-0"], "esx-h1")],
             id="pods are one group through the one that refuses them both",
         ),
         pytest.param(
             [
-                a_pod("a-0", "n1", labels={"app": "a"}, spec=apart({"app": "a"})),
-                a_pod("a-1", "n2", labels={"app": "a"}, spec=apart({"app": "a"})),
-                a_pod("b-0", "n1", labels={"app": "b"}, spec=apart({"app": "b"})),
-                a_pod("b-1", "n2", labels={"app": "b"}, spec=apart({"app": "b"})),
+                a_pod("a-0").on("n1").labels(app="a").apart(term(HOST, {"app": "a"})),
+                a_pod("a-1").on("n2").labels(app="a").apart(term(HOST, {"app": "a"})),
+                a_pod("b-0").on("n1").labels(app="b").apart(term(HOST, {"app": "b"})),
+                a_pod("b-1").on("n2").labels(app="b").apart(term(HOST, {"app": "b"})),
             ],
             [("shop/a-0", ["shop/a-1"], "esx-h1"), ("shop/b-0", ["shop/b-1"], "esx-h1")],
             id="two applications on one host are two findings",
         ),
         pytest.param(
-            [a_pod("db-0", "n1", labels=DB), a_pod("db-1", "n2", labels=DB)],
+            [a_pod("db-0").on("n1").labels(DB), a_pod("db-1").on("n2").labels(DB)],
             [],
             id="without a term there is no finding",
         ),
         pytest.param(
             [
-                a_pod("web-0", "n1", labels=WEB, spec=apart(DB)),
-                a_pod("web-1", "n2", labels=WEB, spec=apart(DB)),
-                a_pod("db-0", "n1", labels=DB),
-                a_pod("db-1", "n2", labels=DB),
+                a_pod("web-0").on("n1").labels(WEB).apart(term(HOST, DB)),
+                a_pod("web-1").on("n2").labels(WEB).apart(term(HOST, DB)),
+                a_pod("db-0").on("n1").labels(DB),
+                a_pod("db-1").on("n2").labels(DB),
             ],
             [("shop/db-0", ["shop/web-1"], "esx-h1"), ("shop/db-1", ["shop/web-0"], "esx-h1")],
             id="pods that refuse one another crosswise are two groups",
@@ -133,7 +139,7 @@ def test_pods_that_must_be_apart_and_share_a_host_are_found(objects, expected):
 
 
 def test_a_physical_finding_names_pods_nodes_and_host():
-    pods = [a_pod(f"db-{at}", f"n{at + 1}", labels=DB, spec=apart(DB)) for at in range(2)]
+    pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(2)]
     site = a_site(*nodes(2), *pods, on={"n1": "h1", "n2": "h1"}, site="prod-a")
     (finding,) = physical_findings(site, compile(site, Options()))
     assert (finding.severity, finding.rule, finding.source) == ("physical", "PhysicalHost", "InterPodAffinity")
@@ -146,7 +152,7 @@ def test_a_physical_finding_names_pods_nodes_and_host():
 
 def test_an_id_stays_while_other_members_come_and_go():
     def ids(count, site="default"):
-        pods = [a_pod(f"db-{at}", f"n{at + 1}", labels=DB, spec=apart(DB)) for at in range(count)]
+        pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(count)]
         snapshot = a_site(*nodes(3), *pods, on=dict.fromkeys(("n1", "n2", "n3"), "h1"), site=site)
         return [finding.id for finding in physical_findings(snapshot, compile(snapshot, Options()))]
 
@@ -155,12 +161,12 @@ def test_an_id_stays_while_other_members_come_and_go():
 
 
 def test_nodes_of_unknown_hosts_never_share_one():
-    pods = [a_pod(f"db-{at}", f"n{at + 1}", labels=DB, spec=apart(DB)) for at in range(3)]
+    pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(3)]
     assert found(physical_findings, a_site(*nodes(3), *pods, on={"n1": "h1", "n2": "", "n3": ""})) == []
 
 
 def test_without_hosts_there_is_nothing_physical():
-    pods = [a_pod(f"db-{at}", f"n{at + 1}", labels=DB, spec=apart(DB)) for at in range(2)]
+    pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(2)]
     assert found(physical_findings, a_site(*nodes(2), *pods)) == []
 
 
@@ -170,7 +176,7 @@ KEYS = {
     "half": {"n1": "x", "n2": "x", "n3": "y", "n4": "y"},
     "some": {"n1": "x", "n2": "y"},
 }
-LABELLED = [a_node(n, labels={key: of[n] for key, of in KEYS.items() if n in of}) for n in ("n1", "n2", "n3", "n4")]
+LABELLED = [a_node(n).labels({key: of[n] for key, of in KEYS.items() if n in of}) for n in ("n1", "n2", "n3", "n4")]
 
 
 @st.composite
@@ -193,7 +199,7 @@ def clusters(draw):
 def test_the_sweep_finds_what_a_walk_over_all_pairs_finds(cluster, rng):
     on, specs, placed = cluster
     named = {f"shop/p{at}": (app, node) for at, (app, node) in enumerate(placed)}
-    pods = [a_pod(f"p{at}", node, labels={"app": app}, spec=specs[app][0]) for at, (app, node) in enumerate(placed)]
+    pods = [a_pod(f"p{at}").on(node).labels(app=app).spec(**specs[app][0]) for at, (app, node) in enumerate(placed)]
     objects = [*LABELLED, *pods]
     rng.shuffle(objects)
 
@@ -238,8 +244,8 @@ def conflicts_by_rule(site):
 # ------------------------------------------------------------------------------------------------------- co-located
 
 
-def web(at, node, **more):
-    return a_pod(f"web-{at}", node, labels=WEB, owner="ReplicaSet/web-1", **more)
+def web(at, node):
+    return a_pod(f"web-{at}").on(node).labels(WEB).owned_by("ReplicaSet/web-1")
 
 
 @pytest.mark.parametrize(
@@ -248,41 +254,41 @@ def web(at, node, **more):
         pytest.param([web(0, "n1"), web(1, "n2")], [("shop/web-0", ["shop/web-1"], "esx-h1")], id="all on one host"),
         pytest.param([web(0, "n1"), web(1, "n3")], [], id="on two hosts"),
         pytest.param([web(0, "n1")], [], id="one replica is alone anywhere"),
-        pytest.param([web(0, "n1"), web(1, "n2", ready=False)], [], id="a replica that is not ready does not count"),
-        pytest.param([web(0, "n1"), web(1, "n2", deleted=True)], [], id="a replica that is going does not count"),
+        pytest.param([web(0, "n1"), web(1, "n2").ready(False)], [], id="a replica that is not ready does not count"),
+        pytest.param([web(0, "n1"), web(1, "n2").deleted()], [], id="a replica that is going does not count"),
         pytest.param(
-            [web(0, "n1"), web(1, "n2"), web(2, "n3", ready=False)],
+            [web(0, "n1"), web(1, "n2"), web(2, "n3").ready(False)],
             [("shop/web-0", ["shop/web-1"], "esx-h1")],
             id="the ready ones share a host, whatever the others do",
         ),
         pytest.param([web(0, "n1"), web(1, "n2"), web(2, "gone")], [], id="one is on a node that nobody knows"),
         pytest.param(
-            [web(0, "n1", spec=apart(WEB, ZONE)), web(1, "n2", spec=apart(WEB, ZONE))],
+            [web(0, "n1").apart(term(ZONE, WEB)), web(1, "n2").apart(term(ZONE, WEB))],
             [("shop/web-0", ["shop/web-1"], "esx-h1")],
             id="a rule on a key that no node carries says nothing",
         ),
         pytest.param(
-            [web(0, "n1", spec=together(WEB, HOST_KEY)), web(1, "n2", spec=together(WEB, HOST_KEY))],
+            [web(0, "n1").near(term(HOST_KEY, WEB)), web(1, "n2").near(term(HOST_KEY, WEB))],
             [],
             id="a required affinity told them to",
         ),
-        pytest.param([a_pod("a", "n1"), a_pod("b", "n1")], [], id="pods without an owner are no replicas"),
+        pytest.param([a_pod("a").on("n1"), a_pod("b").on("n1")], [], id="pods without an owner are no replicas"),
         pytest.param(
-            [a_pod("d-1", "n1", owner="DaemonSet/d"), a_pod("d-2", "n2", owner="DaemonSet/d")],
+            [a_pod("d-1").on("n1").owned_by("DaemonSet/d"), a_pod("d-2").on("n2").owned_by("DaemonSet/d")],
             [],
             id="a DaemonSet's pods are where their nodes are",
         ),
         pytest.param(
-            [a_pod("j-1", "n1", owner="Job/j"), a_pod("j-2", "n2", owner="Job/j")],
+            [a_pod("j-1").on("n1").owned_by("Job/j"), a_pod("j-2").on("n2").owned_by("Job/j")],
             [],
             id="a Job's pods are no replicas",
         ),
         pytest.param(
             [
-                a_workload("ReplicaSet", "web-1", owner="Deployment/web"),
-                a_workload("ReplicaSet", "web-2", owner="Deployment/web"),
+                a_workload("ReplicaSet", "web-1").owned_by("Deployment/web"),
+                a_workload("ReplicaSet", "web-2").owned_by("Deployment/web"),
                 web(0, "n1"),
-                a_pod("web-9", "n2", owner="ReplicaSet/web-2"),
+                a_pod("web-9").on("n2").owned_by("ReplicaSet/web-2"),
             ],
             [("shop/web-0", ["shop/web-9"], "esx-h1")],
             id="two ReplicaSets of one Deployment are one application",
@@ -290,8 +296,8 @@ def web(at, node, **more):
         pytest.param(
             [
                 a_workload("VirtualMachineInstanceReplicaSet", "mssql"),
-                a_pod("virt-launcher-1", "n1", owner="VirtualMachineInstance/mssqlp948r"),
-                a_pod("virt-launcher-2", "n2", owner="VirtualMachineInstance/mssqlz2qnw"),
+                a_pod("virt-launcher-1").on("n1").owned_by("VirtualMachineInstance/mssqlp948r"),
+                a_pod("virt-launcher-2").on("n2").owned_by("VirtualMachineInstance/mssqlz2qnw"),
             ],
             [("shop/virt-launcher-1", ["shop/virt-launcher-2"], "esx-h1")],
             id="two KubeVirt machines of one replica set are one application",
@@ -303,7 +309,7 @@ def test_replicas_that_share_one_host_without_a_rule_are_found(objects, expected
 
 
 def test_replicas_of_a_physical_finding_are_not_found_again():
-    site = a_site(*nodes(4), web(0, "n1", spec=apart(WEB)), web(1, "n2", spec=apart(WEB)), on=TWO_ON_H1)
+    site = a_site(*nodes(4), web(0, "n1").apart(term(HOST, WEB)), web(1, "n2").apart(term(HOST, WEB)), on=TWO_ON_H1)
     model = compile(site, Options())
     assert colocated_findings(site, model, physical_findings(site, model)) == []
 
@@ -334,7 +340,7 @@ def test_the_message_names_the_nodes_of_a_shared_host():
 
 
 def test_pods_on_a_node_that_the_input_lacks_are_found():
-    site = a_site(a_node("n1"), a_pod("a", "gone"), a_pod("b", "n1"), a_pod("c", "gone", phase="Succeeded"))
+    site = a_site(a_node("n1"), a_pod("a").on("gone"), a_pod("b").on("n1"), a_pod("c").on("gone").finished())
     (finding,) = unknown_nodes(site, compile(site, Options()))
     assert (finding.severity, finding.rule, finding.pod, finding.node) == ("unknown-node", "NodeName", "shop/a", "gone")
     assert finding.message == "Pod shop/a is bound to node gone, which is not in the input."
@@ -361,42 +367,47 @@ TOLERATES_ALL = {"tolerations": [{"operator": "Exists"}]}
     ("node", "pods", "expected"),
     [
         pytest.param(
-            a_node("n1", spec={"unschedulable": True}),
-            [a_pod("a", "n1"), a_pod("b", "n1")],
+            a_node("n1").cordoned(),
+            [a_pod("a").on("n1"), a_pod("b").on("n1")],
             [("NodeUnschedulable", "n1", 2)],
             id="a cordoned node with two pods",
         ),
         pytest.param(
-            a_node("n1", spec={"unschedulable": True, **taint(key="node.kubernetes.io/unschedulable", value="")}),
-            [a_pod("a", "n1")],
+            a_node("n1").spec(**{"unschedulable": True, **taint(key="node.kubernetes.io/unschedulable", value="")}),
+            [a_pod("a").on("n1")],
             [("NodeUnschedulable", "n1", 1)],
             id="the cordon's own taint makes no second finding",
         ),
         pytest.param(
-            a_node("n1", spec=taint()), [a_pod("a", "n1")], [("TaintToleration", "n1", 1)], id="an untolerated taint"
+            a_node("n1").spec(**taint()),
+            [a_pod("a").on("n1")],
+            [("TaintToleration", "n1", 1)],
+            id="an untolerated taint",
         ),
-        pytest.param(a_node("n1", spec=taint()), [a_pod("a", "n1", spec=TOLERATES_ALL)], [], id="a tolerated taint"),
         pytest.param(
-            a_node("n1", spec={"unschedulable": True}),
-            [a_pod("a", "n1", spec=TOLERATES_ALL)],
+            a_node("n1").spec(**taint()), [a_pod("a").on("n1").spec(**TOLERATES_ALL)], [], id="a tolerated taint"
+        ),
+        pytest.param(
+            a_node("n1").cordoned(),
+            [a_pod("a").on("n1").spec(**TOLERATES_ALL)],
             [],
             id="a pod that tolerates the cordon",
         ),
-        pytest.param(a_node("n1", spec=taint("NoExecute")), [a_pod("a", "n1")], [], id="NoExecute is no drift"),
+        pytest.param(a_node("n1").spec(**taint("NoExecute")), [a_pod("a").on("n1")], [], id="NoExecute is no drift"),
         pytest.param(
-            a_node("n1", spec=taint("PreferNoSchedule")), [a_pod("a", "n1")], [], id="a preference is no drift"
+            a_node("n1").spec(**taint("PreferNoSchedule")), [a_pod("a").on("n1")], [], id="a preference is no drift"
         ),
         pytest.param(
-            a_node("n1", spec={"unschedulable": True}),
+            a_node("n1").cordoned(),
             [
-                a_pod("daemon", "n1", owner="DaemonSet/d"),
-                a_pod("static", "n1", annotations={"kubernetes.io/config.mirror": "x"}),
-                a_pod("done", "n1", phase="Failed"),
+                a_pod("daemon").on("n1").owned_by("DaemonSet/d"),
+                a_pod("static").on("n1").metadata(annotations={"kubernetes.io/config.mirror": "x"}),
+                a_pod("done").on("n1").finished("Failed"),
             ],
             [],
             id="DaemonSet, mirror and finished pods never count",
         ),
-        pytest.param(a_node("n1", spec={"unschedulable": True}), [], [], id="an empty node has nothing that drifts"),
+        pytest.param(a_node("n1").cordoned(), [], [], id="an empty node has nothing that drifts"),
     ],
 )
 def test_nodes_that_would_not_take_their_pods_now_are_found(node, pods, expected):
@@ -407,7 +418,7 @@ def test_nodes_that_would_not_take_their_pods_now_are_found(node, pods, expected
 
 
 def test_a_drifting_node_names_its_taint_and_its_pods():
-    site = a_site(a_node("n1", spec=taint()), a_pod("a", "n1"))
+    site = a_site(a_node("n1").spec(**taint()), a_pod("a").on("n1"))
     (finding,) = node_drift(site, compile(site, Options()))
     assert finding.message == (
         "Node n1 has taint dedicated=db:NoSchedule, and 1 pod that it would not take now runs there: shop/a."

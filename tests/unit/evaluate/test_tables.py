@@ -1,7 +1,7 @@
 """The evaluator's tables: what stands in them, whose memory that is, and which findings two reports do not share."""
 
 import numpy as np
-from support.check_builders import a_node, a_pod, a_site
+from support.build import a_node, a_pod, a_site
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.evaluate import tables
@@ -13,14 +13,14 @@ from underhost.schemas.records import Domain, Finding
 from underhost.schemas.vsphere import Host
 
 SITE = a_site(
-    a_node("n2", spec={"unschedulable": True}),
+    a_node("n2").cordoned(),
     a_node("n1"),
     a_node("n3"),
-    a_pod("web-0", "n2"),
-    a_pod("db-0", "n1", labels={"app": "db"}),
-    a_pod("done", "n1", phase="Succeeded"),
+    a_pod("web-0").on("n2"),
+    a_pod("db-0").on("n1").labels(app="db"),
+    a_pod("done").on("n1").finished(),
     a_pod("waiting"),
-    a_pod("lost", "gone"),
+    a_pod("lost").on("gone"),
     on={"n1": "h1", "n2": "h1"},
     hosts=[Host("esx-1", "h1", "blue", "maintenance", 40_000, 65_536)],
 )
@@ -44,7 +44,7 @@ def test_the_numbers_of_pods_are_the_models_own_memory() -> None:
 
 
 def test_nodes_say_what_they_have_and_what_is_below_them() -> None:
-    have = (8_000, 16 * GIB, 0, 110)
+    have = (4_000, 8 * GIB, 100 * GIB, 110)
     assert tables.nodes(SITE, MODEL).rows() == [
         ("n1", False, *have, "vm-n1", "h1"),
         ("n2", True, *have, "vm-n2", "h1"),

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
-from support.check_builders import a_node, a_pod, a_site, apart
+from support.build import HOST, a_node, a_pod, a_site, term
 from support.page_builders import a_finding, decided, records
 
 from underhost.agents.http import api, events, page
@@ -30,8 +30,8 @@ DB = {"app": "db"}
 SITE = a_site(
     a_node("n1"),
     a_node("n2"),
-    a_pod("db-0", "n1", labels=DB, spec=apart(DB)),
-    a_pod("db-1", "n2", labels=DB, spec=apart(DB)),
+    a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
+    a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)),
     on={"n1": "h1", "n2": "h1"},
     site="prod",
 )

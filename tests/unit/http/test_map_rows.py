@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from support.check_builders import a_node, a_pod, a_site, a_workload
+from support.build import a_node, a_pod, a_site, a_workload
 from support.page_builders import a_finding
 
 from underhost.agents.http.map_rows import MapRows
@@ -15,14 +15,14 @@ ZONE = "topology.kubernetes.io/zone"
 
 def a_shop() -> Snapshot:
     return a_site(
-        a_node("n1", labels={ZONE: "a", "example.com/rack": "r1", "kubernetes.io/arch": "amd64"}),
-        a_node("n2", spec={"unschedulable": True}),
-        a_pod("db-0", "n1", owner="StatefulSet/db"),
-        a_pod("web-1", "n2", owner="ReplicaSet/web-5f", ready=False),
-        a_pod("logs-1", "n1", owner="DaemonSet/logs", deleted=True),
-        a_pod("web-2", "", owner="ReplicaSet/web-5f"),
-        a_pod("job-1", "n1", phase="Succeeded"),
-        a_workload("ReplicaSet", "web-5f", owner="Deployment/web"),
+        a_node("n1").labels({ZONE: "a", "example.com/rack": "r1", "kubernetes.io/arch": "amd64"}),
+        a_node("n2").cordoned(),
+        a_pod("db-0").on("n1").owned_by("StatefulSet/db"),
+        a_pod("web-1").on("n2").owned_by("ReplicaSet/web-5f").ready(False),
+        a_pod("logs-1").on("n1").owned_by("DaemonSet/logs").deleted(),
+        a_pod("web-2").owned_by("ReplicaSet/web-5f").ready(False),
+        a_pod("job-1").on("n1").finished(),
+        a_workload("ReplicaSet", "web-5f").owned_by("Deployment/web"),
         on={"n1": "h1", "n2": ""},
     )
 
@@ -55,7 +55,8 @@ def test_a_vm_that_moves_changes_its_node_only() -> None:
 def test_pods_that_come_go_and_finish() -> None:
     rows, before = MapRows(), a_shop()
     rows.update(before, {})
-    pods = {**before.pods, "shop/new": a_pod("new", "n1"), "shop/db-0": a_pod("db-0", "n1", phase="Failed")}
+    failed = a_pod("db-0").on("n1").finished("Failed")
+    pods = {**before.pods, "shop/new": a_pod("new").on("n1").build(), "shop/db-0": failed.build()}
     del pods["shop/web-1"]
     change = rows.update(replace(before, pods=pods), {})
     assert change == MapChange(pods=[MapPod("shop/new", "n1")], gone_pods=["shop/db-0", "shop/web-1"])

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
-from support.check_builders import a_node, a_pod, a_site, apart
+from support.build import HOST, a_node, a_pod, a_site, term
 from support.page_builders import decided
 from support.plan_builders import tried
 
@@ -31,8 +31,8 @@ SITE = a_site(
     a_node("n1"),
     a_node("n2"),
     a_node("n3"),
-    a_pod("db-0", "n1", labels=DB, owner="StatefulSet/db", spec=apart(DB)),
-    a_pod("db-1", "n2", labels=DB, owner="StatefulSet/db", spec=apart(DB)),
+    a_pod("db-0").on("n1").labels(DB).owned_by("StatefulSet/db").apart(term(HOST, DB)),
+    a_pod("db-1").on("n2").labels(DB).owned_by("StatefulSet/db").apart(term(HOST, DB)),
     on={"n1": "h1", "n2": "h2", "n3": "h2"},
     site="prod",
 )

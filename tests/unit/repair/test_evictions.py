@@ -4,37 +4,33 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from support.check_builders import a_node, a_pod, a_site, a_workload, apart, spread, together
+from support.build import HOST, ZONE, Built, NodeBuilder, PodBuilder, a_node, a_pod, a_site, a_workload, spread, term
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.repair.evictions import Left, Repair, Repairs
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.schemas import kubernetes as k8s
 
-HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 OPTIONS = Options()
 TERMS = EvictionTerms()
-DB = {"app": "db"}
-APART = apart(DB, ZONE)
+DB, WEB = {"app": "db"}, {"app": "web"}
+APART = term(ZONE, DB)
+PORT_80 = {"containerPort": 80, "hostPort": 80}
 
 
-def zoned(*zones: str) -> list[k8s.Node]:
+def zoned(*zones: str) -> list[NodeBuilder]:
     """Nodes n1, n2, ... in these zones."""
-    return [a_node(f"n{at}", labels={ZONE: zone}) for at, zone in enumerate(zones, 1)]
+    return [a_node(f"n{at}").zone(zone).has(cpu="8") for at, zone in enumerate(zones, 1)]
 
 
-def replica(name: str, node: str, **more: Any) -> k8s.Pod:
-    """A replica of ReplicaSet `db`; by default no two of them may share a zone."""
-    return a_pod(name, node, labels=DB, owner="ReplicaSet/db", **{"spec": APART, **more})
+def free(name: str, node: str, namespace: str = "shop") -> PodBuilder:
+    """A replica of ReplicaSet `db` that no rule concerns."""
+    return a_pod(name, namespace).on(node).labels(DB).owned_by("ReplicaSet/db")
 
 
-def cpu(amount: str) -> dict[str, Any]:
-    return {"containers": [{"name": "c", "image": "i:1", "resources": {"requests": {"cpu": amount}}}]}
-
-
-def port(number: int) -> dict[str, Any]:
-    return {"containers": [{"name": "c", "image": "i:1", "ports": [{"containerPort": number, "hostPort": number}]}]}
+def replica(name: str, node: str, namespace: str = "shop") -> PodBuilder:
+    """A replica of ReplicaSet `db`; no two of them may share a zone."""
+    return free(name, node, namespace).apart(APART)
 
 
 def plan(site: Snapshot, terms: EvictionTerms = TERMS) -> tuple[list[str], dict[str, Mapping[str, str]]]:
@@ -52,7 +48,7 @@ def plan(site: Snapshot, terms: EvictionTerms = TERMS) -> tuple[list[str], dict[
     return moves, left
 
 
-def db(*objects: k8s.KubernetesObject, **more: Any) -> Snapshot:
+def db(*objects: Built, **more: Any) -> Snapshot:
     return a_site(a_workload("ReplicaSet", "db", 6), *objects, **more)
 
 
@@ -70,8 +66,8 @@ NO_BETTER = "no other node would take it and mend anything without breaking some
         pytest.param(
             db(
                 *zoned("a", "a", "b"),
-                replica("db-0", "n1", created="2026-01-01T00:00:00Z"),
-                replica("db-1", "n2", created="2026-01-02T00:00:00Z"),
+                replica("db-0", "n1").created("2026-01-01T00:00:00Z"),
+                replica("db-1", "n2").created("2026-01-02T00:00:00Z"),
             ),
             ["shop/db-1 -> n3"],
             id="the younger goes",
@@ -79,8 +75,8 @@ NO_BETTER = "no other node would take it and mend anything without breaking some
         pytest.param(
             db(
                 *zoned("a", "a", "b"),
-                replica("db-0", "n1", spec={**APART, "priority": 5}, created="2026-01-02T00:00:00Z"),
-                replica("db-1", "n2", spec={**APART, "priority": 9}, created="2026-01-03T00:00:00Z"),
+                replica("db-0", "n1").spec(priority=5).created("2026-01-02T00:00:00Z"),
+                replica("db-1", "n2").spec(priority=9).created("2026-01-03T00:00:00Z"),
             ),
             ["shop/db-0 -> n3"],
             id="the one of lower priority goes, though it is older",
@@ -93,8 +89,8 @@ NO_BETTER = "no other node would take it and mend anything without breaking some
         pytest.param(
             db(
                 *zoned("a", "b"),
-                replica("loner", "n1", spec=apart({"app": "web"}, ZONE)),
-                *(a_pod(f"web-{at}", "n1", labels={"app": "web"}, owner="ReplicaSet/db") for at in range(3)),
+                replica("loner", "n1").apart(term(ZONE, WEB)),
+                *(a_pod(f"web-{at}").on("n1").labels(WEB).owned_by("ReplicaSet/db") for at in range(3)),
             ),
             ["shop/loner -> n2"],
             id="one pod that three others must not meet goes alone",
@@ -102,8 +98,8 @@ NO_BETTER = "no other node would take it and mend anything without breaking some
         pytest.param(
             db(
                 *zoned("a", "b", "c"),
-                replica("db-0", "n1", spec=apart(DB, HOST)),
-                replica("db-1", "n2", spec=apart(DB, HOST)),
+                replica("db-0", "n1").apart(term(HOST, DB)),
+                replica("db-1", "n2").apart(term(HOST, DB)),
                 on={"n1": "h1", "n2": "h1", "n3": "h2"},
             ),
             ["shop/db-0 -> n3"],
@@ -112,7 +108,7 @@ NO_BETTER = "no other node would take it and mend anything without breaking some
         pytest.param(
             db(
                 *zoned("a", "a", "a", "b"),
-                *(replica(f"db-{at}", f"n{at + 1}", spec=spread(DB, ZONE)) for at in range(3)),
+                *(free(f"db-{at}", f"n{at + 1}").spreads(spread(ZONE, DB)) for at in range(3)),
             ),
             ["shop/db-0 -> n4"],
             id="as many as the spread needs, and no more",
@@ -120,9 +116,9 @@ NO_BETTER = "no other node would take it and mend anything without breaking some
         pytest.param(
             db(
                 *zoned("a", "b"),
-                replica("a-small-one", "n1", spec=cpu("1")),
-                replica("large", "n1", spec=cpu("4")),
-                replica("larger", "n1", spec=cpu("5")),
+                free("a-small-one", "n1").needs(cpu="1"),
+                free("large", "n1").needs(cpu="4"),
+                free("larger", "n1").needs(cpu="5"),
             ),
             ["shop/large -> n2"],
             id="where a node is over-committed, one that makes room enough by itself",
@@ -130,29 +126,29 @@ NO_BETTER = "no other node would take it and mend anything without breaking some
         pytest.param(
             db(
                 *zoned("a", "b"),
-                replica("db-0", "n1", spec=together({"app": "web"}, ZONE)),
-                a_pod("web-0", "n2", labels={"app": "web"}),
+                free("db-0", "n1").near(term(ZONE, WEB)),
+                a_pod("web-0").on("n2").labels(WEB),
             ),
             ["shop/db-0 -> n2"],
             id="a pod follows the one that it must be near",
         ),
         pytest.param(
-            db(*zoned("a", "b"), replica("db-0", "n1", spec={"nodeSelector": {ZONE: "b"}})),
+            db(*zoned("a", "b"), free("db-0", "n1").spec(nodeSelector={ZONE: "b"})),
             ["shop/db-0 -> n2"],
             id="a pod on a node that its selector excludes",
         ),
         pytest.param(
-            db(*zoned("a", "b"), replica("db-0", "n1", spec=port(80)), replica("db-1", "n1", spec=port(80))),
+            db(*zoned("a", "b"), free("db-0", "n1").ports(PORT_80), free("db-1", "n1").ports(PORT_80)),
             ["shop/db-0 -> n2"],
             id="two pods that hold one host port",
         ),
         pytest.param(
-            db(*zoned("a", "a", "b"), replica("db-0", "n1"), replica("db-1", "n2", deleted=True)),
+            db(*zoned("a", "a", "b"), replica("db-0", "n1"), replica("db-1", "n2").deleted()),
             [],
             id="what is being deleted ends the finding by itself",
         ),
         pytest.param(
-            db(*zoned("a", "b"), replica("db-0", "n1", spec={}), replica("db-1", "n1", spec={})),
+            db(*zoned("a", "b"), free("db-0", "n1"), free("db-1", "n1")),
             [],
             id="co-located replicas are left alone",
         ),
@@ -163,18 +159,23 @@ def test_the_fewest_pods_go_to_a_place_that_breaks_nothing(site: Snapshot, moves
 
 
 def test_co_located_replicas_are_parted_where_that_is_asked_for() -> None:
-    site = db(*zoned("a", "b"), replica("db-0", "n1", spec={}), replica("db-1", "n1", spec={}))
+    site = db(*zoned("a", "b"), free("db-0", "n1"), free("db-1", "n1"))
     assert plan(site, EvictionTerms(severities=frozenset({"co-located"}))) == (["shop/db-0 -> n2"], {})
 
 
 def test_two_findings_do_not_share_the_last_place() -> None:
     site = db(
         *zoned("a", "a", "b"),
-        a_pod("load", "n3", spec=cpu("3")),
-        *(replica(f"db-{at}", f"n{at + 1}", spec={**APART, **cpu("4")}) for at in range(2)),
+        a_pod("load").on("n3").needs(cpu="3"),
+        *(replica(f"db-{at}", f"n{at + 1}").needs(cpu="4") for at in range(2)),
         *(
-            a_pod(f"web-{at}", f"n{at + 1}", labels={"app": "web"}, owner="ReplicaSet/db", spec=web)
-            for at, web in enumerate([{**apart({"app": "web"}, ZONE), **cpu("4")}] * 2)
+            a_pod(f"web-{at}")
+            .on(f"n{at + 1}")
+            .labels(WEB)
+            .owned_by("ReplicaSet/db")
+            .apart(term(ZONE, WEB))
+            .needs(cpu="4")
+            for at in range(2)
         ),
     )
     assert plan(site) == (["shop/db-0 -> n3"], {"shop/web-0": {"shop/web-0": NO_BETTER, "shop/web-1": NO_BETTER}})
@@ -191,12 +192,11 @@ def test_a_pod_that_waits_takes_the_place_first() -> None:
 
 
 def test_a_pod_that_others_must_be_near_stays_with_them() -> None:
-    near = together(DB, ZONE)
     site = db(
         *zoned("a", "a", "b"),
-        replica("db-0", "n1", spec=apart({"app": "web"}, ZONE)),
-        a_pod("web-0", "n2", labels={"app": "web"}),
-        a_pod("agent", "n2", spec=near),
+        replica("db-0", "n1").apart(term(ZONE, WEB)),
+        a_pod("web-0").on("n2").labels(WEB),
+        a_pod("agent").on("n2").near(term(ZONE, DB)),
     )
     moves, left = plan(site)
     assert moves == []
@@ -204,93 +204,93 @@ def test_a_pod_that_others_must_be_near_stays_with_them() -> None:
 
 
 def test_where_one_may_not_go_the_other_does() -> None:
-    site = db(*zoned("a", "a", "b"), a_pod("db-0", "n1", labels=DB, spec=APART), replica("db-1", "n2"))
+    site = db(*zoned("a", "a", "b"), a_pod("db-0").on("n1").labels(DB).apart(APART), replica("db-1", "n2"))
     assert plan(site) == (["shop/db-1 -> n3"], {})
 
 
-VMI = {"owner": "VirtualMachineInstance/vm-abcde"}
+DB_0 = replica("db-0", "n1")
 
 
 @pytest.mark.parametrize(
     ("pod", "reason"),
     [
-        pytest.param({"owner": ""}, "it has no owner that would make another", id="a bare pod"),
-        pytest.param({"owner": "DaemonSet/agent"}, "it belongs to its node", id="of a DaemonSet"),
         pytest.param(
-            {"annotations": {"kubernetes.io/config.mirror": "x"}}, "it belongs to its node", id="a mirror pod"
+            a_pod("db-0").on("n1").labels(DB).apart(APART), "it has no owner that would make another", id="a bare pod"
+        ),
+        pytest.param(DB_0.owned_by("DaemonSet/agent"), "it belongs to its node", id="of a DaemonSet"),
+        pytest.param(
+            DB_0.metadata(annotations={"kubernetes.io/config.mirror": "x"}), "it belongs to its node", id="a mirror pod"
         ),
         pytest.param(
-            {"owner": "Job/import"},
+            DB_0.owned_by("Job/import"),
             "its owner, Job import, is not one that is known to make another",
             id="of a Job, which would count a failure",
         ),
         pytest.param(
-            VMI,
+            DB_0.owned_by("VirtualMachineInstance/vm-abcde"),
             "its owner, VirtualMachineInstance vm-abcde, is not one that is known to make another",
             id="a machine without a replica set",
         ),
         pytest.param(
-            {"owner": "ReplicaSet/gone"}, "its owner, ReplicaSet gone, is gone or wants no pods", id="an owner gone"
+            DB_0.owned_by("ReplicaSet/gone"), "its owner, ReplicaSet gone, is gone or wants no pods", id="an owner gone"
         ),
         pytest.param(
-            {"owner": "ReplicaSet/none"}, "its owner, ReplicaSet none, is gone or wants no pods", id="scaled to none"
+            DB_0.owned_by("ReplicaSet/none"),
+            "its owner, ReplicaSet none, is gone or wants no pods",
+            id="scaled to none",
         ),
-        pytest.param({"namespace": "kube-system"}, "pods of namespace kube-system are left alone", id="namespace"),
         pytest.param(
-            {"spec": {**APART, "priority": 2_000_000_000}},
+            replica("db-0", "n1", "kube-system"), "pods of namespace kube-system are left alone", id="namespace"
+        ),
+        pytest.param(
+            DB_0.spec(priority=2_000_000_000),
             "its priority is that of the system's own pods",
             id="critical to the system",
         ),
         pytest.param(
-            {"spec": {**APART, "schedulerName": "volcano"}},
+            DB_0.spec(schedulerName="volcano"),
             "nobody is known to serve its scheduler volcano",
             id="nobody would place the next one",
         ),
         pytest.param(
-            {"spec": {**APART, "volumes": [{"name": "v", "emptyDir": {}}]}},
+            DB_0.spec(volumes=[{"name": "v", "emptyDir": {}}]),
             "it has an emptyDir, whose content would be lost",
             id="an emptyDir",
         ),
         pytest.param(
-            {"spec": {**APART, "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}},
+            DB_0.spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
             "it has volume claims, and where they can be attached is not watched",
             id="a claim",
         ),
-        pytest.param(
-            {"spec": {**APART, "volumes": "none"}}, "its volumes cannot be read", id="volumes of another shape"
-        ),
+        pytest.param(DB_0.spec(volumes="none"), "its volumes cannot be read", id="volumes of another shape"),
     ],
 )
-def test_some_pods_are_never_evicted(pod: dict[str, Any], reason: str) -> None:
-    namespace = pod.get("namespace", "shop")
+def test_some_pods_are_never_evicted(pod: PodBuilder, reason: str) -> None:
     terms = EvictionTerms(except_namespaces=frozenset({"kube-system"}))
     site = db(
         a_workload("ReplicaSet", "none", 0),
         *zoned("a", "a", "b"),
-        replica("db-0", "n1", **pod) if "owner" not in pod else a_pod("db-0", "n1", labels=DB, spec=APART, **pod),
-        a_pod("db-1", "n2", labels=DB, namespace=namespace, spec=APART),
+        pod,
+        a_pod("db-1", pod.namespace).on("n2").labels(DB).apart(APART),
     )
     moves, left = plan(site, terms)
-    assert (moves, left[f"{namespace}/db-0"][f"{namespace}/db-0"]) == ([], reason)
+    assert (moves, left[pod.key][pod.key]) == ([], reason)
 
 
 def test_what_the_settings_allow_is_evicted() -> None:
     terms = EvictionTerms(owners=frozenset({"Job"}), schedulers=frozenset({"volcano"}), empty_dir=True, volumes=True)
     volumes = [{"name": "v", "emptyDir": {}}, {"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]
-    spec = {**APART, "schedulerName": "volcano", "volumes": volumes}
+    import_ = a_pod("db-0").on("n1").labels(DB).owned_by("Job/import").apart(APART)
     site = db(
         *zoned("a", "a", "b"),
-        a_pod("db-0", "n1", labels=DB, owner="Job/import", spec=spec),
-        a_pod("db-1", "n2", labels=DB, spec=APART),
+        import_.spec(schedulerName="volcano", volumes=volumes),
+        a_pod("db-1").on("n2").labels(DB).apart(APART),
     )
     assert plan(site, terms) == (["shop/db-0 -> n3"], {})
 
 
 def test_a_pod_whose_node_could_not_end_it_stays() -> None:
-    dead = k8s.Node(
-        k8s.Metadata("n1", labels=a_node("n1", labels={ZONE: "a"}).metadata.labels),
-        status=k8s.NodeStatus(a_node("n1").status.allocatable, conditions=[k8s.Condition("Ready", "Unknown")]),
-    )
+    dead = a_node("n1").zone("a").put("status", "conditions", value=[{"type": "Ready", "status": "Unknown"}])
     site = db(dead, *zoned("a", "a", "b")[1:], replica("db-0", "n1"), replica("db-1", "n2"))
     assert plan(site) == (["shop/db-1 -> n3"], {})
 
@@ -299,25 +299,25 @@ def test_a_machine_of_a_replica_set_is_evicted() -> None:
     site = db(
         a_workload("VirtualMachineInstanceReplicaSet", "vm", 2),
         *zoned("a", "a", "b"),
-        a_pod("virt-launcher-vmabcde-1", "n1", labels=DB, owner="VirtualMachineInstance/vmabcde", spec=APART),
-        a_pod("db-1", "n2", labels=DB, spec=APART),
+        a_pod("virt-launcher-vmabcde-1").on("n1").labels(DB).owned_by("VirtualMachineInstance/vmabcde").apart(APART),
+        a_pod("db-1").on("n2").labels(DB).apart(APART),
     )
     assert plan(site) == (["shop/virt-launcher-vmabcde-1 -> n3"], {})
 
 
 def test_our_own_scheduler_goes_where_it_says_and_not_where_it_could() -> None:
     """Both free nodes are feasible; the better one for the pod breaks another's spread."""
-    mine = {**apart({"app": "web"}, HOST), "schedulerName": "underhost", "nodeSelector": {"disk": "fast"}}
-    theirs = {**mine, "schedulerName": "default-scheduler"}
+    theirs = free("db-0", "n1").apart(term(HOST, WEB)).spec(nodeSelector={"disk": "fast"})
+    mine = theirs.spec(schedulerName="underhost")
     nodes = [
-        a_node("n1", labels={ZONE: "a", "disk": "fast"}),
-        a_node("n2", labels={ZONE: "b", "disk": "fast"}),
-        a_node("n3", labels={ZONE: "c", "disk": "fast"}),
+        a_node("n1").labels({ZONE: "a", "disk": "fast"}),
+        a_node("n2").labels({ZONE: "b", "disk": "fast"}),
+        a_node("n3").labels({ZONE: "c", "disk": "fast"}),
     ]
-    crowd = [a_pod(f"crowd-{at}", f"n{at}", labels=DB, spec=spread(DB, ZONE)) for at in (2,)]
-    web = a_pod("web-0", "n1", labels={"app": "web"})
-    load = a_pod("load", "n3", spec=cpu("4"))
-    for spec, expected in ((theirs, ["shop/db-0 -> n3"]), (mine, [])):
+    crowd = [a_pod(f"crowd-{at}").on(f"n{at}").labels(DB).spreads(spread(ZONE, DB)) for at in (2,)]
+    web = a_pod("web-0").on("n1").labels(WEB)
+    load = a_pod("load").on("n3").needs(cpu="4")
+    for pod, expected in ((theirs, ["shop/db-0 -> n3"]), (mine, [])):
         terms = EvictionTerms(schedulers=frozenset({"default-scheduler", "underhost"}))
-        site = db(*nodes, replica("db-0", "n1", spec=spec), web, load, *crowd)
+        site = db(*nodes, pod, web, load, *crowd)
         assert plan(site, terms)[0] == expected

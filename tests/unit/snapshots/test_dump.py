@@ -7,7 +7,7 @@ from dataclasses import replace as with_parts
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.check_builders import a_budget, a_node, a_pod, a_site, a_workload
+from support.build import a_budget, a_node, a_pod, a_site, a_workload
 from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.evaluate.check import check
@@ -53,10 +53,10 @@ def test_a_random_cluster_is_read_as_it_was_written(seed: int) -> None:
 def test_owners_budgets_of_both_versions_rules_and_an_unlisted_host_are_kept() -> None:
     site = a_site(
         a_node("n1"),
-        a_pod("p", "n1"),
+        a_pod("p").on("n1"),
         a_workload("ReplicaSet", "web"),
         a_workload("VirtualMachineInstanceReplicaSet", "vms", None),
-        a_budget("old", {}, min_available=1, api_version="policy/v1beta1"),
+        a_budget("old", {}, min_available=1, version="policy/v1beta1"),
         a_budget("none", None, max_unavailable="50%"),
         on={"n1": "h1"},
         clusters=[Cluster(name="C0", drs=False)],
@@ -83,7 +83,7 @@ def test_a_site_without_vsphere_has_no_inventory() -> None:
 
 def test_large_kinds_are_cut_into_documents_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dumping, "AT_ONCE", 2)
-    site = a_site(a_node("n1"), *(a_pod(f"p{at}", "n1") for at in range(5)))
+    site = a_site(a_node("n1"), *(a_pod(f"p{at}").on("n1") for at in range(5)))
     lines = list(dumping.documents(site))
     assert [line.count(b'"nodeName"') for line in lines] == [0, 2, 2, 1]
     assert returned(site).pods == site.pods

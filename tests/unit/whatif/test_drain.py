@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.check_builders import a_budget, a_node, a_pod, a_site, a_workload, apart
+from support.build import HOST, BudgetBuilder, PodBuilder, a_budget, a_node, a_pod, a_site, a_workload, term
 from support.plan_builders import answer, blocked, moves, pending, tried, used
 
 from underhost.agents.site.snapshot import Options
@@ -20,12 +20,12 @@ WEB = {"app": "web"}
 MIRROR = {"kubernetes.io/config.mirror": "x"}
 
 
-def web(name: str, node: str, **more: Any) -> k8s.Pod:
+def web(name: str, node: str) -> PodBuilder:
     """A replica of the ReplicaSet."""
-    return a_pod(name, node, labels=WEB, owner="ReplicaSet/web", **more)
+    return a_pod(name).on(node).labels(WEB).owned_by("ReplicaSet/web")
 
 
-def budget(name: str = "web", **figures: Any) -> k8s.Budget:
+def budget(name: str = "web", **figures: Any) -> BudgetBuilder:
     return a_budget(name, {"matchLabels": WEB}, **figures)
 
 
@@ -40,7 +40,7 @@ def budget(name: str = "web", **figures: Any) -> k8s.Budget:
     ],
 )
 def test_owners_make_the_pods_again_and_a_bare_pod_is_gone_for_good(owner: str, comes_back: bool) -> None:
-    document = tried(a_site(N1, N2, a_pod("p", "n1", owner=owner)), "drain n1")
+    document = tried(a_site(N1, N2, a_pod("p").on("n1").owned_by(owner)), "drain n1")
     assert moves(document) == (["1 p n1>n2 drain"] if comes_back else [])
     assert pending(document) == ({} if comes_back else {"p": {GONE: 0}})
 
@@ -48,11 +48,11 @@ def test_owners_make_the_pods_again_and_a_bare_pod_is_gone_for_good(owner: str, 
 @pytest.mark.parametrize(
     "stays",
     [
-        pytest.param(a_pod("p", "n1", owner="DaemonSet/agent"), id="a DaemonSet's pod"),
-        pytest.param(a_pod("p", "n1", annotations=MIRROR), id="a mirror pod"),
-        pytest.param(a_pod("p", "n1", phase="Succeeded"), id="a bare pod that has finished"),
-        pytest.param(web("p", "n1", phase="Failed"), id="a replica that has failed, and is replaced already"),
-        pytest.param(web("p", "n1", deleted=True), id="a replica that terminates, and is replaced already"),
+        pytest.param(a_pod("p").on("n1").owned_by("DaemonSet/agent"), id="a DaemonSet's pod"),
+        pytest.param(a_pod("p").on("n1").metadata(annotations=MIRROR), id="a mirror pod"),
+        pytest.param(a_pod("p").on("n1").finished(), id="a bare pod that has finished"),
+        pytest.param(web("p", "n1").finished("Failed"), id="a replica that has failed, and is replaced already"),
+        pytest.param(web("p", "n1").deleted(), id="a replica that terminates, and is replaced already"),
     ],
 )
 def test_nothing_becomes_of(stays: k8s.Pod) -> None:
@@ -61,20 +61,20 @@ def test_nothing_becomes_of(stays: k8s.Pod) -> None:
 
 
 def test_a_terminating_pod_of_a_stateful_set_comes_back_once_it_is_gone() -> None:
-    site = a_site(N1, N2, a_pod("db-0", "n1", owner="StatefulSet/db", deleted=True))
+    site = a_site(N1, N2, a_pod("db-0").on("n1").owned_by("StatefulSet/db").deleted())
     assert moves(tried(site, "drain n1")) == ["1 db-0 n1>n2 drain"]
 
 
 def test_what_no_node_takes_stays_pending_and_says_why_as_the_scheduler_does() -> None:
-    pods = [web(f"w{number}", f"n{number}", spec=apart(WEB)) for number in (1, 2, 3)]
+    pods = [web(f"w{number}", f"n{number}").apart(term(HOST, WEB)) for number in (1, 2, 3)]
     document = tried(a_site(N1, N2, N3, RS, *pods), "drain n1")
     assert moves(document) == []
     assert pending(document) == {"w1": {CORDONED: 1, ANTI_AFFINITY: 2}}
 
 
 def test_pods_leave_before_others_are_placed_and_are_placed_by_priority_then_by_name() -> None:
-    small = k8s.decode(k8s.encode(N2).replace(b'"110"', b'"1"'), k8s.Node)
-    pods = [web("a", "n1"), web("b", "n1", spec={"priority": 5}), web("c", "n1")]
+    small = N2.has(pods="1")
+    pods = [web("a", "n1"), web("b", "n1").spec(priority=5), web("c", "n1")]
     document = tried(a_site(N1, small, *pods), "drain n1")
     assert moves(document) == ["1 b n1>n2 drain"]
     assert list(pending(document)) == ["a", "c"]
@@ -135,7 +135,7 @@ def test_budgets_step_a_drain(
 
 
 def test_a_replica_that_finds_no_place_keeps_the_next_one_from_going() -> None:
-    pods = [web("w1", "n1"), web("w2", "n1", spec=apart(WEB)), web("w3", "n2", spec=apart(WEB))]
+    pods = [web("w1", "n1"), web("w2", "n1").apart(term(HOST, WEB)), web("w3", "n2").apart(term(HOST, WEB))]
     document = tried(a_site(N1, N2, RS, *pods, budget(max_unavailable=1)), "drain n1")
     # w1 may be beside nobody: w3 keeps it away; and as it waits, the budget keeps w2
     assert pending(document) == {"w1": {CORDONED: 1, "node(s) didn't satisfy existing pods anti-affinity rules": 1}}
@@ -144,8 +144,8 @@ def test_a_replica_that_finds_no_place_keeps_the_next_one_from_going() -> None:
 
 
 def test_a_blocked_drain_goes_on_once_a_later_step_makes_room() -> None:
-    stand_by = a_node("n3", labels={"disk": "ssd"}, spec={"unschedulable": True})
-    pods = [*(web(name, "n1", spec={"nodeSelector": {"disk": "ssd"}}) for name in ("w1", "w2")), web("w3", "n2")]
+    stand_by = a_node("n3").labels(disk="ssd").cordoned()
+    pods = [*(web(name, "n1").spec(nodeSelector={"disk": "ssd"}) for name in ("w1", "w2")), web("w3", "n2")]
     site = a_site(N1, N2, stand_by, RS, *pods, budget(min_available=2))
     assert blocked(tried(site, "drain n1")) == {"w2": ["web"]}
     document = tried(site, "drain n1", "uncordon n3")
@@ -166,13 +166,8 @@ def test_a_blocked_drain_goes_on_once_a_later_step_makes_room() -> None:
     ],
 )
 def test_a_pod_that_is_not_ready_costs_the_budget_nothing(policy: str | None, healthy: int, goes: bool) -> None:
-    pods = [web("sick", "n1", ready=False), *(web(f"w{at}", "n2", ready=at < healthy) for at in range(2))]
-    with_policy = budget(min_available=2)
-    with_policy = k8s.Budget(
-        with_policy.metadata,
-        with_policy.api_version,
-        k8s.BudgetSpec(min_available=2, selector=with_policy.spec.selector, unhealthy_pod_eviction_policy=policy),
-    )
+    pods = [web("sick", "n1").ready(False), *(web(f"w{at}", "n2").ready(at < healthy) for at in range(2))]
+    with_policy = budget(min_available=2, unhealthyPodEvictionPolicy=policy)
     document = tried(a_site(N1, N2, RS, *pods, with_policy), "drain n1")
     assert bool(document.moves) is goes
     assert used(document) == {"web": (0, 0)}
@@ -181,9 +176,9 @@ def test_a_pod_that_is_not_ready_costs_the_budget_nothing(policy: str | None, he
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param(web("p", "n1", phase="Pending", ready=False), id="that has not started"),
+        pytest.param(web("p", "n1").finished("Pending").ready(False), id="that has not started"),
         pytest.param(
-            a_pod("p", "n1", labels=WEB, owner="StatefulSet/db", deleted=True), id="that is being deleted already"
+            a_pod("p").on("n1").labels(WEB).owned_by("StatefulSet/db").deleted(), id="that is being deleted already"
         ),
     ],
 )
@@ -201,13 +196,13 @@ def test_a_deletion_asks_no_budget() -> None:
 
 # ------------------------------------------------------------------------------------------------ what was there before
 def test_pods_that_waited_before_and_still_do_are_no_consequence() -> None:
-    waits = a_pod("waits", owner="ReplicaSet/big", spec={"nodeSelector": {"disk": "ssd"}})
+    waits = a_pod("waits").owned_by("ReplicaSet/big").spec(nodeSelector={"disk": "ssd"})
     found = answer(a_site(N1, N2, waits, web("w", "n1")), "drain n1")
     assert (pending(found.document), found.waiting) == ({}, ["shop/waits"])
 
 
 def test_pods_that_could_be_placed_are_placed_before_the_plan_begins() -> None:
-    new = a_pod("new", owner="ReplicaSet/web", spec=apart(WEB))
+    new = a_pod("new").owned_by("ReplicaSet/web").apart(term(HOST, WEB))
     found = answer(a_site(N1, N2, web("w", "n1"), new), "drain n1")
     assert found.first == ["shop/new"]
     assert pending(found.document) == {
@@ -216,18 +211,18 @@ def test_pods_that_could_be_placed_are_placed_before_the_plan_begins() -> None:
 
 
 def test_a_waiting_pod_moves_from_nowhere_when_a_step_lets_it_in() -> None:
-    waits = a_pod("waits", owner="ReplicaSet/big", spec={"nodeSelector": {"disk": "ssd"}})
+    waits = a_pod("waits").owned_by("ReplicaSet/big").spec(nodeSelector={"disk": "ssd"})
     assert moves(tried(a_site(N1, N2, waits), "label n2=disk=ssd")) == ["1 waits ->n2 label"]
 
 
 def test_pods_of_a_scheduler_that_is_not_ours_wait_for_it() -> None:
-    pod = web("p", "n1", spec={"schedulerName": "stork"})
+    pod = web("p", "n1").spec(schedulerName="stork")
     assert pending(tried(a_site(N1, N2, pod), "drain n1")) == {"p": {"scheduler stork is not asked": 0}}
 
 
 # ------------------------------------------------------------------------------------------------------------- findings
 def test_only_what_the_plan_changes_is_new_or_resolved() -> None:
-    pods = [web("a", "n1", spec=apart(WEB)), web("b", "n1", spec=apart(WEB)), web("c", "n2")]
+    pods = [web("a", "n1").apart(term(HOST, WEB)), web("b", "n1").apart(term(HOST, WEB)), web("c", "n2")]
     document = tried(a_site(N1, N2, N3, RS, *pods), "delete shop/b")
     assert moves(document) == ["1 b n1>n3 delete"]
     assert [(one.severity, one.pod, one.peers) for one in document.resolved_findings] == [
@@ -242,7 +237,7 @@ def test_a_pod_that_a_budget_keeps_on_a_cordoned_node_is_drift() -> None:
 
 
 def test_replicas_that_end_on_one_host_are_found() -> None:
-    pods = [web("w1", "n1", spec=apart(WEB)), web("w2", "n2", spec=apart(WEB))]
+    pods = [web("w1", "n1").apart(term(HOST, WEB)), web("w2", "n2").apart(term(HOST, WEB))]
     site = a_site(N1, N2, N3, RS, *pods, on={"n1": "h1", "n2": "h2", "n3": "h2"})
     document = tried(site, "drain n1")
     assert moves(document) == ["1 w1 n1>n3 drain"]

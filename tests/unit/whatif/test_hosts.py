@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from support.check_builders import a_node, a_pod, a_site, apart
+from support.build import HOST, Built, a_node, a_pod, a_site, term
 from support.plan_builders import moves, pending, plan, tried, vm_moves
 
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -14,7 +14,6 @@ from underhost.agents.whatif.each import each, table
 from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.pods import HELD
 from underhost.agents.whatif.steps import Fail
-from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import InputError
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 
@@ -29,7 +28,7 @@ def host(name: str, memory: int = 64, mhz: int = 100_000, **more: Any) -> Host:
 
 def site(
     on: dict[str, str],
-    *objects: k8s.KubernetesObject,
+    *objects: Built,
     hosts: Iterable[Host] | None = None,
     rules: Iterable[DrsRule] = (),
     cluster: Cluster | None = None,
@@ -129,7 +128,9 @@ def test_ha_restarts_vms(made: Snapshot, moved: list[str]) -> None:
 
 
 def test_pods_keep_their_nodes_and_what_shares_a_host_then_is_new() -> None:
-    pods = [a_pod(f"w{at}", f"n{at}", labels=WEB, owner="StatefulSet/w", spec=apart(WEB)) for at in (1, 2, 3)]
+    pods = [
+        a_pod(f"w{at}").on(f"n{at}").labels(WEB).owned_by("StatefulSet/w").apart(term(HOST, WEB)) for at in (1, 2, 3)
+    ]
     document = tried(site(THREE, *pods), "fail host/esx-h1")
     assert (moves(document), pending(document)) == ([], {})
     found = [
@@ -154,8 +155,8 @@ def test_pods_keep_their_nodes_and_what_shares_a_host_then_is_new() -> None:
 )
 def test_a_node_whose_vm_nobody_restarts_is_lost(made: Snapshot) -> None:
     pods = {
-        "shop/web": a_pod("web", "n1", owner="ReplicaSet/web"),
-        "shop/db-0": a_pod("db-0", "n1", owner="StatefulSet/db"),
+        "shop/web": a_pod("web").on("n1").owned_by("ReplicaSet/web").build(),
+        "shop/db-0": a_pod("db-0").on("n1").owned_by("StatefulSet/db").build(),
     }
     document = tried(with_parts(made, pods=pods), "fail host/esx-h1")
     assert vm_moves(document) == []
@@ -164,7 +165,11 @@ def test_a_node_whose_vm_nobody_restarts_is_lost(made: Snapshot) -> None:
 
 
 def test_without_ha_every_node_of_the_host_is_lost() -> None:
-    made = site({**THREE, "n4": "h1"}, a_pod("a", "n1", owner="ReplicaSet/w"), a_pod("b", "n4", owner="ReplicaSet/w"))
+    made = site(
+        {**THREE, "n4": "h1"},
+        a_pod("a").on("n1").owned_by("ReplicaSet/w"),
+        a_pod("b").on("n4").owned_by("ReplicaSet/w"),
+    )
     document = tried(made, "fail host/h1", ha=False)
     assert vm_moves(document) == []
     assert moves(document) == ["1 a n1>n2 fail", "1 b n4>n3 fail"]
@@ -179,7 +184,7 @@ def test_hosts_that_fail_at_once_restart_nothing_on_one_another() -> None:
 
 # ----------------------------------------------------------------------------------------------------- maintenance mode
 def test_maintenance_moves_vms_and_no_pod() -> None:
-    document = tried(site(THREE, a_pod("a", "n1", owner="ReplicaSet/w")), "maintain host/esx-h1")
+    document = tried(site(THREE, a_pod("a").on("n1").owned_by("ReplicaSet/w")), "maintain host/esx-h1")
     assert vm_moves(document) == ["1 n1 esx-h1>esx-h2"]
     assert (moves(document), pending(document)) == ([], {})
 
@@ -212,9 +217,9 @@ def test_a_host_in_maintenance_takes_nothing_of_the_next_that_fails() -> None:
 # ----------------------------------------------------------------------------------------------------------------- each
 def test_each_host_fails_alone_and_the_worst_is_first() -> None:
     pods = [
-        a_pod("w1", "n1", labels=WEB, owner="StatefulSet/w", spec=apart(WEB)),
-        a_pod("w2", "n2", labels=WEB, owner="StatefulSet/w", spec=apart(WEB)),
-        a_pod("agent", "n3", owner="DaemonSet/agent"),
+        a_pod("w1").on("n1").labels(WEB).owned_by("StatefulSet/w").apart(term(HOST, WEB)),
+        a_pod("w2").on("n2").labels(WEB).owned_by("StatefulSet/w").apart(term(HOST, WEB)),
+        a_pod("agent").on("n3").owned_by("DaemonSet/agent"),
     ]
     roomy = [host("h1"), host("h2", 20), host("h3", 40)]
     found = each(site(THREE, *pods, hosts=roomy), Options(), "host")
@@ -233,7 +238,10 @@ def test_each_host_fails_alone_and_the_worst_is_first() -> None:
 
 
 def test_each_says_what_failing_it_alone_says() -> None:
-    pods = [a_pod(f"w{at}", f"n{at % 3 + 1}", labels=WEB, owner="ReplicaSet/w", spec=apart(WEB)) for at in range(4)]
+    pods = [
+        a_pod(f"w{at}").on(f"n{at % 3 + 1}").labels(WEB).owned_by("ReplicaSet/w").apart(term(HOST, WEB))
+        for at in range(4)
+    ]
     made = site(THREE, *pods)
     for kind, ha in (("host", True), ("host", False), ("node", True)):
         for one in each(made, Options(), kind, ha=ha):
@@ -257,7 +265,7 @@ def test_two_hosts_of_one_name_are_told_apart_by_their_ids() -> None:
 
 
 def test_the_n_plus_1_table_counts_what_each_failure_leaves() -> None:
-    pods = [a_pod(f"w{at}", f"n{at}", labels=WEB, owner="StatefulSet/w", spec=apart(WEB)) for at in (1, 2)]
+    pods = [a_pod(f"w{at}").on(f"n{at}").labels(WEB).owned_by("StatefulSet/w").apart(term(HOST, WEB)) for at in (1, 2)]
     rows = table(each(site(THREE, *pods, hosts=[host("h1"), host("h2", 20), host("h3", 40)]), Options(), "host"))
     assert rows.select("target", "nodes", "pods", "vm_moves", "moves", "pending", "physical").rows() == [
         ("host/esx-h2", ["n2"], 1, 1, 0, 0, 1),

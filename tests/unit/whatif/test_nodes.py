@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.check_builders import a_budget, a_node, a_pod, a_site, a_workload, apart
+from support.build import HOST, PodBuilder, a_budget, a_node, a_pod, a_site, a_workload, term
 from support.plan_builders import answer, moves, pending, plan, tried, used
 
 from underhost.agents.site.snapshot import Options
@@ -27,8 +27,8 @@ def tolerates(key: str, seconds: int | None = None, **more: str) -> dict[str, An
     return {"tolerations": [one | ({} if seconds is None else {"tolerationSeconds": seconds})]}
 
 
-def web(name: str, node: str, **more: Any) -> k8s.Pod:
-    return a_pod(name, node, labels=WEB, owner="ReplicaSet/web", **more)
+def web(name: str, node: str) -> PodBuilder:
+    return a_pod(name).on(node).labels(WEB).owned_by("ReplicaSet/web")
 
 
 # ----------------------------------------------------------------------------------------------------- NoExecute taints
@@ -48,13 +48,13 @@ def web(name: str, node: str, **more: Any) -> k8s.Pod:
     ],
 )
 def test_a_no_execute_taint_evicts_a_pod(spec: dict[str, Any], leaves: bool) -> None:
-    document = tried(a_site(N1, N2, web("p", "n1", spec=spec)), DEDICATED)
+    document = tried(a_site(N1, N2, web("p", "n1").spec(**spec)), DEDICATED)
     assert [one.from_ for one in document.moves] == (["n1"] if leaves else [])
 
 
 def test_who_tolerates_it_for_a_shorter_time_leaves_first() -> None:
-    pods = [web("a", "n1", spec=tolerates("dedicated", 60)), web("b", "n1", spec=tolerates("dedicated", 5))]
-    one_place = k8s.decode(k8s.encode(N2).replace(b'"110"', b'"1"'), k8s.Node)
+    pods = [web("a", "n1").spec(**tolerates("dedicated", 60)), web("b", "n1").spec(**tolerates("dedicated", 5))]
+    one_place = N2.has(pods="1")
     document = tried(a_site(N1, one_place, *pods), DEDICATED)
     # the taint's toleration holds for its placement, too: who finds no other place comes back
     assert moves(document) == ["1 b n1>n2 taint", "1 a n1>n1 taint"]
@@ -74,13 +74,13 @@ def test_no_budget_is_asked_for_an_eviction_by_taint() -> None:
 
 
 def test_a_daemon_that_does_not_tolerate_the_taint_is_lost_and_a_static_pod_is_not() -> None:
-    mirror = a_pod("etcd-n1", "n1", annotations={"kubernetes.io/config.mirror": "x"})
-    document = tried(a_site(N1, N2, a_pod("agent", "n1", owner="DaemonSet/agent"), mirror), DEDICATED)
+    mirror = a_pod("etcd-n1").on("n1").metadata(annotations={"kubernetes.io/config.mirror": "x"})
+    document = tried(a_site(N1, N2, a_pod("agent").on("n1").owned_by("DaemonSet/agent"), mirror), DEDICATED)
     assert (moves(document), pending(document)) == ([], {"agent": {NO_DAEMON: 0}})
 
 
 def test_a_taint_that_is_removed_lets_pods_in() -> None:
-    tainted = a_node("n1", spec={"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]})
+    tainted = a_node("n1").spec(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
     site = a_site(tainted, web("p", ""))
     assert moves(tried(site, "taint n1=k:NoSchedule-")) == ["1 p ->n1 taint"]
     assert moves(tried(site, "taint n1=k-")) == ["1 p ->n1 taint"]
@@ -93,20 +93,26 @@ def test_a_taint_that_is_removed_lets_pods_in() -> None:
     [
         pytest.param(web("p", "n1"), ["1 p n1>n2 fail"], {}, id="of a ReplicaSet is made again"),
         pytest.param(
-            a_pod("p", "n1", owner="VirtualMachineInstance/vm"), ["1 p n1>n2 fail"], {}, id="of a VM is made again"
+            a_pod("p").on("n1").owned_by("VirtualMachineInstance/vm"),
+            ["1 p n1>n2 fail"],
+            {},
+            id="of a VM is made again",
         ),
         pytest.param(
-            a_pod("p", "n1", owner="StatefulSet/db"), [], {"p": {HELD: 0}}, id="of a StatefulSet waits for the node"
+            a_pod("p").on("n1").owned_by("StatefulSet/db"),
+            [],
+            {"p": {HELD: 0}},
+            id="of a StatefulSet waits for the node",
         ),
-        pytest.param(a_pod("p", "n1"), [], {"p": {GONE: 0}}, id="of nobody is gone"),
+        pytest.param(a_pod("p").on("n1"), [], {"p": {GONE: 0}}, id="of nobody is gone"),
         pytest.param(
-            web("p", "n1", spec=tolerates("node.kubernetes.io/unreachable")),
+            web("p", "n1").spec(**tolerates("node.kubernetes.io/unreachable")),
             [],
             {"p": {BOUND: 0}},
             id="that tolerates the loss for ever waits for the node",
         ),
-        pytest.param(a_pod("p", "n1", owner="DaemonSet/agent"), [], {}, id="of a DaemonSet goes with its node"),
-        pytest.param(web("p", "n1", deleted=True), [], {}, id="that terminates is replaced already"),
+        pytest.param(a_pod("p").on("n1").owned_by("DaemonSet/agent"), [], {}, id="of a DaemonSet goes with its node"),
+        pytest.param(web("p", "n1").deleted(), [], {}, id="that terminates is replaced already"),
     ],
 )
 def test_a_pod_on_a_lost_node(pod: k8s.Pod, moved: list[str], waits: dict[str, dict[str, int]]) -> None:
@@ -115,14 +121,14 @@ def test_a_pod_on_a_lost_node(pod: k8s.Pod, moved: list[str], waits: dict[str, d
 
 
 def test_the_lost_node_is_still_there_and_takes_nobody() -> None:
-    document = tried(a_site(N1, N2, web("p", "n1"), web("q", "n2", spec=apart(WEB))), "fail node/n1")
+    document = tried(a_site(N1, N2, web("p", "n1"), web("q", "n2").apart(term(HOST, WEB))), "fail node/n1")
     assert pending(document) == {"p": {TAINTED: 1, "node(s) didn't satisfy existing pods anti-affinity rules": 1}}
     assert document.new_findings == []
 
 
 def test_who_gives_the_node_up_sooner_is_placed_first() -> None:
-    pods = [web("a", "n1"), web("b", "n1", spec=tolerates("node.kubernetes.io/unreachable", 5))]
-    one_place = k8s.decode(k8s.encode(N2).replace(b'"110"', b'"1"'), k8s.Node)
+    pods = [web("a", "n1"), web("b", "n1").spec(**tolerates("node.kubernetes.io/unreachable", 5))]
+    one_place = N2.has(pods="1")
     document = tried(a_site(N1, one_place, *pods), "fail node/n1")
     assert moves(document) == ["1 b n1>n2 fail"]
     assert list(pending(document)) == ["a"]
@@ -135,7 +141,7 @@ def test_nodes_that_fail_at_once_take_nothing_of_one_another() -> None:
 
 
 def test_a_lost_nodes_pods_are_not_healthy_for_the_next_drain() -> None:
-    pods = [a_pod(f"db-{at}", f"n{at + 1}", labels=WEB, owner="StatefulSet/db") for at in range(3)]
+    pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(WEB).owned_by("StatefulSet/db") for at in range(3)]
     budget = a_budget("db", {"matchLabels": WEB}, max_unavailable=1)
     site = a_site(N1, N2, N3, a_workload("StatefulSet", "db"), *pods, budget)
     assert [one.pod for one in tried(site, "fail node/n1", "drain n2").blocked] == ["shop/db-1"]
@@ -145,8 +151,8 @@ def test_a_lost_nodes_pods_are_not_healthy_for_the_next_drain() -> None:
 
 
 def test_a_node_that_comes_back_lets_its_pods_be_made_again() -> None:
-    site = a_site(N1, N2, a_pod("db-0", "n1", owner="StatefulSet/db", spec={"nodeSelector": {"disk": "ssd"}}))
-    back = Add(Added(nodes={"n1": a_node("n1", labels={"disk": "ssd"})}))
+    site = a_site(N1, N2, a_pod("db-0").on("n1").owned_by("StatefulSet/db").spec(nodeSelector={"disk": "ssd"}))
+    back = Add(Added(nodes={"n1": a_node("n1").labels(disk="ssd").build()}))
     document = what_if(site, Options(), [Fail(("node/n1",)), back]).document
     assert moves(document) == ["2 db-0 n1>n1 add"]
     assert pending(document) == {}
@@ -178,12 +184,12 @@ spec:
 
 
 def test_a_stand_by_node_takes_what_waits(tmp_path: Any) -> None:
-    site = a_site(N1, web("w", "n1", spec={"nodeSelector": {"disk": "ssd"}}))
+    site = a_site(N1, web("w", "n1").spec(nodeSelector={"disk": "ssd"}))
     steps = [*plan("drain n1"), added(tmp_path, STAND_BY)]
     document = what_if(site, Options(), steps).document
     assert moves(document) == ["2 w n1>n9 add"]
     assert pending(document) == {}
-    waits = a_site(N1, web("w", "", spec={"nodeSelector": {"disk": "ssd"}}))
+    waits = a_site(N1, web("w", "").spec(nodeSelector={"disk": "ssd"}))
     assert moves(what_if(waits, Options(), [added(tmp_path, STAND_BY)]).document) == ["1 w ->n9 add"]
 
 
@@ -193,7 +199,7 @@ def test_a_new_node_gets_its_daemons_and_the_others_get_none(tmp_path: Any) -> N
         DEPLOYMENT.replace("Deployment", "DaemonSet").replace("replicas: 2", "minReadySeconds: 0"), encoding="utf-8"
     )
     others = load_files([dump]).others
-    site = a_site(N1, N2, a_pod("api-x", "n1", labels={"app": "api"}, owner="DaemonSet/api"))
+    site = a_site(N1, N2, a_pod("api-x").on("n1").labels(app="api").owned_by("DaemonSet/api"))
     document = what_if(site, Options(), [added(tmp_path, STAND_BY)], others).document
     assert moves(document) == ["1 api-n9 ->n9 add"]
 
@@ -208,8 +214,8 @@ def test_a_deployment_that_is_there_is_scaled_up(tmp_path: Any) -> None:
         N1,
         N2,
         a_workload("Deployment", "api", 1),
-        a_workload("ReplicaSet", "api-7d", 1, owner="Deployment/api"),
-        a_pod("api-7d-x", "n1", labels={"app": "api", "pod-template-hash": "7d"}, owner="ReplicaSet/api-7d"),
+        a_workload("ReplicaSet", "api-7d", 1).owned_by("Deployment/api"),
+        a_pod("api-7d-x").on("n1").labels({"app": "api", "pod-template-hash": "7d"}).owned_by("ReplicaSet/api-7d"),
     )
     assert moves(what_if(site, Options(), [added(tmp_path, DEPLOYMENT)]).document) == ["1 api-0 ->n2 add"]
 
@@ -246,20 +252,20 @@ def test_what_is_not_there_is_named_with_what_may_be_meant(line: str, why: str) 
 
 def test_a_bare_pod_that_a_step_has_lost_cannot_be_deleted_again() -> None:
     with pytest.raises(InputError, match="pod shop/p: not there"):
-        tried(a_site(N1, N2, a_pod("p", "n1")), "drain n1", "delete shop/p")
+        tried(a_site(N1, N2, a_pod("p").on("n1")), "drain n1", "delete shop/p")
 
 
 def test_a_mirror_pod_that_is_deleted_is_made_again_by_its_kubelet() -> None:
-    mirror = a_pod("etcd-n1", "n1", annotations={"kubernetes.io/config.mirror": "x"})
+    mirror = a_pod("etcd-n1").on("n1").metadata(annotations={"kubernetes.io/config.mirror": "x"})
     assert moves(tried(a_site(N1, mirror), "cordon n1", "delete shop/etcd-n1")) == ["2 etcd-n1 n1>n1 delete"]
 
 
 def test_a_daemon_that_is_deleted_comes_back_to_its_cordoned_node() -> None:
-    site = a_site(N1, N2, a_pod("agent", "n1", owner="DaemonSet/agent"))
+    site = a_site(N1, N2, a_pod("agent").on("n1").owned_by("DaemonSet/agent"))
     assert moves(tried(site, "cordon n1", "delete shop/agent")) == ["2 agent n1>n1 delete"]
 
 
 def test_no_step_is_no_consequence() -> None:
-    found = answer(a_site(N1, a_pod("a", "n1", spec=apart(WEB), labels=WEB), a_pod("b", "n1", labels=WEB)))
+    found = answer(a_site(N1, a_pod("a").on("n1").apart(term(HOST, WEB)).labels(WEB), a_pod("b").on("n1").labels(WEB)))
     document = found.document
     assert (document.moves, document.pending, document.new_findings, document.resolved_findings) == ([], {}, [], [])

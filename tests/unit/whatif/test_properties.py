@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from support.check_builders import a_budget
+from support.build import a_budget
 from support.sites.random_cluster import APPS, RandomCluster
 
 from underhost.agents.compiled.model import compile
@@ -63,7 +63,7 @@ def _budget(name: str, dice: random.Random) -> k8s.Budget:
     figures = dice.choice(
         [{"min_available": dice.randrange(5)}, {"min_available": "50%"}, {"max_unavailable": dice.randrange(3)}]
     )
-    return a_budget(name, {"matchLabels": {"app": dice.choice(APPS)}}, **figures)  # type: ignore[arg-type]
+    return a_budget(name, {"matchLabels": {"app": dice.choice(APPS)}}, **figures).build()  # type: ignore[arg-type]
 
 
 def a_plan(site: Snapshot, seed: int) -> list[Step]:

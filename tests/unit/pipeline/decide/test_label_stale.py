@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from support.check_builders import a_node, a_site
+from support.build import a_node, a_site
 
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.site.snapshot import Options
@@ -14,7 +14,7 @@ HOSTS = [Host(id="host-1", name="esx-1.lab"), Host(id="host-2", name="esx-2.lab"
 
 def site(value, host="host-2", key=KEY):
     labels = {} if value is None else {key: value}
-    return a_site(a_node("n1", labels=labels), on={"n1": host}, hosts=HOSTS)
+    return a_site(a_node("n1").labels(labels), on={"n1": host}, hosts=HOSTS)
 
 
 def stale(*pictures, options=None):
@@ -50,7 +50,7 @@ def test_a_label_that_was_right_in_between_starts_anew():
 
 def test_another_vmotion_starts_the_minute_anew():
     hosts = [*HOSTS, Host(id="host-3", name="esx-3.lab")]
-    moved = a_site(a_node("n1", labels={KEY: "esx-1.lab"}), on={"n1": "host-3"}, hosts=hosts)
+    moved = a_site(a_node("n1").labels({KEY: "esx-1.lab"}), on={"n1": "host-3"}, hosts=hosts)
     assert stale((site("esx-1.lab"), 0.0), (moved, 59.0), (moved, 61.0)) == [[], [], []]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from support.check_builders import a_node, a_pod, a_site, apart
+from support.build import HOST, a_node, a_pod, a_site, term
 from support.fakes.vcenter import FakeDrsWriter
 
 from underhost.agents.drs.cover import rule_name
@@ -397,7 +397,10 @@ VM_HOST = DrsRule(name="licence", type="other", cluster="C0", key=2)
 
 def replicas(*nodes: str) -> Snapshot:
     """Replicas that want a node each, on these of five nodes, each on a host of its own."""
-    pods = [a_pod(f"db-{i}", node, labels=APP, owner="StatefulSet/db", spec=apart(APP)) for i, node in enumerate(nodes)]
+    pods = [
+        a_pod(f"db-{i}").on(node).labels(APP).owned_by("StatefulSet/db").apart(term(HOST, APP))
+        for i, node in enumerate(nodes)
+    ]
     where = {f"n{i}": f"h{i}" for i in range(1, 6)}
     return a_site(*[a_node(node) for node in where], *pods, on=where)
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from support.check_builders import a_budget
+from support.build import BudgetBuilder, a_budget
 from support.sites.town import Town, adversary
 
 from underhost.schemas import kubernetes as k8s
@@ -258,10 +258,10 @@ def test_what_no_eviction_can_end_is_said_once() -> None:
     ],
 )
 def test_what_a_budget_forbids_is_not_even_asked(
-    budgets: list[k8s.Budget], evictions: int, refusals: list[tuple[str, str]]
+    budgets: list[BudgetBuilder], evictions: int, refusals: list[tuple[str, str]]
 ) -> None:
     town = a_pair()
-    town.budgets = {f"shop/{budget.metadata.name}": budget for budget in budgets}
+    town.budgets = {budget.key: budget.build() for budget in budgets}
     town.run(town.decider(), 600)
     assert (len(town.evicted), town.refusals()) == (evictions, refusals)
 
@@ -287,7 +287,7 @@ def test_a_budget_of_two_workloads_is_spent_once() -> None:
     town.starts = 1000.0
     for name in ("one", "two"):
         town.workload(name, "n1", "n2")
-    town.budgets = {"shop/both": a_budget("both", {}, min_available=3)}
+    town.budgets = {"shop/both": a_budget("both", {}, min_available=3).build()}
     town.run(town.decider(EvictionSettings(wait=0, per_node=9, per_host=9)), 500)
     assert len(town.evicted) == 1
 
