@@ -168,7 +168,8 @@ def frames() -> str:
     """Every table of the evaluator, with its columns."""
     text = (
         f"# Tables of the evaluator\n\n{MADE}\nThe evaluator holds a site as polars frames with these columns, in this"
-        " order. `underhost check`\nand `lint` write the table `findings` with `-o csv` and `-o parquet`.\n"
+        " order. `underhost check`\nand `lint` write the table `findings` with `-o csv` and `-o parquet`. In Python"
+        " there are all of\nthem: [tables.py](../examples/tables.py) lists what each host carries.\n"
     )
     for table in PUBLISHED:
         text += f"\n## {table.name}\n\n{table.meaning}\n\n| column | type | |\n|---|---|---|\n"

@@ -207,7 +207,7 @@ FINDINGS = FrameSchema(
 
 TARGETS = FrameSchema(
     "targets",
-    "A host or a node that fails alone, the worst first: `underhost fail --each`, the N+1 table.",
+    "A host or a node that fails alone, the worst first: `underhost fail --each host`, the N+1 table.",
     (
         Column(TARGET, STRING, "`host/NAME` or `node/NAME`"),
         Column(NODES_LOST, STRINGS, "the nodes on it, sorted"),
@@ -226,7 +226,7 @@ PUBLISHED = (PODS, NODES, HOSTS, VMS, SEPARATIONS, BUDGETS, FINDINGS, TARGETS)
 ROW, DOMAIN, VALUE, COUNT = "row", "domain", "value", "count"
 OWNERS, MATCHED, BOTH, LEAST, MOST = "owners", "matched", "both", "least", "most"
 
-_ROW, _CODE = "UInt32", "Int32"  # half as wide as in the published tables: joins take up to a third less
+_ROW, _CODE = "UInt32", "Int32"  # half as wide as in the published tables: joins take 10 to 30 % less
 _POD = Column(POD, _ROW, "row of the pod in `pods`")
 _CLASS = Column(CLASS, _ROW, "number of its class")
 _SEPARATION = Column(SEPARATION, _ROW, "number of the separation")

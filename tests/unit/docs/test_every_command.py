@@ -146,3 +146,16 @@ def test_a_shell_takes_its_completion(line: str, tmp_path: Path) -> None:
 def test_the_example_that_a_page_shows_is_the_file() -> None:
     page = (ROOT / "docs/how-to/consume.md").read_text()
     assert f"```python\n{(ROOT / 'docs/examples/consume.py').read_text()}```" in page
+
+
+def test_the_example_of_the_tables_says_what_each_host_carries(tmp_path: Path) -> None:
+    files = [str(ROOT / "tests/data/kubevirt" / name) for name in ("dump.json", "inventory.json")]
+    example = [sys.executable, str(ROOT / "docs/examples/tables.py"), *files]
+    done = subprocess.run(example, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "name,memory_mib,used_mib,pods,findings",
+        "esx-2,0,49152,3,1",
+        "esx-4,0,16384,3,0",
+        "esx-1,0,32768,2,0",
+        "esx-3,0,16384,1,0",
+    ], done.stderr
