@@ -186,7 +186,7 @@ class _Demonstration:
                 self._since = time.monotonic()
                 self._teller.say(lines, step.tone)
                 if step.move is not None:
-                    self._site.move_vm(*step.move)
+                    self._site.vsphere.move_vm(*step.move)
                 if story.next is None and once:
                     return
                 if story.next is None:

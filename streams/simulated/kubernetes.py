@@ -1,25 +1,24 @@
 """A simulated Kubernetes API server: objects, and the verbs by which they are changed.
 
-In: an operator's verbs and the commands of the sinks (this class is a KubernetesWriter by structure). Out: changes of
-nodes, pods, namespaces, services, workloads and budgets in `store`. What reacts to the changes (owners, scheduler,
+In: what a scenario creates, and the commands of the sinks (this class is a KubernetesWriter by structure). Out: changes
+of nodes, pods, namespaces, services, workloads and budgets in `store`. What reacts to the changes (owners, scheduler,
 kubelets, budget status) is in `controllers.py`. Preconditions and refusals are the real server's.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from underhost.schemas.errors import Conflict, Gone
 from underhost.schemas.kubernetes import Budget, Condition, KubernetesObject, Node, Pod, Workload
-from underhost.streams.simulated.evictions import ask_budgets, drain_step
+from underhost.streams.simulated.evictions import budget_of
 from underhost.streams.simulated.objects import labels_of, plain, random_uid, raw, with_metadata
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
 
 OUR_MANAGER = "underhost"
-CORDONED = "node.kubernetes.io/unschedulable"
 KUBELET_LOOKS = 5.0
 """Seconds between two looks whether a lost node is back to end a pod."""
 
@@ -31,6 +30,10 @@ class SimulatedKubernetes:
         timeline: when things happen.
         source: where uids come from, so that a seed decides them.
         grace: seconds from a pod's deletion to its end.
+
+    Attributes:
+        store: the objects, and who watches them.
+        managers: who owns each label of each node: field managers by key by node.
     """
 
     def __init__(self, timeline: Timeline, source: random.Random, *, grace: float = 1.0) -> None:
@@ -38,8 +41,7 @@ class SimulatedKubernetes:
         self._timeline = timeline
         self._random = source
         self._grace = grace
-        self._managers: dict[str, dict[str, set[str]]] = {}
-        """Who owns each label of each node: managers by key by node."""
+        self.managers: dict[str, dict[str, set[str]]] = {}
 
     # ------------------------------------------------------------------------------------------------------ any object
     def create(self, value: KubernetesObject, *, manager: str = "kubectl") -> Any:
@@ -48,7 +50,7 @@ class SimulatedKubernetes:
         if self.store.get(*_lookup(key)) is not None:
             raise Conflict(f"{key.kind} {key.name} already exists")
         if isinstance(value, Node):
-            self._managers[key.name] = {label: {manager} for label in labels_of(value.metadata)}
+            self.managers[key.name] = {label: {manager} for label in labels_of(value.metadata)}
         uid = value.metadata.uid or random_uid(self._random)
         return self.store.put(
             key,
@@ -84,7 +86,7 @@ class SimulatedKubernetes:
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
         """(uid, labels, field manager by label key; another's share counts before ours). Raises Gone."""
         held = self.node(node)
-        managers = {key: sorted(owners, key=_ours_last)[0] for key, owners in self._managers[node].items()}
+        managers = {key: sorted(owners, key=_ours_last)[0] for key, owners in self.managers[node].items()}
         return held.metadata.uid, labels_of(held.metadata), managers
 
     async def apply_node_labels(
@@ -99,7 +101,7 @@ class SimulatedKubernetes:
         held: Node | None = self.store.get("node", node)
         if held is None or held.metadata.uid != uid:
             raise Conflict(f"Precondition failed: UID in precondition: {uid}, node {node} is not that one")
-        current, managers = labels_of(held.metadata), self._managers[node]
+        current, managers = labels_of(held.metadata), self.managers[node]
         wanted = {key: value for key, value in labels.items() if value is not None}
         taken = [key for key in wanted if managers.get(key, set()) - {OUR_MANAGER} and current.get(key) != wanted[key]]
         if taken and not force:
@@ -169,7 +171,7 @@ class SimulatedKubernetes:
         """As `evict_pod`."""
         self.evict_pod(namespace, name, uid)
 
-    # -------------------------------------------------------------------------------------------- what an operator does
+    # -------------------------------------------------------------------------------------------------- ending a pod
     def delete_pod(self, namespace: str, name: str) -> None:
         """Delete a pod: it terminates now and is gone after its grace period. Raises Gone.
 
@@ -190,59 +192,19 @@ class SimulatedKubernetes:
         if uid and pod.metadata.uid != uid:
             raise Conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}")
         if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None:
-            ask_budgets(self, pod)
+            self._charge_budget(pod)
         self.delete_pod(namespace, name)
 
-    def cordon(self, node: str, unschedulable: bool = True) -> None:
-        """Close a node for new pods, or open it. Raises Gone."""
-        held = self.node(node)
-        self.update(msgspec.structs.replace(held, spec=msgspec.structs.replace(held.spec, unschedulable=unschedulable)))
-        self.untaint(node, CORDONED)
-        if unschedulable:
-            self.taint(node, CORDONED, "NoSchedule")
-
-    def taint(self, node: str, key: str, effect: str, value: str = "") -> None:
-        """Add a taint to a node, in place of one of the same key and effect. Raises Gone."""
-        added = {"key": key, "effect": effect, **({"value": value} if value else {})}
-        self._set_taints(node, lambda taints: [*(t for t in taints if not _same_taint(t, added)), added])
-
-    def untaint(self, node: str, key: str) -> None:
-        """Remove the taints of a key. Raises Gone."""
-        self._set_taints(node, lambda taints: [taint for taint in taints if taint["key"] != key])
-
-    def delete_node(self, node: str) -> None:
-        """Delete a node; the pods that were on it are gone. Raises Gone."""
-        self.delete(self.node(node))
-        self._managers.pop(node, None)
-        for pod in self.pods().values():
-            if pod.spec.node_name == node:
-                self.store.drop(key_of(pod))
-
-    def drain(self, node: str) -> None:
-        """Cordon a node and evict its pods; what a budget refuses is tried again every five seconds. Raises Gone.
-
-        DaemonSet and mirror pods stay, as with `kubectl drain --ignore-daemonsets`.
-        """
-        self.cordon(node)
-        drain_step(self, self._timeline, node)
-
-    def label_node(self, node: str, labels: Mapping[str, str | None], *, manager: str = "kubectl-label") -> None:
-        """Set or remove labels in somebody's name, whoever owned them before; an equal value changes no owner.
-
-        Raises Gone.
-        """
-        held = self.node(node)
-        current, managers = labels_of(held.metadata), self._managers[node]
-        for key, value in labels.items():
-            if value is None:
-                current.pop(key, None)
-                managers.pop(key, None)
-            elif current.get(key) != value:
-                current[key] = value
-                managers[key] = {manager}
-        self.update(with_metadata(held, labels=raw(current)))
-
     # -------------------------------------------------------------------------------------------------------- internals
+    def _charge_budget(self, pod: Pod) -> None:
+        """Raises Retry where the pod's budget allows no eviction now, Refused where it has several."""
+        if (budget := budget_of(pod, self.budgets())) is None:
+            return
+        # At once, as the API server does: the controller's figures come too late for a second eviction.
+        allowed = budget.status.disruptions_allowed - 1
+        status = msgspec.structs.replace(budget.status, disruptions_allowed=allowed)
+        self.update(msgspec.structs.replace(budget, status=status))
+
     def _end(self, key: ObjectKey, uid: str) -> None:
         pod: Pod | None = self.store.get("pod", key.name, key.namespace)
         if pod is None or pod.metadata.uid != uid:
@@ -252,11 +214,6 @@ class SimulatedKubernetes:
             self._timeline.after(KUBELET_LOOKS, lambda: self._end(key, uid))
         else:
             self.store.drop(key)
-
-    def _set_taints(self, node: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-        held = self.node(node)
-        spec = msgspec.structs.replace(held.spec, taints=raw(change(plain(held.spec.taints) or [])))
-        self.update(msgspec.structs.replace(held, spec=spec))
 
     def node(self, name: str) -> Node:
         """The node. Raises Gone."""
@@ -282,10 +239,6 @@ def key_of(value: KubernetesObject) -> ObjectKey:
 def is_alive(node: Node) -> bool:
     """Whether its kubelet is heard."""
     return all(item.status == "True" for item in node.status.conditions or () if item.type == "Ready")
-
-
-def _same_taint(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return (one["key"], one["effect"]) == (other["key"], other["effect"])
 
 
 def _ours_last(manager: str) -> tuple[bool, str]:

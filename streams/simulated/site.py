@@ -1,7 +1,7 @@
 """The simulated site: a Kubernetes cluster and the vSphere cluster below it, in memory, decided by a seed.
 
-In: the name of a scenario, a seed, a clock; then an operator's verbs and the sinks' commands. Out: two sources that
-publish what happens, and the two writers. It holds nothing over a restart: a new site begins anew, and the topics are
+In: the name of a scenario, a seed, a clock; then what people and the sinks do to its clusters. Out: two sources that
+publish what happens, and the writers. It holds nothing over a restart: a new site begins anew, and the topics are
 reconciled with it.
 """
 
@@ -14,13 +14,10 @@ from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.simulated.controllers import Controllers
 from underhost.streams.simulated.drs import Drs
 from underhost.streams.simulated.events import SimulatedEvents
-from underhost.streams.simulated.failures import Failures
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.scenarios import SCENARIOS
 from underhost.streams.simulated.sources import SimulatedSource
-from underhost.streams.simulated.standby import add_standby
-from underhost.streams.simulated.taints import TaintEvictions
-from underhost.streams.simulated.timeline import Clock, LogicalClock, Timeline, WallClock
+from underhost.streams.simulated.timeline import Clock, Timeline, WallClock
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 
 AGE_OF_THE_CLUSTER = 3600.0
@@ -28,7 +25,7 @@ AGE_OF_THE_CLUSTER = 3600.0
 
 
 class SimulatedSite:
-    """One site, alive while a source of it runs or a test advances it.
+    """One site, alive while a source of it runs.
 
     Args:
         scenario: a name of SCENARIOS.
@@ -41,7 +38,7 @@ class SimulatedSite:
         kubernetes: the API server; a KubernetesWriter. events: its Events; an EventWriter.
         vsphere: the vCenter; a DrsWriter.
         controllers: owners, scheduler, kubelets.
-        drs: keeps the rules, empties hosts. failures: hosts that die.
+        drs: keeps the rules, empties hosts.
 
     Raises InputError for an unknown scenario.
     """
@@ -67,9 +64,6 @@ class SimulatedSite:
         self.controllers = Controllers(self.kubernetes, self.timeline, source)
         self.vsphere = SimulatedVSphere(self.timeline, self.scenario.vsphere_cluster, vmotion=vmotion)
         self.drs = Drs(self.timeline, self.vsphere, source, interval=drs_interval)
-        self.failures = Failures(self.timeline, self.kubernetes, self.vsphere)
-        self.taints = TaintEvictions(self.timeline, self.kubernetes)
-        self._random = source
         with self.timeline.at(self.timeline.now() - AGE_OF_THE_CLUSTER):
             self.scenario.system(self.kubernetes, self.controllers, self.vsphere, source)
         self.timeline.run_due()
@@ -81,63 +75,3 @@ class SimulatedSite:
         """The watchers of both clusters, for the site's name in the topics."""
         stores = {"kubernetes": self.kubernetes.store, "vsphere": self.vsphere.store}
         return [SimulatedSource(name, site, store, self.timeline, publisher, reader) for name, store in stores.items()]
-
-    def advance(self, seconds: float) -> None:
-        """Let time pass and do what is due. Only with a LogicalClock."""
-        if not isinstance(self.timeline.clock, LogicalClock):
-            raise TypeError("only a LogicalClock can be advanced")
-        self.timeline.clock.advance(seconds)
-        self.timeline.run_due()
-
-    # ------------------------------------------------------------------------------------------- what an operator does
-    def move_vm(self, vm: str, host: str) -> None:
-        """vMotion to an explicit host, by names: DRS rules are not asked. Raises Gone or Refused."""
-        self.vsphere.move_vm(vm, host)
-
-    def fail_host(self, host: str) -> None:
-        """A host dies: HA restarts its VMs elsewhere, their nodes are lost until they have booted. Raises Gone."""
-        self.failures.fail_host(host)
-
-    def restore_host(self, host: str) -> None:
-        """A dead host is back. Raises Gone."""
-        self.failures.restore_host(host)
-
-    def enter_maintenance(self, host: str) -> None:
-        """DRS empties a host as the rules allow. Raises Gone or Refused."""
-        self.drs.enter_maintenance(host)
-
-    def exit_maintenance(self, host: str) -> None:
-        """The host takes VMs again. Raises Gone."""
-        self.vsphere.set_host_state(host, "connected")
-
-    def drain(self, node: str) -> None:
-        """Cordon a node and evict its pods as the budgets allow. Raises Gone."""
-        self.kubernetes.drain(node)
-
-    def delete_pod(self, namespace: str, name: str) -> None:
-        """Delete a pod; its owner makes another. Raises Gone."""
-        self.kubernetes.delete_pod(namespace, name)
-
-    def uncordon(self, node: str) -> None:
-        """Open a node for new pods. Raises Gone."""
-        self.kubernetes.cordon(node, unschedulable=False)
-
-    def taint(self, node: str, key: str, effect: str, value: str = "") -> None:
-        """Taint a node; NoExecute ends the pods that do not tolerate it. Raises Gone."""
-        self.kubernetes.taint(node, key, effect, value)
-
-    def untaint(self, node: str, key: str) -> None:
-        """Remove the taints of a key. Raises Gone."""
-        self.kubernetes.untaint(node, key)
-
-    def fail_node(self, node: str) -> None:
-        """A node falls silent: lost after 40 s; five minutes later its pods are made anew elsewhere. Raises Gone."""
-        self.failures.fail_node(node)
-
-    def restore_node(self, node: str) -> None:
-        """The node is heard again after it has booted. Raises Gone."""
-        self.failures.restore_node(node)
-
-    def add_node(self, name: str, host: str, like: str) -> None:
-        """A stand-by node joins: a VM on that host, made like the VM and node of another. Raises Gone or Conflict."""
-        add_standby(self.kubernetes, self.vsphere, self._random, name, host, like)

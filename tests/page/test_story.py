@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 from support.processes.browser import PHONE, honest
+from support.simulation import failures
 from support.sites.shown import LiveDemo
-
-from underhost.streams.simulated import failures
 
 
 def host(page: Any, name: str) -> Any:

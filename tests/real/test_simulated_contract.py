@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pytest
 from support.processes.kube import Kube, start_kube
 from support.processes.vcsim import PASSWORD, USERNAME, start_vcsim
-from support.sites.simulated import a_site
+from support.simulation.operated import OperatedSite, a_site
 
 from underhost.agents.drs.cover import rule_name
 from underhost.agents.sinks.drs.writer import VSphereDrsWriter
@@ -21,7 +21,6 @@ from underhost.schemas.vsphere import DrsRule
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
 from underhost.streams.simulated.objects import raw, with_metadata
-from underhost.streams.simulated.site import SimulatedSite
 
 pytestmark = pytest.mark.real
 KEY = "example.com/host"
@@ -40,7 +39,7 @@ class Cluster(Protocol):
 
 
 class SimulatedCluster:
-    def __init__(self, site: SimulatedSite) -> None:
+    def __init__(self, site: OperatedSite) -> None:
         self._kubernetes = site.kubernetes
         self.writer: KubernetesWriter = site.kubernetes
 

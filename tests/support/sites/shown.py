@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from support.page_builders import decided, records
+from support.simulation.operated import OperatedSite
 
 from underhost.agents.http import api, events, page, plans
 from underhost.agents.http.feeds import Feeds
@@ -28,7 +29,6 @@ from underhost.streams.settings.clusters import KubernetesSettings, VSphereSetti
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings, WebSettings
 from underhost.streams.settings.sinks import SinkSettings
-from underhost.streams.simulated.site import SimulatedSite
 
 T = TypeVar("T")
 SECONDS = 60
@@ -140,7 +140,7 @@ class LiveDemo(OwnLoop):
     def __init__(self, folder: Path, **site: Any) -> None:
         super().__init__()
         self._folder = folder
-        self.site = SimulatedSite("kubevirt", seed=1, **site)
+        self.site = OperatedSite("kubevirt", seed=1, **site)
 
     async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
         """See `OwnLoop`."""

@@ -1,4 +1,4 @@
-"""What tests of the simulated site need: topics in memory, and a site on a clock that stands still."""
+"""What tests of the simulated site's sources need: topics in memory, and the sources as running tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -8,7 +8,6 @@ from underhost.schemas.keys import parse_key, site_of
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Outgoing, Record, Source
 from underhost.streams.simulated.site import SimulatedSite
-from underhost.streams.simulated.timeline import LogicalClock
 
 
 class MemoryTopics:
@@ -52,11 +51,6 @@ class MemoryTopics:
             if key.kind == kind and f"{key.namespace}/{key.name}" == wanted:
                 found.append(record.value)
         return found
-
-
-def a_site(**options: object) -> SimulatedSite:
-    """The KubeVirt site on a clock that only `advance` moves."""
-    return SimulatedSite("kubevirt", clock=LogicalClock(), **options)  # type: ignore[arg-type]
 
 
 async def turns(count: int = 20) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from support.sites.simulated import MemoryTopics, a_site, turns, watched
+from support.simulation.operated import a_site
+from support.sites.simulated import MemoryTopics, turns, watched
 
 from underhost.agents.demo.picture import Picture
 from underhost.agents.demo.story import Story, happened, move_and_mend, status

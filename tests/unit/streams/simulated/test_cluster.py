@@ -1,11 +1,10 @@
 """The simulated Kubernetes cluster: owners, schedulers, budgets, bindings and labels."""
 
 import pytest
-from support.sites.simulated import a_site
+from support.simulation.operated import OperatedSite, a_site
 
 from underhost.schemas.errors import Conflict, Gone, Retry
 from underhost.streams.simulated.objects import is_ready
-from underhost.streams.simulated.site import SimulatedSite
 
 DATABASE = "virt-launcher-mssql2016p948r-257pn"
 CACHE = "varnish-cache-54489f9fc9-5pbr2"
@@ -22,7 +21,7 @@ WHERE = {
 }
 
 
-async def all_bound(site: SimulatedSite) -> SimulatedSite:
+async def all_bound(site: OperatedSite) -> OperatedSite:
     """Bind the application as the blog shows it, and let it start."""
     for name, node in WHERE.items():
         uid, _ = await site.kubernetes.pod_node("customapp", name)
@@ -31,7 +30,7 @@ async def all_bound(site: SimulatedSite) -> SimulatedSite:
     return site
 
 
-def application(site: SimulatedSite) -> dict[str, str]:
+def application(site: OperatedSite) -> dict[str, str]:
     pods = site.kubernetes.pods().values()
     return {pod.metadata.name: pod.spec.node_name for pod in pods if pod.metadata.namespace == "customapp"}
 
@@ -134,13 +133,14 @@ async def test_a_drain_moves_what_budgets_allow_and_leaves_daemons_and_mirrors()
 
 
 async def test_a_label_that_a_person_changes_is_theirs() -> None:
-    kubernetes = a_site().kubernetes
+    site = a_site()
+    kubernetes = site.kubernetes
     uid, labels, managers = await kubernetes.node_labels("kni-worker")
     assert (labels["topology.kubernetes.io/zone"], managers["topology.kubernetes.io/zone"]) == ("scu", "kubelet")
     await kubernetes.apply_node_labels("kni-worker", uid, {"example.com/host": "esx-1"})
-    kubernetes.label_node("kni-worker", {"example.com/host": "esx-1"})
+    site.label_node("kni-worker", {"example.com/host": "esx-1"})
     assert (await kubernetes.node_labels("kni-worker"))[2]["example.com/host"] == "underhost"
-    kubernetes.label_node("kni-worker", {"example.com/host": "esx-2"})
+    site.label_node("kni-worker", {"example.com/host": "esx-2"})
     assert (await kubernetes.node_labels("kni-worker"))[2]["example.com/host"] == "kubectl-label"
-    kubernetes.label_node("kni-worker", {"example.com/host": None})
+    site.label_node("kni-worker", {"example.com/host": None})
     assert "example.com/host" not in (await kubernetes.node_labels("kni-worker"))[1]

@@ -1,26 +1,26 @@
 """The simulated cluster takes Events and conditions as the real one does: told by the product's own sink."""
 
 import pytest
+from support.simulation.clock import LogicalClock
+from support.simulation.operated import OperatedSite
 
 from underhost.agents.sinks.events.sink import Condition, EventSink, Regarding, Told, event
 from underhost.schemas.records import Action
-from underhost.streams.simulated.site import SimulatedSite
-from underhost.streams.simulated.timeline import LogicalClock
 
 NODE = Regarding("Node", "kni-worker")
 WAITS = Condition("PodScheduled", "False", "Unschedulable")
 
 
 @pytest.fixture
-def site() -> SimulatedSite:
-    return SimulatedSite("kubevirt", clock=LogicalClock())
+def site() -> OperatedSite:
+    return OperatedSite("kubevirt", clock=LogicalClock())
 
 
 def tell(about: Regarding, note: str, at: int, condition: Condition | None = None) -> Action:
     return event(Told(about, "Warning", "HostShared", note, "Checking", condition), "", {"pods": at})
 
 
-async def test_an_event_is_made_once_and_counts_over_restarts_of_whoever_tells(site: SimulatedSite) -> None:
+async def test_an_event_is_made_once_and_counts_over_restarts_of_whoever_tells(site: OperatedSite) -> None:
     results = []
     for note, at in (("first", 1), ("first", 1), ("second", 2)):
         sink = EventSink(site.events, "demo", enabled=True)
@@ -34,7 +34,7 @@ async def test_an_event_is_made_once_and_counts_over_restarts_of_whoever_tells(s
 @pytest.mark.parametrize(
     "about", [Regarding("Node", "no-such-node"), Regarding("Pod", "no-such-pod", "default")], ids=["node", "pod"]
 )
-async def test_of_what_is_not_there_nothing_is_told(site: SimulatedSite, about: Regarding) -> None:
+async def test_of_what_is_not_there_nothing_is_told(site: OperatedSite, about: Regarding) -> None:
     outcome = await EventSink(site.events, "demo", enabled=True).apply(tell(about, "?", 1))
     assert (outcome.result, outcome.reason, site.events.held) == (
         "refused",
@@ -43,7 +43,7 @@ async def test_of_what_is_not_there_nothing_is_told(site: SimulatedSite, about: 
     )
 
 
-async def test_a_pod_that_waits_says_so_until_it_is_bound(site: SimulatedSite) -> None:
+async def test_a_pod_that_waits_says_so_until_it_is_bound(site: OperatedSite) -> None:
     key, pod = next((key, pod) for key, pod in site.kubernetes.pods().items() if not pod.spec.node_name)
     about = Regarding("Pod", pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
     sink = EventSink(site.events, "demo", enabled=True)

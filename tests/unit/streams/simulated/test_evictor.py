@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.simulation.operated import OperatedSite
 from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.connections import Connections
@@ -15,7 +16,6 @@ from underhost.streams.settings.model import Settings
 from underhost.streams.settings.sinks import EvictionSettings, SinkSettings
 from underhost.streams.simulated.controllers import Owner
 from underhost.streams.simulated.objects import is_ready, labels_of, raw
-from underhost.streams.simulated.site import SimulatedSite
 from underhost.streams.simulated.store import Change
 from underhost.streams.simulated.templates import metadata, pod_spec
 
@@ -37,7 +37,7 @@ class Shop:
     """
 
     def __init__(self) -> None:
-        self.site = SimulatedSite("kubevirt", drs_interval=3600.0)  # so that nobody else moves a VM
+        self.site = OperatedSite("kubevirt", drs_interval=3600.0)  # so that nobody else moves a VM
         kubernetes = self.site.kubernetes
         kubernetes.create(Namespace(metadata("shop", "", {})))
         kubernetes.create(

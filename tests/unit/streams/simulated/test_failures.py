@@ -1,18 +1,17 @@
 """Hosts that die, come back, or are emptied for maintenance."""
 
-from support.sites.simulated import a_site
+from support.simulation.operated import OperatedSite, a_site
 
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.simulated.objects import is_ready, plain
-from underhost.streams.simulated.site import SimulatedSite
 
 
 def ready(node: Node) -> str:
     return next(item.status for item in node.status.conditions or [] if item.type == "Ready")
 
 
-def nodes_on(site: SimulatedSite, host: str) -> list[str]:
+def nodes_on(site: OperatedSite, host: str) -> list[str]:
     return [vm.name for vm in site.vsphere.vms().values() if site.vsphere.host_of(vm.name) == host]
 
 

@@ -2,18 +2,17 @@
 
 import msgspec
 import pytest
-from support.sites.simulated import a_site
+from support.simulation.operated import OperatedSite, a_site
+from support.simulation.taints import tolerated_for
 
 from underhost.schemas.errors import Conflict
 from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec
 from underhost.streams.simulated.objects import raw
-from underhost.streams.simulated.site import SimulatedSite
-from underhost.streams.simulated.taints import tolerated_for
 
 ON_WORKER = ("coredns", "virt-api", "virt-controller")
 
 
-def pods_on(site: SimulatedSite, node: str) -> list[str]:
+def pods_on(site: OperatedSite, node: str) -> list[str]:
     """The kinds of pods on a node that are not being deleted, by the beginning of their names."""
     return sorted(
         pod.metadata.name.rsplit("-", 1)[0]
@@ -22,7 +21,7 @@ def pods_on(site: SimulatedSite, node: str) -> list[str]:
     )
 
 
-def busy(site: SimulatedSite) -> str:
+def busy(site: OperatedSite) -> str:
     """A worker that runs a pod which can run elsewhere, too."""
     return next(
         pod.spec.node_name for name, pod in site.kubernetes.pods().items() if name.startswith("kubevirt/virt-api")
@@ -107,7 +106,7 @@ def test_a_drained_node_takes_pods_again_once_it_is_open() -> None:
     site.advance(60)
     assert pods_on(site, "kni-worker") == ["kube-proxy", "virt-handler"]
     for other in ("kni-worker2", "kni-worker3", "kni-worker4", "kni-worker5", "kni-worker6"):
-        site.kubernetes.cordon(other)
+        site.cordon(other)
     site.uncordon("kni-worker")
     name = next(name for name in site.kubernetes.pods() if name.startswith("kubevirt/virt-api"))
     site.delete_pod(*name.split("/"))
@@ -133,7 +132,7 @@ def test_a_stand_by_node_is_a_vm_of_its_own_and_gets_the_daemons() -> None:
 def test_the_pods_of_a_deleted_node_are_gone_and_made_anew() -> None:
     site = a_site()
     node = busy(site)
-    site.kubernetes.delete_node(node)
+    site.delete_node(node)
     site.advance(5)
     assert not any(pod.spec.node_name == node for pod in site.kubernetes.pods().values())
     assert sum(name.startswith("kubevirt/virt-api") for name in site.kubernetes.pods()) == 2

@@ -5,7 +5,8 @@ from contextlib import suppress
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.sites.simulated import MemoryTopics, a_site, turns, watched
+from support.simulation.operated import OperatedSite, a_site
+from support.sites.simulated import MemoryTopics, turns, watched
 
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry
 from underhost.schemas.keys import LISTED, object_key, parse_key
@@ -13,12 +14,11 @@ from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import SOURCE_TOPICS
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.simulated.objects import is_ready, labels_of
-from underhost.streams.simulated.site import SimulatedSite
 
 REPLICAS = {"mssql2016": 3, "blackbox": 3, "cache": 3}
 
 
-async def act(site: SimulatedSite, dice: random.Random) -> None:
+async def act(site: OperatedSite, dice: random.Random) -> None:
     """One thing that an operator, a sink or fate may do; refusals are part of the day."""
     node = dice.choice(sorted(site.kubernetes.nodes()))
     host = f"esx-{dice.randint(1, 4)}"
@@ -31,7 +31,7 @@ async def act(site: SimulatedSite, dice: random.Random) -> None:
             case 1:
                 site.drain(node)
             case 2:
-                site.kubernetes.cordon(node, False)
+                site.uncordon(node)
             case 3:
                 site.delete_pod(pod.namespace, pod.name)
             case 4:
@@ -49,7 +49,7 @@ async def act(site: SimulatedSite, dice: random.Random) -> None:
         return
 
 
-def application(site: SimulatedSite) -> dict[str, list[str]]:
+def application(site: OperatedSite) -> dict[str, list[str]]:
     """The pods of each tier that are not being deleted."""
     tiers: dict[str, list[str]] = {tier: [] for tier in REPLICAS}
     for name, pod in site.kubernetes.pods().items():

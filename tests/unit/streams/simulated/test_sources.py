@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.sites.simulated import MemoryTopics, a_site, turns, watched
+from support.simulation.operated import a_site
+from support.sites.simulated import MemoryTopics, turns, watched
 
 from underhost.schemas.errors import InputError
 from underhost.schemas.keys import parse_key

@@ -5,14 +5,13 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.sites.simulated import a_site
+from support.simulation.operated import OperatedSite, a_site
 
 from underhost.agents.drs.cover import desired_rules
 from underhost.agents.site.join import join
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.simulated.site import SimulatedSite
 
 DATABASE_NODES = ["vm-103", "vm-105", "vm-107"]  # kni-worker2, kni-worker4, kni-worker6
 
@@ -180,7 +179,7 @@ async def test_without_the_rules_drs_brings_databases_together() -> None:
         assert met(await with_databases(seed), random.Random(seed))
 
 
-async def with_databases(seed: int) -> SimulatedSite:
+async def with_databases(seed: int) -> OperatedSite:
     """The site with its three databases bound, which keep apart by host name."""
     site = a_site(seed=seed, vmotion=1.0)
     databases = [pod for name, pod in sorted(site.kubernetes.pods().items()) if "mssql" in name]
@@ -189,7 +188,7 @@ async def with_databases(seed: int) -> SimulatedSite:
     return site
 
 
-def snapshot_of(site: SimulatedSite) -> Snapshot:
+def snapshot_of(site: OperatedSite) -> Snapshot:
     """What the topics would hold of it."""
     nodes, vms, hosts = site.kubernetes.nodes(), site.vsphere.vms(), site.vsphere.hosts()
     return Snapshot(
@@ -204,7 +203,7 @@ def snapshot_of(site: SimulatedSite) -> Snapshot:
     )
 
 
-def met(site: SimulatedSite, dice: random.Random) -> bool:
+def met(site: OperatedSite, dice: random.Random) -> bool:
     """Whether DRS alone, as hosts go into maintenance and come back, ever brought two databases to one host."""
     together = False
     for _ in range(12):

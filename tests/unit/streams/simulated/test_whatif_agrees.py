@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.sites.simulated import a_site
+from support.simulation.operated import OperatedSite, a_site
 
 from underhost.agents.schedule.pending import schedule
 from underhost.agents.site.join import join
@@ -19,13 +19,12 @@ from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.steps import Drain
 from underhost.schemas import kubernetes as k8s
 from underhost.streams.simulated.objects import is_ready, labels_of, plain, raw, selects
-from underhost.streams.simulated.site import SimulatedSite
 
 APPLICATION = "customapp"
 TIERS = ({"kubevirt.io/domain": "mssql2016"}, {"app": "cache"}, {"kubevirt.io/domain": "blackbox"})
 
 
-def picture(site: SimulatedSite) -> Snapshot:
+def picture(site: OperatedSite) -> Snapshot:
     """The site as the watchers would publish it."""
     store = site.kubernetes.store
 
@@ -51,7 +50,7 @@ def picture(site: SimulatedSite) -> Snapshot:
     )
 
 
-async def bind(site: SimulatedSite) -> None:
+async def bind(site: OperatedSite) -> None:
     """What our binder would do now."""
     snapshot = picture(site)
     for name, node in schedule(snapshot, Options(scheduler_names=("underhost",))).placements.items():
@@ -60,7 +59,7 @@ async def bind(site: SimulatedSite) -> None:
             await site.kubernetes.bind_pod(namespace, pod, snapshot.pods[name].metadata.uid, node)
 
 
-async def passing(site: SimulatedSite, seconds: float, floors: dict[str, int] | None = None) -> None:
+async def passing(site: OperatedSite, seconds: float, floors: dict[str, int] | None = None) -> None:
     """Time passes in small steps; budgets that were kept must stay kept."""
     for _ in range(round(seconds / 0.5)):
         site.advance(0.5)
@@ -69,7 +68,7 @@ async def passing(site: SimulatedSite, seconds: float, floors: dict[str, int] | 
             assert healthy(site)[name] >= least, (name, healthy(site)[name], least)
 
 
-def healthy(site: SimulatedSite) -> dict[str, int]:
+def healthy(site: OperatedSite) -> dict[str, int]:
     """Ready pods of each budget, counted from the pods alone."""
     return {
         f"{budget.metadata.namespace}/{budget.metadata.name}": sum(
@@ -81,7 +80,7 @@ def healthy(site: SimulatedSite) -> dict[str, int]:
     }
 
 
-def set_budgets(site: SimulatedSite, dice: random.Random) -> None:
+def set_budgets(site: OperatedSite, dice: random.Random) -> None:
     """Others in the place of the scenario's: at random, some of them never to be kept, sometimes two for one tier."""
     for budget in site.kubernetes.budgets():
         site.kubernetes.delete(budget)
@@ -92,7 +91,7 @@ def set_budgets(site: SimulatedSite, dice: random.Random) -> None:
             site.kubernetes.create(k8s.Budget(k8s.Metadata(name=f"b{number}", namespace=APPLICATION), spec=spec))
 
 
-def on(site: SimulatedSite, node: str) -> set[str]:
+def on(site: OperatedSite, node: str) -> set[str]:
     """The pods of a node that a drain would evict."""
     return {name for name, pod in site.kubernetes.pods().items() if pod.spec.node_name == node and not pinned(pod)}
 
@@ -104,7 +103,7 @@ async def test_the_same_pods_stay_and_no_budget_is_undershot(seed: int, node: st
     await bind(site)
     await passing(site, 5)
     for other in dice.sample(sorted(site.kubernetes.nodes()), dice.randrange(3)):
-        site.kubernetes.cordon(other)
+        site.cordon(other)
     set_budgets(site, dice)
     await passing(site, 1)
     tried = what_if(picture(site), Options(), [Drain((node,))]).document

@@ -5,12 +5,12 @@ that vSphere HA and the node lifecycle controller have.
 """
 
 import msgspec
+from support.simulation.taints import UNREACHABLE
 
 from underhost.schemas.kubernetes import Condition, Node, Pod
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import plain, raw
 from underhost.streams.simulated.store import ObjectKey
-from underhost.streams.simulated.taints import UNREACHABLE
 from underhost.streams.simulated.timeline import Timeline
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 

@@ -7,8 +7,9 @@ pods and, for those two taints, DaemonSets' pods stay.
 
 from typing import Any
 
+from support.simulation.drains import stays_in_a_drain
+
 from underhost.schemas.kubernetes import Node, Pod
-from underhost.streams.simulated.evictions import stays_in_a_drain
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import plain
 from underhost.streams.simulated.scheduler import tolerated

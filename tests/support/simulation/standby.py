@@ -6,9 +6,10 @@ In: the name, the host, and a node to be like. Out: a VM and a node.
 import random
 
 import msgspec
+from support.simulation.drains import CORDONED
 
 from underhost.schemas.kubernetes import Node, NodeAddress
-from underhost.streams.simulated.kubernetes import CORDONED, SimulatedKubernetes
+from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import byte_swapped, labels_of, plain, random_uid, raw
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 
