@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 from playwright.sync_api import expect
-from support.page_builders import a_finding
 from support.processes.browser import Visits
+from support.published import a_finding
 from support.sites.shown import ShownSite
 
 from underhost.agents.site.snapshot import Snapshot

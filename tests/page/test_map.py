@@ -5,8 +5,8 @@ from typing import Any
 
 from playwright.sync_api import expect
 from support.build import a_pod
-from support.page_builders import a_finding
 from support.processes.browser import Visits
+from support.published import a_finding
 from support.sites.shop import DRIFTED, SHARED, ZONE, a_shop
 from support.sites.shown import ShownSite
 

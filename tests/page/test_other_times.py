@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from playwright.sync_api import expect
 from support.build import HOST, a_node, a_pod, a_site, a_workload, term
-from support.page_builders import a_finding
 from support.processes.browser import PHONE, Visits, honest
+from support.published import a_finding
 from support.sites.shop import a_shop
 from support.sites.shown import ShownSite
 

@@ -1,7 +1,7 @@
 """A small shop for the page: two hosts, a database whose replicas share one of them, and what is found there."""
 
 from support.build import ZONE, a_node, a_pod, a_site, a_workload, term
-from support.page_builders import a_finding
+from support.published import a_finding
 
 from underhost.agents.site.snapshot import Snapshot
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from support.page_builders import decided, records
+from support.published import decided, records
 from support.simulation.operated import OperatedSite
 
 from underhost.agents.http import api, events, page, plans

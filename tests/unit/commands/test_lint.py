@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from support.lint_builders import ZONE, apart, budget, near, node, pod, term, workload
+from support.answers.lint import documents
+from support.build import HOST, ZONE, a_budget, a_manifest, a_node, a_pod, app, term
 from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
@@ -59,10 +60,6 @@ def lint(*arguments: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(build(), ["lint", *arguments], input=stdin)
 
 
-def documents(*objects: object) -> str:
-    return "".join(f"---\n{json.dumps(one)}\n" for one in objects)
-
-
 @pytest.fixture
 def blackbox(tmp_path: Path) -> str:
     """The manifest of seed 000, as it is printed there, in a file."""
@@ -110,7 +107,7 @@ def test_a_table_names_object_and_field_and_ends_with_a_summary() -> None:
 
 
 def test_wide_adds_the_check_and_the_id() -> None:
-    result = lint("-f", "-", "-o", "wide", stdin=documents(workload(affinity=apart(term(key="")))))
+    result = lint("-f", "-", "-o", "wide", stdin=documents(a_manifest().apart(term("", app("db")))))
     header, row = (line.split() for line in result.stdout.splitlines()[:2])
     assert header == ["SEVERITY", "RULE", "CHECK", "OBJECT", "FIELD", "ID", "MESSAGE"]
     assert row[:4] == ["unsatisfiable", "InterPodAffinity", "topology-key-empty", "Deployment/shop/db"]
@@ -118,7 +115,7 @@ def test_wide_adds_the_check_and_the_id() -> None:
 
 
 def test_names_are_those_of_objects() -> None:
-    result = lint("-f", "-", "-o", "name", stdin=documents(workload(affinity=apart(term(key="")))))
+    result = lint("-f", "-", "-o", "name", stdin=documents(a_manifest().apart(term("", app("db")))))
     assert result.stdout == "Deployment/shop/db\n"
 
 
@@ -137,26 +134,26 @@ def test_sarif_points_at_the_file_of_the_object(blackbox: str) -> None:
 
 
 def test_junit_fails_only_what_counts() -> None:
-    text = documents(workload(affinity=apart(term(key=""))), budget(minAvailable=0))
+    text = documents(a_manifest().apart(term("", app("db"))), a_budget("db", app("db"), min_available=0))
     suite = ElementTree.fromstring(lint("-f", "-", "-o", "junit", stdin=text).stdout)[0]
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("underhost lint", "2", "1")
 
 
-WEAK, BUDGET = workload(name="weak", affinity=near(term("gone"))), budget(minAvailable=0)
+WEAK, BUDGET = a_manifest(name="weak").near(term(HOST, app("gone"))), a_budget("db", app("db"), min_available=0)
 
 
 @pytest.mark.parametrize(
     ("objects", "arguments", "code"),
     [
-        ([workload()], [], 0),
+        ([a_manifest()], [], 0),
         ([WEAK], [], 0),
         ([WEAK], ["--fail-on", "drift"], 1),
-        ([workload(), BUDGET], [], 0),
-        ([workload(), BUDGET], ["--fail-on", "budget"], 1),
-        ([workload(), BUDGET], ["--fail-on", "co-located"], 1),
-        ([workload(affinity=apart(term(key="")))], [], 1),
-        ([workload(affinity=apart(term(key="")))], ["--fail-on", "physical"], 0),
-        ([workload(affinity=apart(term(key="")))], ["--fail-on", "never"], 0),
+        ([a_manifest(), BUDGET], [], 0),
+        ([a_manifest(), BUDGET], ["--fail-on", "budget"], 1),
+        ([a_manifest(), BUDGET], ["--fail-on", "co-located"], 1),
+        ([a_manifest().apart(term("", app("db")))], [], 1),
+        ([a_manifest().apart(term("", app("db")))], ["--fail-on", "physical"], 0),
+        ([a_manifest().apart(term("", app("db")))], ["--fail-on", "never"], 0),
     ],
 )
 def test_the_exit_code_is_1_from_the_severity_upwards(objects: list[object], arguments: list[str], code: int) -> None:
@@ -164,16 +161,16 @@ def test_the_exit_code_is_1_from_the_severity_upwards(objects: list[object], arg
 
 
 def test_a_host_key_of_ones_own_is_meant_where_it_is_named() -> None:
-    text = documents(node("n0", {"rack/host": "a"}), node("n1"))
+    text = documents(a_node("n0").labels({"rack/host": "a"}), a_node("n1"))
     assert lint("-f", "-", "-o", "name", "--host-key", "rack/host", stdin=text).stdout == "Node/n1\n"
 
 
 def test_the_output_is_byte_identical_for_every_order_of_the_input() -> None:
     objects = [
-        node("n0", {ZONE: "a"}),
-        node("n1"),
-        pod("p", "n0"),
-        workload(replicas=4, affinity=apart(term())),
+        a_node("n0").labels({ZONE: "a"}),
+        a_node("n1"),
+        a_pod("p").on("n0"),
+        a_manifest(replicas=4).apart(term(HOST, app("db"))),
         WEAK,
         BUDGET,
     ]
@@ -187,7 +184,9 @@ def test_the_output_is_byte_identical_for_every_order_of_the_input() -> None:
     ("text", "says"),
     [
         (
-            documents(workload(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "x"}})),
+            documents(
+                a_manifest().spec(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "x"}})
+            ),
             "stdin: Deployment/shop/db: spec.template.spec.affinity.podAntiAffinity"
             ".requiredDuringSchedulingIgnoredDuringExecution: Expected `array | null`, got `str`",
         ),
@@ -203,4 +202,4 @@ def test_bad_input_names_file_object_and_field_and_ends_with_code_2(text: str, s
 
 
 def test_an_unknown_severity_is_refused() -> None:
-    assert isinstance(lint("-f", "-", "--fail-on", "bad", stdin=documents(workload())).exception, InputError)
+    assert isinstance(lint("-f", "-", "--fail-on", "bad", stdin=documents(a_manifest())).exception, InputError)

@@ -1,7 +1,7 @@
 """What is remembered of each object: one line a record, bounded, in the words of a person."""
 
 import pytest
-from support.page_builders import a_finding, records
+from support.published import a_finding, records
 
 from underhost.agents.http import activity as activity_module
 from underhost.agents.http.activity import Chronicle, Chronicles

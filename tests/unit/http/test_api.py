@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 from support.build import HOST, a_node, a_pod, a_site, term
-from support.page_builders import a_finding, decided, records
+from support.published import a_finding, decided, records
 
 from underhost.agents.http import api, events, page
 from underhost.agents.http import feed as feed_module

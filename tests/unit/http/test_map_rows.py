@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from support.build import a_node, a_pod, a_site, a_workload
-from support.page_builders import a_finding
+from support.published import a_finding
 
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.site.snapshot import Snapshot

@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
+from support.answers.whatif import tried
 from support.build import HOST, a_node, a_pod, a_site, term
-from support.page_builders import decided
-from support.plan_builders import tried
+from support.published import decided
 
 from underhost.agents.commands.input.server import fetch
 from underhost.agents.evaluate.check import check

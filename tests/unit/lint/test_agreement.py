@@ -2,12 +2,12 @@
 
 import io
 import itertools
-import json
 import re
 
 import pytest
 from oracle import generate
-from support.lint_builders import HOSTNAME, ZONE, Json, apart, node, report_of, spread, taint, term, workload, zones
+from support.answers.lint import Written, documents, report_of, zones
+from support.build import HOST, ZONE, a_manifest, a_node, app, labelled, spread, term
 
 from underhost.agents.lint.report import lint
 from underhost.agents.schedule.explain import explain
@@ -20,9 +20,8 @@ from underhost.streams.files.reader import load_files
 STUCK = {"node-affinity-unmet", "node-affinity-without-terms", "affinity-unmet", "taints-untolerated"}
 
 
-def read(objects: list[Json]) -> tuple[Snapshot, Report]:
-    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}).encode()
-    objects_read = load_files(["-"], stdin=io.BytesIO(text))
+def read(objects: list[Written]) -> tuple[Snapshot, Report]:
+    objects_read = load_files(["-"], stdin=io.BytesIO(documents(*objects).encode()))
     snapshot, _ = snapshot_of(objects_read)
     return snapshot, lint(snapshot, Options(), objects_read.others)
 
@@ -51,12 +50,12 @@ def test_no_node_is_feasible_for_a_pod_that_lint_says_cannot_be_placed() -> None
     assert judged > 50
 
 
-def waiting(objects: list[Json]) -> int:
+def waiting(objects: list[Written]) -> int:
     snapshot, _ = read(objects)
     return sum(node is None for node in schedule(snapshot, Options()).placements.values())
 
 
-def said(objects: list[Json], check: str) -> int:
+def said(objects: list[Written], check: str) -> int:
     """How many pods lint says can never be placed."""
     for one in report_of(objects).findings:
         if one.source == check:
@@ -65,15 +64,15 @@ def said(objects: list[Json], check: str) -> int:
     return 0
 
 
-@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+@pytest.mark.parametrize("key", [HOST, ZONE])
 def test_as_many_replicas_wait_as_there_are_domains_too_few(key: str) -> None:
     for count, replicas in itertools.product((1, 2, 3, 4), (1, 2, 3, 5, 7)):
-        objects = [*zones(*"abca"[:count]), workload(replicas=replicas, affinity=apart(term(key=key)))]
+        objects = [*zones(*"abca"[:count]), a_manifest(replicas=replicas).apart(term(key, app("db")))]
         assert said(objects, "replicas-exceed-domains") == waiting(objects), (count, replicas)
 
 
 def test_where_a_node_lacks_the_key_any_number_fits() -> None:
-    objects = [*zones("a", "b", ""), workload(replicas=9, affinity=apart(term(key=ZONE)))]
+    objects = [*zones("a", "b", ""), a_manifest(replicas=9).apart(term(ZONE, app("db")))]
     assert (said(objects, "replicas-exceed-domains"), waiting(objects)) == (0, 0)
 
 
@@ -81,11 +80,13 @@ def test_where_a_node_lacks_the_key_any_number_fits() -> None:
 @pytest.mark.parametrize("policy", ["Ignore", "Honor"])
 @pytest.mark.parametrize("selected", [False, True], ids=["any zone", "all zones but c"])
 def test_as_many_replicas_wait_as_a_spread_has_no_room_for(tainted: int, policy: str, selected: bool) -> None:
-    nodes = [*zones("a", "b", "c"), *(node("t", {ZONE: "d"}, taints=taint()) for _ in range(tainted))]
-    choice = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": ["c"]}]}]}}}}  # fmt: skip
+    nodes = [
+        *zones("a", "b", "c"),
+        *(a_node("t").labels({ZONE: "d"}).tainted("dedicated=x:NoSchedule") for _ in range(tainted)),
+    ]
+    spread_out = a_manifest().node_terms(labelled(ZONE, "NotIn", "c")) if selected else a_manifest()
     for skew, least, replicas in itertools.product((1, 2), (None, 2, 3, 4, 5), (1, 2, 3, 4, 6, 9)):
         more = {} if least is None else {"minDomains": least}
-        one = spread(maxSkew=skew, nodeTaintsPolicy=policy, nodeAffinityPolicy=policy, **more)
-        objects = [*nodes, workload(replicas=replicas, topologySpreadConstraints=[one], **(choice if selected else {}))]
+        one = spread(ZONE, app("db"), skew=skew, nodeTaintsPolicy=policy, nodeAffinityPolicy=policy, **more)
+        objects = [*nodes, spread_out.put("spec", "replicas", value=replicas).spreads(one)]
         assert said(objects, "spread-exceeds-domains") == waiting(objects), (skew, least, replicas)

@@ -1,29 +1,15 @@
 """Lint of disruption budgets, ESXi hosts and DRS rules."""
 
 import pytest
-from support.lint_builders import (
-    ANTI,
-    HOSTNAME,
-    SPREAD,
-    Json,
-    Row,
-    apart,
-    budget,
-    hosts,
-    pod,
-    rows,
-    spread,
-    term,
-    workload,
-    zones,
-)
+from support.answers.lint import ANTI, SPREAD, Row, Written, hosts, rows, zones
+from support.build import HOST, Json, a_budget, a_manifest, a_pod, app, spread, term
 
 
 @pytest.mark.parametrize(
     ("objects", "inventory", "expected"),
     [
         pytest.param(
-            [*zones("a", "b", "c"), workload(affinity=apart(term()))],
+            [*zones("a", "b", "c"), a_manifest().apart(term(HOST, app("db")))],
             hosts(n0="esx-1", n1="esx-1", n2="esx-2"),
             [
                 Row(
@@ -41,7 +27,7 @@ from support.lint_builders import (
             id="nodes enough, and fewer ESXi hosts than replicas",
         ),
         pytest.param(
-            [workload(), budget(minAvailable=1, maxUnavailable=1)],
+            [a_manifest(), a_budget("db", app("db"), min_available=1, max_unavailable=1)],
             None,
             [
                 Row(
@@ -59,7 +45,7 @@ from support.lint_builders import (
             id="a budget with both bounds",
         ),
         pytest.param(
-            [workload(), budget()],
+            [a_manifest(), a_budget("db", app("db"))],
             None,
             [
                 Row(
@@ -74,7 +60,7 @@ from support.lint_builders import (
             id="a budget with neither bound",
         ),
         pytest.param(
-            [workload(), budget(version="policy/v1beta1", maxUnavailable=1)],
+            [a_manifest(), a_budget("db", app("db"), max_unavailable=1, version="policy/v1beta1")],
             None,
             [
                 Row(
@@ -92,7 +78,7 @@ from support.lint_builders import (
             id="a budget of policy/v1beta1",
         ),
         pytest.param(
-            [workload(), budget(app=None, maxUnavailable=1)],
+            [a_manifest(), a_budget("db", {}, max_unavailable=1)],
             None,
             [
                 Row(
@@ -110,7 +96,7 @@ from support.lint_builders import (
             id="a budget with the empty selector",
         ),
         pytest.param(
-            [workload(), budget(app="dbs", maxUnavailable=1)],
+            [a_manifest(), a_budget("db", app("dbs"), max_unavailable=1)],
             None,
             [
                 Row(
@@ -125,7 +111,7 @@ from support.lint_builders import (
             id="a budget that covers no pod",
         ),
         pytest.param(
-            [workload(), {**budget(), "spec": {"maxUnavailable": 1}}],
+            [a_manifest(), a_budget().put("spec", value={"maxUnavailable": 1})],
             None,
             [
                 Row(
@@ -140,7 +126,7 @@ from support.lint_builders import (
             id="a budget without a selector",
         ),
         pytest.param(
-            [workload(), budget(minAvailable=0)],
+            [a_manifest(), a_budget("db", app("db"), min_available=0)],
             None,
             [
                 Row(
@@ -155,7 +141,7 @@ from support.lint_builders import (
             id="minAvailable 0",
         ),
         pytest.param(
-            [workload(), budget(maxUnavailable="100%")],
+            [a_manifest(), a_budget("db", app("db"), max_unavailable="100%")],
             None,
             [
                 Row(
@@ -170,7 +156,7 @@ from support.lint_builders import (
             id="maxUnavailable 100%",
         ),
         pytest.param(
-            [workload(), budget(minAvailable=3)],
+            [a_manifest(), a_budget("db", app("db"), min_available=3)],
             None,
             [
                 Row(
@@ -188,7 +174,7 @@ from support.lint_builders import (
             id="minAvailable as many as there are",
         ),
         pytest.param(
-            [workload(), budget(maxUnavailable=0)],
+            [a_manifest(), a_budget("db", app("db"), max_unavailable=0)],
             None,
             [
                 Row(
@@ -206,7 +192,7 @@ from support.lint_builders import (
             id="maxUnavailable 0",
         ),
         pytest.param(
-            [workload(replicas=1), budget(minAvailable="50%")],
+            [a_manifest(replicas=1), a_budget("db", app("db"), min_available="50%")],
             None,
             [
                 Row(
@@ -224,7 +210,7 @@ from support.lint_builders import (
             id="a budget over a single replica",
         ),
         pytest.param(
-            [workload(), budget(maxUnavailable=1), budget("db2", minAvailable=1)],
+            [a_manifest(), a_budget("db", app("db"), max_unavailable=1), a_budget("db2", app("db"), min_available=1)],
             None,
             [
                 Row(
@@ -242,7 +228,10 @@ from support.lint_builders import (
             id="two budgets on the same pods",
         ),
         pytest.param(
-            [workload(), {**budget(), "spec": {"maxUnavailable": 1, "selector": {"matchlabels": {"app": "db"}}}}],
+            [
+                a_manifest(),
+                a_budget().put("spec", value={"maxUnavailable": 1, "selector": {"matchlabels": {"app": "db"}}}),
+            ],
             None,
             [
                 Row(
@@ -273,9 +262,9 @@ from support.lint_builders import (
         pytest.param(
             [
                 *zones("a", "b", "c", "d"),
-                *[pod(f"db-{i}", f"n{i}", "db", "StatefulSet/db") for i in range(4)],
-                workload("StatefulSet", "db", 4, affinity=apart(term())),
-                budget(minAvailable=3),
+                *[a_pod(f"db-{i}").on(f"n{i}").labels(app="db").owned_by("StatefulSet/db") for i in range(4)],
+                a_manifest("StatefulSet", "db", 4).apart(term(HOST, app("db"))),
+                a_budget("db", app("db"), min_available=3),
             ],
             hosts(n0="esx-1", n1="esx-1", n2="esx-2", n3="esx-3"),
             [
@@ -360,8 +349,8 @@ from support.lint_builders import (
         pytest.param(
             [
                 *zones("a", "b", "c"),
-                *[pod(f"db-{i}", f"n{i}", "db", "StatefulSet/db") for i in range(3)],
-                workload("StatefulSet", "db", 3, topologySpreadConstraints=[spread(key=HOSTNAME)]),
+                *[a_pod(f"db-{i}").on(f"n{i}").labels(app="db").owned_by("StatefulSet/db") for i in range(3)],
+                a_manifest("StatefulSet", "db", 3).spreads(spread(HOST, app("db"))),
             ],
             hosts(n0="esx-1", n1="esx-1", n2="esx-2"),
             [
@@ -383,6 +372,6 @@ from support.lint_builders import (
     ],
 )
 def test_a_budget_or_host_that_undoes_a_rule_is_reported(
-    objects: list[Json], inventory: Json | None, expected: list[Row]
+    objects: list[Written], inventory: Json | None, expected: list[Row]
 ) -> None:
     assert rows(objects, inventory) == expected

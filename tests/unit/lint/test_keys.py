@@ -1,41 +1,31 @@
 """Lint of topology keys and node labels: each check with the object, field and message it gives."""
 
 import pytest
-from support.lint_builders import (
+from support.answers.lint import (
     ANTI,
     ESXI,
     NEAR,
     NODE_TERMS,
     OLD_ZONE,
     POD_SPEC,
-    PREFERRED,
     SPREAD,
-    ZONE,
-    Json,
     Row,
-    apart,
+    Written,
     hosts,
-    label,
-    near,
-    node,
-    nodes_with,
-    pod,
     rows,
-    spread,
-    term,
-    workload,
     zones,
 )
+from support.build import PREFERRED, ZONE, Json, a_manifest, a_node, a_pod, app, labelled, spread, term
 
 THREE = zones("a", "b", "c")
-ON = [pod("p0", "n0")]
+ON = [a_pod("p0").on("n0").labels(app="other")]
 
 
 @pytest.mark.parametrize(
     ("objects", "inventory", "expected"),
     [
         pytest.param(
-            [workload(affinity=apart(term(key="")))],
+            [a_manifest().apart(term("", app("db")))],
             None,
             [
                 Row(
@@ -53,7 +43,7 @@ ON = [pod("p0", "n0")]
             id="an anti-affinity with an empty topologyKey",
         ),
         pytest.param(
-            [workload(topologySpreadConstraints=[spread(key="")])],
+            [a_manifest().spreads(spread("", app("db")))],
             None,
             [
                 Row(
@@ -74,8 +64,8 @@ ON = [pod("p0", "n0")]
         pytest.param(
             [
                 *THREE,
-                workload("Deployment", "cache", 1),
-                workload(affinity=near(term("cache", "topology.kubernetes.io/hostname"))),
+                a_manifest("Deployment", "cache", 1),
+                a_manifest().near(term("topology.kubernetes.io/hostname", app("cache"))),
             ],
             None,
             [
@@ -96,8 +86,8 @@ ON = [pod("p0", "n0")]
         ),
         pytest.param(
             [
-                workload("Deployment", "cache", 1),
-                workload(affinity=near(term("cache", "topology.kubernetes.io/hostname"))),
+                a_manifest("Deployment", "cache", 1),
+                a_manifest().near(term("topology.kubernetes.io/hostname", app("cache"))),
             ],
             None,
             [
@@ -116,7 +106,7 @@ ON = [pod("p0", "n0")]
             id="seed 000 without its nodes",
         ),
         pytest.param(
-            [*zones("", "", ""), workload(affinity=apart(term(key=ZONE)))],
+            [*zones("", "", ""), a_manifest().apart(term(ZONE, app("db")))],
             None,
             [
                 Row(
@@ -135,7 +125,7 @@ ON = [pod("p0", "n0")]
             id="anti-affinity on zones that nodes lack",
         ),
         pytest.param(
-            [*zones("", "", ""), workload(topologySpreadConstraints=[spread()])],
+            [*zones("", "", ""), a_manifest().spreads(spread(ZONE, app("db")))],
             None,
             [
                 Row(
@@ -156,10 +146,7 @@ ON = [pod("p0", "n0")]
         pytest.param(
             [
                 *zones("", "", ""),
-                workload(
-                    affinity=apart(preferred=[(1, term(key=ZONE))]),
-                    topologySpreadConstraints=[spread(when="ScheduleAnyway")],
-                ),
+                a_manifest().prefers_apart(1, term(ZONE, app("db"))).spreads(spread(ZONE, app("db"), soft=True)),
             ],
             None,
             [
@@ -191,7 +178,7 @@ ON = [pod("p0", "n0")]
             id="preferences over zones that nodes lack",
         ),
         pytest.param(
-            [*zones("a", "b", "c", ""), workload(affinity=apart(term(key=ZONE)))],
+            [*zones("a", "b", "c", ""), a_manifest().apart(term(ZONE, app("db")))],
             None,
             [
                 Row(
@@ -209,7 +196,7 @@ ON = [pod("p0", "n0")]
             id="anti-affinity on a key that one node lacks",
         ),
         pytest.param(
-            [*zones("a", "b", "c", ""), workload(replicas=1, affinity=near(term(key=ZONE)))],
+            [*zones("a", "b", "c", ""), a_manifest(replicas=1).near(term(ZONE, app("db")))],
             None,
             [
                 Row(
@@ -229,11 +216,7 @@ ON = [pod("p0", "n0")]
         pytest.param(
             [
                 *zones("a", "b", "c", ""),
-                workload(
-                    topologySpreadConstraints=[
-                        spread(),
-                    ]
-                ),
+                a_manifest().spreads(spread(ZONE, app("db"))),
             ],
             None,
             [
@@ -253,7 +236,7 @@ ON = [pod("p0", "n0")]
             id="spread over a key that one node lacks",
         ),
         pytest.param(
-            [*zones("a", "b", "c"), workload(replicas=2, affinity=apart(term(key=ESXI)))],
+            [*zones("a", "b", "c"), a_manifest(replicas=2).apart(term(ESXI, app("db")))],
             hosts(n0="esx-1", n1="esx-2"),
             [
                 Row(
@@ -273,12 +256,11 @@ ON = [pod("p0", "n0")]
         ),
         pytest.param(
             [
-                node("n0", {OLD_ZONE: "a", ZONE: "a"}),
-                workload(
-                    replicas=1,
-                    affinity={**apart(term(key=OLD_ZONE)), **nodes_with(label(OLD_ZONE))},
-                    nodeSelector={OLD_ZONE: "a"},
-                ),
+                a_node("n0").labels({OLD_ZONE: "a", ZONE: "a"}),
+                a_manifest(replicas=1)
+                .apart(term(OLD_ZONE, app("db")))
+                .node_terms(labelled(OLD_ZONE))
+                .spec(nodeSelector={OLD_ZONE: "a"}),
             ],
             None,
             [
@@ -320,9 +302,9 @@ ON = [pod("p0", "n0")]
         ),
         pytest.param(
             [
-                node("n0", {OLD_ZONE: "a"}),
-                node("n1", {OLD_ZONE: "b"}),
-                workload(replicas=2, affinity=apart(term(key=OLD_ZONE))),
+                a_node("n0").labels({OLD_ZONE: "a"}),
+                a_node("n1").labels({OLD_ZONE: "b"}),
+                a_manifest(replicas=2).apart(term(OLD_ZONE, app("db"))),
             ],
             None,
             [
@@ -354,7 +336,11 @@ ON = [pod("p0", "n0")]
             id="nodes with only the deprecated label",
         ),
         pytest.param(
-            [node("n0", {ESXI: "esx-1"}), node("n1", {ESXI: "esx-2"}), node("n2", {ESXI: ""})],
+            [
+                a_node("n0").labels({ESXI: "esx-1"}),
+                a_node("n1").labels({ESXI: "esx-2"}),
+                a_node("n2").labels({ESXI: ""}),
+            ],
             None,
             [
                 Row(
@@ -374,6 +360,6 @@ ON = [pod("p0", "n0")]
     ],
 )
 def test_a_topology_key_that_does_not_do_what_it_says_is_reported(
-    objects: list[Json], inventory: Json | None, expected: list[Row]
+    objects: list[Written], inventory: Json | None, expected: list[Row]
 ) -> None:
     assert rows(objects, inventory) == expected

@@ -1,37 +1,18 @@
 """Lint of nodeSelector, node affinity, tolerations and spelling."""
 
 import pytest
-from support.lint_builders import (
-    HOSTNAME,
-    NODE_AFFINITY,
-    NODE_TERMS,
-    POD_SPEC,
-    PREFERRED,
-    REQUIRED,
-    SPREAD,
-    ZONE,
-    Json,
-    Row,
-    label,
-    node,
-    nodes_with,
-    pod,
-    rows,
-    selector,
-    taint,
-    workload,
-    zones,
-)
+from support.answers.lint import NODE_AFFINITY, NODE_TERMS, POD_SPEC, SPREAD, Row, Written, rows, zones
+from support.build import HOST, PREFERRED, REQUIRED, ZONE, Json, a_manifest, a_node, a_pod, app, labelled
 
 THREE = zones("a", "b", "c")
-ON = [pod("p0", "n0")]
+ON = [a_pod("p0").on("n0").labels(app="other")]
 
 
 @pytest.mark.parametrize(
     ("objects", "inventory", "expected"),
     [
         pytest.param(
-            [*THREE, workload(nodeSelector={ZONE: "z"})],
+            [*THREE, a_manifest().spec(nodeSelector={ZONE: "z"})],
             None,
             [
                 Row(
@@ -50,7 +31,7 @@ ON = [pod("p0", "n0")]
             id="a nodeSelector with a value that no node has",
         ),
         pytest.param(
-            [*THREE, workload(nodeSelector={"disk": "ssd"})],
+            [*THREE, a_manifest().spec(nodeSelector={"disk": "ssd"})],
             None,
             [
                 Row(
@@ -69,7 +50,7 @@ ON = [pod("p0", "n0")]
             id="a nodeSelector with a label that no node has",
         ),
         pytest.param(
-            [*THREE, workload(nodeSelector={ZONE: "a", HOSTNAME: "n1"})],
+            [*THREE, a_manifest().spec(nodeSelector={ZONE: "a", HOST: "n1"})],
             None,
             [
                 Row(
@@ -87,7 +68,7 @@ ON = [pod("p0", "n0")]
             id="a nodeSelector whose labels no node has together",
         ),
         pytest.param(
-            [*THREE, workload(affinity=nodes_with(label("disk", "In", "ssd"), label("gpu")))],
+            [*THREE, a_manifest().node_terms(labelled("disk", "In", "ssd"), labelled("gpu"))],
             None,
             [
                 Row(
@@ -105,7 +86,7 @@ ON = [pod("p0", "n0")]
             id="a node affinity with two terms that no node meets",
         ),
         pytest.param(
-            [*THREE, workload(nodeSelector={ZONE: "a"}, affinity=nodes_with(label(ZONE, "In", "b")))],
+            [*THREE, a_manifest().node_terms(labelled(ZONE, "In", "b")).spec(nodeSelector={ZONE: "a"})],
             None,
             [
                 Row(
@@ -123,7 +104,7 @@ ON = [pod("p0", "n0")]
             id="a nodeSelector and a node affinity that exclude one another",
         ),
         pytest.param(
-            [workload(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}})],
+            [a_manifest().spec(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}})],
             None,
             [
                 Row(
@@ -141,7 +122,7 @@ ON = [pod("p0", "n0")]
             id="a node affinity without terms",
         ),
         pytest.param(
-            [workload(affinity=nodes_with({}))],
+            [a_manifest().node_terms({})],
             None,
             [
                 Row(
@@ -159,7 +140,7 @@ ON = [pod("p0", "n0")]
             id="a node affinity with an empty term only",
         ),
         pytest.param(
-            [workload(affinity=nodes_with({}, label("disk"), preferred=[(5, {})]))],
+            [a_manifest().node_terms({}, labelled("disk")).prefers_nodes((5, {}))],
             None,
             [
                 Row(
@@ -188,7 +169,7 @@ ON = [pod("p0", "n0")]
             id="an empty term beside another, and an empty preference",
         ),
         pytest.param(
-            [workload(affinity=nodes_with(label("cpus", "Gt", "many"), preferred=[(5, label("cpus", "Lt", "x"))]))],
+            [a_manifest().node_terms(labelled("cpus", "Gt", "many")).prefers_nodes((5, labelled("cpus", "Lt", "x")))],
             None,
             [
                 Row(
@@ -219,7 +200,7 @@ ON = [pod("p0", "n0")]
             id="node affinity terms that the scheduler cannot parse",
         ),
         pytest.param(
-            [workload(affinity=nodes_with(label("cpus", "Gt", "many"), label("disk")))],
+            [a_manifest().node_terms(labelled("cpus", "Gt", "many"), labelled("disk"))],
             None,
             [
                 Row(
@@ -239,8 +220,8 @@ ON = [pod("p0", "n0")]
         ),
         pytest.param(
             [
-                node("n0", taints=taint()),
-                workload(tolerations=[{"key": "dedicated", "value": "y", "effect": "NoSchedule"}]),
+                a_node("n0").tainted("dedicated=x:NoSchedule"),
+                a_manifest().spec(tolerations=[{"key": "dedicated", "value": "y", "effect": "NoSchedule"}]),
             ],
             None,
             [
@@ -259,7 +240,7 @@ ON = [pod("p0", "n0")]
             id="a toleration with another value than the taint (as in seed 002)",
         ),
         pytest.param(
-            [{**workload(), "spec": {**workload()["spec"], "Replicas": 3}}],
+            [a_manifest().put("spec", "Replicas", value=3)],
             None,
             [
                 Row(
@@ -277,7 +258,11 @@ ON = [pod("p0", "n0")]
             id="Replicas for replicas",
         ),
         pytest.param(
-            [workload(nodeselector={"a": "b"}, affinity={"podantiAffinity": {REQUIRED: [{"topologykey": HOSTNAME}]}})],
+            [
+                a_manifest()
+                .spec(affinity={"podantiAffinity": {REQUIRED: [{"topologykey": HOST}]}})
+                .spec(nodeselector={"a": "b"})
+            ],
             None,
             [
                 Row(
@@ -318,15 +303,13 @@ ON = [pod("p0", "n0")]
         ),
         pytest.param(
             [
-                workload(
-                    topologySpreadConstraints=[
-                        {
-                            "maxskew": 1,
-                            "topologyKey": ZONE,
-                            "whenUnsatisfiable": "DoNotSchedule",
-                            "labelSelector": selector(),
-                        }
-                    ]
+                a_manifest().spreads(
+                    {
+                        "maxskew": 1,
+                        "topologyKey": ZONE,
+                        "whenUnsatisfiable": "DoNotSchedule",
+                        "labelSelector": app("db"),
+                    }
                 )
             ],
             None,
@@ -345,6 +328,6 @@ ON = [pod("p0", "n0")]
     ],
 )
 def test_a_choice_of_nodes_that_cannot_be_met_is_reported(
-    objects: list[Json], inventory: Json | None, expected: list[Row]
+    objects: list[Written], inventory: Json | None, expected: list[Row]
 ) -> None:
     assert rows(objects, inventory) == expected

@@ -6,29 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from support.lint_builders import (
-    ANTI,
-    ESXI,
-    HOSTNAME,
-    POD_SPEC,
-    ZONE,
-    Json,
-    apart,
-    budget,
-    hosts,
-    label,
-    near,
-    node,
-    nodes_with,
-    pod,
-    report_of,
-    rows,
-    spread,
-    taint,
-    term,
-    workload,
-    zones,
-)
+from support.answers.lint import ANTI, ESXI, POD_SPEC, Written, hosts, report_of, rows, zones
+from support.build import HOST, REQUIRED, ZONE, Json, a_budget, a_manifest, a_node, a_pod, app, labelled, spread, term
 
 from underhost.agents.lint.report import CHECKS, lint
 from underhost.agents.site.snapshot import Options
@@ -38,7 +17,8 @@ from underhost.streams.files.reader import load_files
 
 CASES = Path(__file__).parents[2] / "oracle" / "cases"
 THREE = zones("a", "b", "c")
-ON = [pod("p0", "n0")]
+ON = [a_pod("p0").on("n0").labels(app="other")]
+SPARES_ONE = a_budget("db", app("db"), max_unavailable=1)
 EITHER = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [
     {"key": "app", "operator": "In", "values": ["db", "cache"]}]}}  # fmt: skip
 
@@ -47,158 +27,157 @@ EITHER = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [
     ("objects", "inventory"),
     [
         pytest.param(
-            [*THREE, *ON, workload(affinity=near(term("db")))],
+            [*THREE, *ON, a_manifest().near(term(HOST, app("db")))],
             None,
             id="the first pod of an affinity to its own kind may go anywhere",
         ),
         pytest.param(
-            [*THREE, workload(name="cache"), workload(affinity=near(EITHER))],
+            [*THREE, a_manifest(name="cache"), a_manifest().near(EITHER)],
             None,
             id="In with several values, of which one is there",
         ),
         pytest.param(
-            [workload(affinity=apart(term(key=HOSTNAME))), workload(name="web", affinity=apart(term("web", ZONE)))],
+            [a_manifest().apart(term(HOST, app("db"))), a_manifest(name="web").apart(term(ZONE, app("web")))],
             None,
             id="keys are not judged without nodes",
         ),
         pytest.param(
-            [*THREE, workload(affinity=apart(term(key=HOSTNAME)))],
+            [*THREE, a_manifest().apart(term(HOST, app("db")))],
             None,
             id="as many replicas as nodes, apart by hostname",
         ),
         pytest.param(
-            [*THREE, workload(affinity=apart(term(matchLabelKeys=["pod-template-hash"])))],
+            [*THREE, a_manifest().apart(term(HOST, app("db"), matchLabelKeys=["pod-template-hash"]))],
             None,
             id="matchLabelKeys with a label that the controller adds",
         ),
         pytest.param(
-            [*THREE, workload(replicas=9, affinity=apart(term(mismatchLabelKeys=["app"])))],
+            [*THREE, a_manifest(replicas=9).apart(term(HOST, app("db"), mismatchLabelKeys=["app"]))],
             None,
             id="mismatchLabelKeys: a term that is meant for others",
         ),
         pytest.param(
-            [*THREE, workload(topologySpreadConstraints=[spread(None, matchLabelKeys=["app"])])],
+            [*THREE, a_manifest().spreads(spread(ZONE, {}, matchLabelKeys=["app"]))],
             None,
             id="a spread constraint whose selector is its matchLabelKeys",
         ),
         pytest.param(
-            [*THREE, workload(replicas=9, topologySpreadConstraints=[spread(), spread(key=HOSTNAME)])],
+            [*THREE, a_manifest(replicas=9).spreads(spread(ZONE, app("db")), spread(HOST, app("db")))],
             None,
             id="a spread over three zones takes any number of replicas",
         ),
         pytest.param(
-            [*THREE, workload(replicas=3, topologySpreadConstraints=[spread(minDomains=5)])],
+            [*THREE, a_manifest(replicas=3).spreads(spread(ZONE, app("db"), minDomains=5))],
             None,
             id="minDomains above the number of zones, with room for every replica",
         ),
         pytest.param(
             [
                 *zones("a", "b"),
-                node("n2", {ZONE: "c"}, taints=taint()),
-                workload(replicas=4, topologySpreadConstraints=[spread(nodeTaintsPolicy="Honor")]),
+                a_node("n2").labels({ZONE: "c"}).tainted("dedicated=x:NoSchedule"),
+                a_manifest(replicas=4).spreads(spread(ZONE, app("db"), nodeTaintsPolicy="Honor")),
             ],
             None,
             id="nodeTaintsPolicy Honor leaves the tainted zone out",
         ),
         pytest.param(
-            [*THREE, workload(affinity=apart({"topologyKey": HOSTNAME, "labelSelector": {}}))],
+            [*THREE, a_manifest().apart({"topologyKey": HOST, "labelSelector": {}})],
             None,
             id="an anti-affinity to every pod of the namespace",
         ),
         pytest.param(
-            [*THREE, *ON, pod("b", "n1", "batch"), workload(affinity=apart(term("batch")))],
+            [*THREE, *ON, a_pod("b").on("n1").labels(app="batch"), a_manifest().apart(term(HOST, app("batch")))],
             None,
             id="an anti-affinity to others that are there",
         ),
         pytest.param(
-            [workload(affinity=apart({"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"tier": "batch"}}}))],
+            [a_manifest().apart({"topologyKey": HOST, "labelSelector": {"matchLabels": {"tier": "batch"}}})],
             None,
             id="a manifest by itself, apart from pods of another file",
         ),
         pytest.param(
-            [*THREE, *ON, workload(replicas=0, affinity=near(term("gone")), nodeSelector={"disk": "ssd"})],
+            [*THREE, *ON, a_manifest(replicas=0).near(term(HOST, app("gone"))).spec(nodeSelector={"disk": "ssd"})],
             None,
             id="a workload that is scaled to zero",
         ),
         pytest.param(
-            [*THREE, workload("DaemonSet", nodeSelector={"gpu": "yes"}, affinity=apart(term()))],
+            [*THREE, a_manifest("DaemonSet").apart(term(HOST, app("db"))).spec(nodeSelector={"gpu": "yes"})],
             None,
             id="a DaemonSet for nodes that the cluster lacks",
         ),
         pytest.param(
-            [*THREE, {**workload("Job", affinity=apart(term(key=ZONE))), "spec": {
-                **workload("Job", replicas=None, affinity=apart(term(key=ZONE)))["spec"], "parallelism": 5,
-                "completions": 9}}],
+            [*THREE, a_manifest("Job", replicas=None).apart(term(ZONE, app("db"))).put("spec", "parallelism", value=5)
+             .put("spec", "completions", value=9)],
             None,
             id="a Job with more pods than zones: they take turns",
         ),
         pytest.param(
-            [*THREE, {**workload("Job", nodeSelector={"disk": "ssd"}), "status": {
-                "conditions": [{"type": "Complete", "status": "True"}]}}],
+            [*THREE, a_manifest("Job").spec(nodeSelector={"disk": "ssd"})
+             .put("status", "conditions", value=[{"type": "Complete", "status": "True"}])],
             None,
             id="a Job that is over",
         ),
         pytest.param(
-            [*THREE, workload(affinity=nodes_with(label("disk"), label(ZONE, "In", "a")))],
+            [*THREE, a_manifest().node_terms(labelled("disk"), labelled(ZONE, "In", "a"))],
             None,
             id="one of two node affinity terms is met",
         ),
         pytest.param(
             [
                 *THREE,
-                node("n3", taints=taint()),
-                node("n4", taints=[{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]),
-                workload(affinity=apart(term(key=ZONE)), nodeSelector={ZONE: "a"}, replicas=1),
+                a_node("n3").tainted("dedicated=x:NoSchedule"),
+                a_node("n4").spec(taints=[{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]),
+                a_manifest(replicas=1).apart(term(ZONE, app("db"))).spec(nodeSelector={ZONE: "a"}),
             ],
             None,
             id="nodes that the pods cannot use may lack the key",
         ),
         pytest.param(
-            [*zones("a", "b"), node("n2", {ZONE: "c"}, unschedulable=True, taints=[
+            [*zones("a", "b"), a_node("n2").labels({ZONE: "c"}).cordoned().spec(taints=[
                 {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]),
-             workload(affinity=apart(term(key=ZONE)))],
+             a_manifest().apart(term(ZONE, app("db")))],
             None,
             id="a cordon does not make a domain disappear",
         ),
         pytest.param(
-            [*THREE, workload(replicas=2, affinity=apart(term(key=ESXI)))],
+            [*THREE, a_manifest(replicas=2).apart(term(ESXI, app("db")))],
             hosts(n0="esx-1", n1="esx-2", n2="esx-3"),
             id="the host key, which no node carries, where the live hosts are known",
         ),
         pytest.param(
-            [*THREE, *(pod(f"db-{i}", f"n{i}", "db", "StatefulSet/db") for i in range(3)),
-             workload("StatefulSet", affinity=apart(term()))],
+            [*THREE, *(a_pod(f"db-{i}").on(f"n{i}").labels(app="db").owned_by("StatefulSet/db") for i in range(3)),
+             a_manifest("StatefulSet").apart(term(HOST, app("db")))],
             hosts(n0="esx-1", n1="esx-2", n2="esx-3"),
             id="replicas on as many hosts",
         ),
-        pytest.param([*THREE, workload(), budget(maxUnavailable=1)], None, id="a budget that spares one"),
-        pytest.param([budget(maxUnavailable=1)], None, id="a budget by itself: its pods are in another file"),
+        pytest.param([*THREE, a_manifest(), SPARES_ONE], None, id="a budget that spares one"),
+        pytest.param([SPARES_ONE], None, id="a budget by itself: its pods are in another file"),
         pytest.param(
             [
                 {"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "metadata": {"name": "k8s"}},
-                workload(name="web", affinity={**near(term("prometheus")), **apart(term("prometheus"))}),
-                budget(app="prometheus", maxUnavailable=1),
+                a_manifest(name="web").near(term(HOST, app("prometheus"))).apart(term(HOST, app("prometheus"))),
+                a_budget("db", app("prometheus"), max_unavailable=1),
             ],
             None,
             id="pods that a custom resource may make",
         ),
         pytest.param(
-            [workload(replicas=0), budget(maxUnavailable=1)], None, id="a budget over a workload that is scaled to zero"
+            [a_manifest(replicas=0), SPARES_ONE], None, id="a budget over a workload that is scaled to zero"
         ),
         pytest.param(
-            [*THREE, *(pod(f"db-{i}", f"n{i}", "db", "StatefulSet/db") for i in range(3)),
-             workload("StatefulSet", affinity=apart(term())), budget(maxUnavailable=1)],
+            [*THREE, *(a_pod(f"db-{i}").on(f"n{i}").labels(app="db").owned_by("StatefulSet/db") for i in range(3)),
+             a_manifest("StatefulSet").apart(term(HOST, app("db"))), SPARES_ONE],
             hosts(n0="esx-1", n1="esx-2", n2="esx-3"),
             id="a budget that spares one of three pods apart: each node can be drained",
         ),
         pytest.param(
-            [*THREE, {**workload(nodeSelector={}, affinity={}, topologySpreadConstraints=[])}],
+            [*THREE, a_manifest().spec(nodeSelector={}, affinity={}, topologySpreadConstraints=[])],
             None,
             id="parts that are empty",
         ),
     ],
 )  # fmt: skip
-def test_what_is_legal_and_effective_is_left_alone(objects: list[Json], inventory: Json | None) -> None:
+def test_what_is_legal_and_effective_is_left_alone(objects: list[Written], inventory: Json | None) -> None:
     assert rows(objects, inventory) == []
 
 
@@ -224,20 +203,20 @@ def test_the_seeds_clusters(case: str, expected: list[tuple[str, str]]) -> None:
 
 
 def test_pods_of_a_workload_that_the_input_lacks_are_one_finding_on_it() -> None:
-    alike = apart(term(key=ZONE))
-    pods = [pod(f"db-{i}", "n0", "db", "StatefulSet/db", affinity=alike) for i in range(3)]
-    (one,) = rows([node("n0"), *pods])
+    alike = term(ZONE, app("db"))
+    pods = [a_pod(f"db-{i}").on("n0").labels(app="db").owned_by("StatefulSet/db").apart(alike) for i in range(3)]
+    (one,) = rows([a_node("n0"), *pods])
     assert (one.check, one.object, one.field) == ("topology-key-absent", "StatefulSet/shop/db", f"{ANTI}.topologyKey")
 
 
 def test_a_deployment_is_known_by_its_pods_names() -> None:
-    waiting = pod("db-5d4f-x", "", "db", "ReplicaSet/db-5d4f", affinity=near(term("db", key="rack")))
-    waiting["metadata"]["labels"]["pod-template-hash"] = "5d4f"
+    waiting = a_pod("db-5d4f-x").labels(app="db").owned_by("ReplicaSet/db-5d4f").near(term("rack", app("db")))
+    waiting = waiting.labels({"pod-template-hash": "5d4f"})
     assert [one.object for one in rows([*THREE, waiting])] == ["Deployment/shop/db"]
 
 
 def test_a_bare_pod_is_named_with_the_fields_of_a_pod() -> None:
-    (one,) = rows([*THREE, pod("p", nodeSelector={"disk": "ssd"})])
+    (one,) = rows([*THREE, a_pod("p").spec(nodeSelector={"disk": "ssd"})])
     assert (one.object, one.field) == ("Pod/shop/p", "spec.nodeSelector[disk]")
     assert one.message == (
         "No node has disk=ssd, which the nodeSelector of Pod shop/p asks for, so it cannot be placed: "
@@ -246,9 +225,9 @@ def test_a_bare_pod_is_named_with_the_fields_of_a_pod() -> None:
 
 
 def test_fields_of_a_hand_written_pod_and_budget_are_known_by_their_capitals() -> None:
-    written = pod("p", nodeselector={"disk": "ssd"}, Affinity={})
-    del written["metadata"]["uid"]
-    limits = {**budget(), "spec": {"minavailable": 1, "selector": {"matchLabels": {"app": "other"}}}}
+    metadata = {"name": "p", "namespace": "shop", "labels": {"app": "other"}}
+    written = a_pod("p").spec(nodeselector={"disk": "ssd"}, Affinity={}).put("metadata", value=metadata)
+    limits = a_budget("db").put("spec", value={"minavailable": 1, "selector": app("other")})
     assert [(one.check, one.object, one.field) for one in rows([written, limits])] == [
         ("field-miscapitalised", "Pod/shop/p", "spec.Affinity"),
         ("field-miscapitalised", "Pod/shop/p", "spec.nodeselector"),
@@ -258,8 +237,11 @@ def test_fields_of_a_hand_written_pod_and_budget_are_known_by_their_capitals() -
 
 
 def test_rules_that_a_webhook_gave_every_pod_count_for_the_workload() -> None:
-    pods = [pod(f"db-{i}", "n0", "db", "StatefulSet/db", affinity=apart(term(key=ZONE))) for i in range(3)]
-    found = rows([node("n0"), workload("StatefulSet"), *pods])
+    pods = [
+        a_pod(f"db-{i}").on("n0").labels(app="db").owned_by("StatefulSet/db").apart(term(ZONE, app("db")))
+        for i in range(3)
+    ]
+    found = rows([a_node("n0"), a_manifest("StatefulSet"), *pods])
     assert [(one.check, one.object) for one in found] == [("topology-key-absent", "StatefulSet/shop/db")]
 
 
@@ -273,7 +255,7 @@ def test_a_virtual_machine_replica_set_is_judged_by_its_template() -> None:
             "selector": {"matchLabels": {"app": "db"}},
             "template": {
                 "metadata": {"labels": {"app": "db"}},
-                "spec": {"affinity": apart(term(key=ZONE)), "domain": {}},
+                "spec": {"affinity": {"podAntiAffinity": {REQUIRED: [term(ZONE, app("db"))]}}, "domain": {}},
             },
         },
     }
@@ -286,18 +268,18 @@ def test_a_virtual_machine_replica_set_is_judged_by_its_template() -> None:
 
 
 def test_pods_that_the_manifests_make_match_the_selectors_of_others() -> None:
-    assert rows([*THREE, *ON, workload(name="cache"), workload(affinity=near(term("cache")))]) == []
+    assert rows([*THREE, *ON, a_manifest(name="cache"), a_manifest().near(term(HOST, app("cache")))]) == []
 
 
 FAULTY = [
     *zones("a", "b", ""),
     *ON,
-    workload(name="a", affinity=apart(term("a", "rack"), preferred=[(0, term("gone"))])),
-    workload(name="b", replicas=5, nodeSelector={"disk": "ssd"}, topologySpreadConstraints=[spread("gone")]),
-    pod("db-0", "n1", "db", "StatefulSet/db", affinity=near(term("gone"))),
-    pod("db-1", "n2", "db", "StatefulSet/db", affinity=near(term("gone"))),
-    budget(minAvailable=2),
-    budget("other", minAvailable=1),
+    a_manifest(name="a").apart(term("rack", app("a"))).prefers_apart(0, term(HOST, app("gone"))),
+    a_manifest(name="b", replicas=5).spreads(spread(ZONE, app("gone"))).spec(nodeSelector={"disk": "ssd"}),
+    a_pod("db-0").on("n1").labels(app="db").owned_by("StatefulSet/db").near(term(HOST, app("gone"))),
+    a_pod("db-1").on("n2").labels(app="db").owned_by("StatefulSet/db").near(term(HOST, app("gone"))),
+    a_budget("db", app("db"), min_available=2),
+    a_budget("other", app("db"), min_available=1),
 ]
 
 
@@ -346,53 +328,52 @@ def test_every_check_has_a_name_of_its_own_a_reason_and_a_source() -> None:
     ("objects", "object_", "field", "message"),
     [
         (
-            [workload(affinity=nodes_with(label("disk", "Has")))],
+            [a_manifest().node_terms(labelled("disk", "Has"))],
             "Deployment/shop/db",
             f"{POD_SPEC}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
             ".matchExpressions[0].operator",
             "'Has' is none of In, NotIn, Exists, DoesNotExist, Gt, Lt",
         ),
         (
-            [workload(affinity=apart({"topologyKey": HOSTNAME, "labelSelector": {"matchExpressions": [
-                {"key": "app", "operator": "In"}]}}))],
+            [a_manifest().apart({"topologyKey": HOST, "labelSelector": {"matchExpressions": [
+                {"key": "app", "operator": "In"}]}})],
             "Deployment/shop/db",
             f"{ANTI}.labelSelector.matchExpressions[0].values",
             "operator In needs a value",
         ),
         (
-            [workload(topologySpreadConstraints=[spread(when="Sometimes")])],
+            [a_manifest().spreads(spread(ZONE, app("db"), whenUnsatisfiable="Sometimes"))],
             "Deployment/shop/db",
             f"{POD_SPEC}.topologySpreadConstraints[0].whenUnsatisfiable",
             "'Sometimes' is none of DoNotSchedule, ScheduleAnyway",
         ),
         (
-            [workload(affinity=apart(preferred=[("ten", term())]))],
+            [a_manifest().prefers_apart("ten", term(HOST, app("db")))],
             "Deployment/shop/db",
             f"{POD_SPEC}.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight",
             "Expected `int`, got `str`",
         ),
         (
-            [workload(tolerations=[{"key": "a", "operator": "Perhaps"}])],
+            [a_manifest().spec(tolerations=[{"key": "a", "operator": "Perhaps"}])],
             "Deployment/shop/db",
             f"{POD_SPEC}.tolerations[0].operator",
             "'Perhaps' is none of Equal, Exists, Lt, Gt",
         ),
         (
-            [pod("p", affinity=near({"topologyKey": 5, "labelSelector": {}}))],
+            [a_pod("p").near({"topologyKey": 5, "labelSelector": {}})],
             "Pod/shop/p",
             "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey",
             "Expected `str`, got `int`",
         ),
         (
-            [pod("p", affinity=near(term(namespaceSelector={"matchExpressions": [{"key": "a", "operator": "Is"}]})))],
+            [a_pod("p").near(term(HOST, app("db"), namespaceSelector=labelled("a", "Is")))],
             "Pod/shop/p",
             "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector"
             ".matchExpressions[0].operator",
             "'Is' is none of In, NotIn, Exists, DoesNotExist",
         ),
         (
-            [workload(), {**budget(), "spec": {"maxUnavailable": 1, "selector": {"matchExpressions": [
-                {"key": "a", "operator": "Is"}]}}}],
+            [a_manifest(), a_budget("db", {"matchExpressions": [{"key": "a", "operator": "Is"}]}, max_unavailable=1)],
             "PodDisruptionBudget shop/db",
             "spec.selector.matchExpressions[0].operator",
             "'Is' is none of In, NotIn, Exists, DoesNotExist",
@@ -400,7 +381,7 @@ def test_every_check_has_a_name_of_its_own_a_reason_and_a_source() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_with_its_object_and_field(
-    objects: list[Json], object_: str, field: str, message: str
+    objects: list[Written], object_: str, field: str, message: str
 ) -> None:
     with pytest.raises(BadObjectError) as caught:
         report_of(objects)
@@ -408,12 +389,12 @@ def test_what_cannot_be_read_is_refused_with_its_object_and_field(
 
 
 def test_thousands_of_workloads_are_linted_without_looking_at_each_pair() -> None:
-    many = [workload(name=f"w{i}", replicas=2, affinity=apart(term(f"w{i}"))) for i in range(300)]
+    many = [a_manifest(name=f"w{i}", replicas=2).apart(term(HOST, app(f"w{i}"))) for i in range(300)]
     assert rows([*THREE, *many]) == []
 
 
 def test_json_of_a_report_holds_object_and_field_and_no_pod() -> None:
     from underhost.schemas.documents import to_json
 
-    (finding,) = json.loads(to_json(report_of([workload(affinity=apart(term(key="")))])))["findings"]
+    (finding,) = json.loads(to_json(report_of([a_manifest().apart(term("", app("db")))])))["findings"]
     assert sorted(finding) == ["field", "id", "message", "object", "reason", "rule", "severity", "source"]

@@ -1,43 +1,18 @@
 """Lint of terms between pods and spread constraints: what they select, their weights, and whether domains suffice."""
 
 import pytest
-from support.lint_builders import (
-    ANTI,
-    ESXI,
-    HOSTNAME,
-    NEAR,
-    NODE_AFFINITY,
-    POD_SPEC,
-    PREFERRED,
-    REQUIRED,
-    SPREAD,
-    ZONE,
-    Json,
-    Row,
-    apart,
-    hosts,
-    label,
-    near,
-    node,
-    nodes_with,
-    pod,
-    rows,
-    spread,
-    taint,
-    term,
-    workload,
-    zones,
-)
+from support.answers.lint import ANTI, ESXI, NEAR, NODE_AFFINITY, POD_SPEC, SPREAD, Row, Written, hosts, rows, zones
+from support.build import HOST, PREFERRED, REQUIRED, ZONE, Json, a_manifest, a_node, a_pod, app, labelled, spread, term
 
 THREE = zones("a", "b", "c")
-ON = [pod("p0", "n0")]
+ON = [a_pod("p0").on("n0").labels(app="other")]
 
 
 @pytest.mark.parametrize(
     ("objects", "inventory", "expected"),
     [
         pytest.param(
-            [*zones("a", "b", "c"), workload(replicas=2, affinity=apart(term(key=ESXI)))],
+            [*zones("a", "b", "c"), a_manifest(replicas=2).apart(term(ESXI, app("db")))],
             hosts(n0="esx-1", n1="esx-1", n2="esx-1"),
             [
                 Row(
@@ -56,7 +31,7 @@ ON = [pod("p0", "n0")]
             id="the host key counts live hosts: three nodes on one host are one domain",
         ),
         pytest.param(
-            [workload(affinity=apart({"topologyKey": HOSTNAME}))],
+            [a_manifest().apart({"topologyKey": HOST})],
             None,
             [
                 Row(
@@ -74,7 +49,7 @@ ON = [pod("p0", "n0")]
             id="required anti-affinity without a selector",
         ),
         pytest.param(
-            [workload(affinity=near({"topologyKey": HOSTNAME}))],
+            [a_manifest().near({"topologyKey": HOST})],
             None,
             [
                 Row(
@@ -92,7 +67,7 @@ ON = [pod("p0", "n0")]
             id="required affinity without a selector",
         ),
         pytest.param(
-            [workload(affinity=near(preferred=[(5, {"topologyKey": HOSTNAME})]))],
+            [a_manifest().prefers_near(5, {"topologyKey": HOST})],
             None,
             [
                 Row(
@@ -110,7 +85,7 @@ ON = [pod("p0", "n0")]
             id="preferred affinity without a selector",
         ),
         pytest.param(
-            [workload(topologySpreadConstraints=[spread(None)])],
+            [a_manifest().spreads(spread(ZONE, {}))],
             None,
             [
                 Row(
@@ -129,12 +104,10 @@ ON = [pod("p0", "n0")]
         ),
         pytest.param(
             [
-                workload(
-                    affinity={
-                        **apart(preferred=[(100, term()), (101, term())]),
-                        **nodes_with(preferred=[(0, label("disk"))]),
-                    }
-                )
+                a_manifest()
+                .prefers_apart(100, term(HOST, app("db")))
+                .prefers_apart(101, term(HOST, app("db")))
+                .prefers_nodes((0, labelled("disk")))
             ],
             None,
             [
@@ -164,7 +137,7 @@ ON = [pod("p0", "n0")]
             id="weights 0 and 101",
         ),
         pytest.param(
-            [workload(affinity=apart(term("dbs")))],
+            [a_manifest().apart(term(HOST, app("dbs")))],
             None,
             [
                 Row(
@@ -183,7 +156,7 @@ ON = [pod("p0", "n0")]
             id="an anti-affinity that misses its own pods' labels",
         ),
         pytest.param(
-            [*THREE, *ON, workload(affinity=apart(term("db", namespaces=["prod"])))],
+            [*THREE, *ON, a_manifest().apart(term(HOST, app("db"), namespaces=["prod"]))],
             None,
             [
                 Row(
@@ -202,7 +175,7 @@ ON = [pod("p0", "n0")]
             id="an anti-affinity in a namespace without pods",
         ),
         pytest.param(
-            [*THREE, *ON, workload(affinity=near(preferred=[(5, term("cache"))]))],
+            [*THREE, *ON, a_manifest().prefers_near(5, term(HOST, app("cache")))],
             None,
             [
                 Row(
@@ -220,7 +193,7 @@ ON = [pod("p0", "n0")]
             id="a preference for pods that the cluster lacks",
         ),
         pytest.param(
-            [workload(topologySpreadConstraints=[spread("dbs")])],
+            [a_manifest().spreads(spread(ZONE, app("dbs")))],
             None,
             [
                 Row(
@@ -238,7 +211,7 @@ ON = [pod("p0", "n0")]
             id="a spread constraint that misses its own pods' labels",
         ),
         pytest.param(
-            [*THREE, *ON, workload(affinity=near(term("cache")))],
+            [*THREE, *ON, a_manifest().near(term(HOST, app("cache")))],
             None,
             [
                 Row(
@@ -256,7 +229,7 @@ ON = [pod("p0", "n0")]
             id="a required affinity to pods that the cluster lacks",
         ),
         pytest.param(
-            [workload(affinity=near(term("cache")))],
+            [a_manifest().near(term(HOST, app("cache")))],
             None,
             [
                 Row(
@@ -274,7 +247,12 @@ ON = [pod("p0", "n0")]
             id="a required affinity to pods that no manifest makes is weaker: another file may make them",
         ),
         pytest.param(
-            [*THREE, *ON, pod("c", "n1", "cache"), workload(affinity=near(term("cache"), term("other")))],
+            [
+                *THREE,
+                *ON,
+                a_pod("c").on("n1").labels(app="cache"),
+                a_manifest().near(term(HOST, app("cache")), term(HOST, app("other"))),
+            ],
             None,
             [
                 Row(
@@ -292,7 +270,7 @@ ON = [pod("p0", "n0")]
             id="two required affinity terms that no pod meets at once",
         ),
         pytest.param(
-            [*zones("a", "b", "c", "a"), workload(replicas=4, affinity=apart(term(key=ZONE)))],
+            [*zones("a", "b", "c", "a"), a_manifest(replicas=4).apart(term(ZONE, app("db")))],
             None,
             [
                 Row(
@@ -313,29 +291,17 @@ ON = [pod("p0", "n0")]
         pytest.param(
             [
                 *zones("a", "b", "c"),
-                workload(
-                    name="a",
-                    replicas=2,
-                    affinity=apart(
-                        {
-                            "topologyKey": ZONE,
-                            "labelSelector": {
-                                "matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]
-                            },
-                        }
-                    ),
+                a_manifest(name="a", replicas=2).apart(
+                    {
+                        "topologyKey": ZONE,
+                        "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]},
+                    }
                 ),
-                workload(
-                    name="b",
-                    replicas=2,
-                    affinity=apart(
-                        {
-                            "topologyKey": ZONE,
-                            "labelSelector": {
-                                "matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]
-                            },
-                        }
-                    ),
+                a_manifest(name="b", replicas=2).apart(
+                    {
+                        "topologyKey": ZONE,
+                        "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]},
+                    }
                 ),
             ],
             None,
@@ -356,7 +322,11 @@ ON = [pod("p0", "n0")]
             id="two Deployments with one anti-affinity count together",
         ),
         pytest.param(
-            [*zones("a", "b"), node("n2", {ZONE: "c"}, taints=taint()), workload(affinity=apart(term(key=ZONE)))],
+            [
+                *zones("a", "b"),
+                a_node("n2").labels({ZONE: "c"}).tainted("dedicated=x:NoSchedule"),
+                a_manifest().apart(term(ZONE, app("db"))),
+            ],
             None,
             [
                 Row(
@@ -375,7 +345,7 @@ ON = [pod("p0", "n0")]
             id="a zone behind a taint is no domain for pods that do not tolerate it",
         ),
         pytest.param(
-            [*zones("a", "b", "c"), workload(affinity=apart(term(key=ESXI)))],
+            [*zones("a", "b", "c"), a_manifest().apart(term(ESXI, app("db")))],
             hosts(n0="esx-1", n1="esx-1", n2="esx-2"),
             [
                 Row(
@@ -394,7 +364,7 @@ ON = [pod("p0", "n0")]
             id="the host key with more replicas than live hosts",
         ),
         pytest.param(
-            [*zones("a", "b"), workload(replicas=3, topologySpreadConstraints=[spread(minDomains=3)])],
+            [*zones("a", "b"), a_manifest(replicas=3).spreads(spread(ZONE, app("db"), minDomains=3))],
             None,
             [
                 Row(
@@ -414,8 +384,8 @@ ON = [pod("p0", "n0")]
         pytest.param(
             [
                 *zones("a", "b"),
-                node("n2", {ZONE: "c"}, taints=taint()),
-                workload(replicas=3, topologySpreadConstraints=[spread()]),
+                a_node("n2").labels({ZONE: "c"}).tainted("dedicated=x:NoSchedule"),
+                a_manifest(replicas=3).spreads(spread(ZONE, app("db"))),
             ],
             None,
             [
@@ -435,7 +405,7 @@ ON = [pod("p0", "n0")]
             id="a zone behind a taint stays empty and holds the minimum at 0",
         ),
         pytest.param(
-            [workload(topologySpreadConstraints=[spread(when="ScheduleAnyway", minDomains=2)])],
+            [a_manifest().spreads(spread(ZONE, app("db"), soft=True, minDomains=2))],
             None,
             [
                 Row(
@@ -455,6 +425,6 @@ ON = [pod("p0", "n0")]
     ],
 )
 def test_a_term_that_cannot_do_what_it_says_is_reported(
-    objects: list[Json], inventory: Json | None, expected: list[Row]
+    objects: list[Written], inventory: Json | None, expected: list[Row]
 ) -> None:
     assert rows(objects, inventory) == expected

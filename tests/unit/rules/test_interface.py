@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.build import HOST, ZONE, a_node, a_pod, a_site, app, spread, term
-from support.storage_builders import claim, csi_node, stored, uses, volume
+from support.storage import claim, csi_node, stored, uses, volume
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State

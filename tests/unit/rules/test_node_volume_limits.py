@@ -1,7 +1,7 @@
 import pytest
 from support.answers.rules import refused
 from support.build import a_node, a_pod, a_site, nodes
-from support.storage_builders import HANDLES, Json, attachment, claim, csi_node, storage_class, stored, uses, volume
+from support.storage import HANDLES, Json, attachment, claim, csi_node, storage_class, stored, uses, volume
 
 from underhost.agents.rules.node_volume_limits import NAME, REASON_EXCEEDED
 from underhost.agents.schedule.pending import schedule

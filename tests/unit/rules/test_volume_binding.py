@@ -1,7 +1,7 @@
 import pytest
 from support.answers.rules import refused
 from support.build import a_node, a_pod, a_site, nodes
-from support.storage_builders import Json, claim, storage_class, stored, uses, volume
+from support.storage import Json, claim, storage_class, stored, uses, volume
 
 from underhost.agents.rules import volume_binding as rule
 from underhost.agents.schedule.pending import schedule

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from support.answers.rules import refused
 from support.build import a_node, a_pod, a_site, nodes
-from support.storage_builders import claim, stored, uses, volume
+from support.storage import claim, stored, uses, volume
 
 from underhost.agents.rules.volume_restrictions import NAME, REASON_DISK_CONFLICT, REASON_IN_USE
 

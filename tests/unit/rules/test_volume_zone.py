@@ -1,7 +1,7 @@
 import pytest
 from support.answers.rules import refused
 from support.build import a_node, a_pod, a_site
-from support.storage_builders import Json, claim, storage_class, stored, uses, volume
+from support.storage import Json, claim, storage_class, stored, uses, volume
 
 from underhost.agents.rules.volume_zone import NAME, REASON_CONFLICT, REASON_NO_CLASS, REASON_NO_NAME
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from support.answers.whatif import answer, blocked, moves, pending, tried, used
 from support.build import HOST, BudgetBuilder, PodBuilder, a_budget, a_node, a_pod, a_site, a_workload, term
-from support.plan_builders import answer, blocked, moves, pending, tried, used
 
 from underhost.agents.site.snapshot import Options
 from underhost.agents.whatif.plan import what_if

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from support.answers.whatif import moves, pending, plan, tried, vm_moves
 from support.build import HOST, Built, a_node, a_pod, a_site, term
-from support.plan_builders import moves, pending, plan, tried, vm_moves
 
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.each import each, table

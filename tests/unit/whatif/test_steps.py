@@ -1,7 +1,7 @@
 """How steps are written: as on the command line, with kubectl's ways to remove a taint or a label."""
 
 import pytest
-from support.plan_builders import plan
+from support.answers.whatif import plan
 
 from underhost.agents.whatif.steps import Cordon, Delete, Drain, Fail, Label, Maintain, Step, Taint, described, parse
 from underhost.schemas.errors import InputError
