@@ -17,7 +17,7 @@ from underhost.agents.http.routes import furnish
 from underhost.agents.http.server import Web, start_web
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections, connect
-from underhost.agents.pipeline.decide.evaluation import Engine
+from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.observer import Observer
@@ -51,7 +51,7 @@ async def run_worker(
     *,
     roles: Collection[str] | None = None,
     connections: Connections | None = None,
-    engine: Engine | None = None,
+    evaluator: PipelineEvaluator | None = None,
     on_event: OnEvent | None = None,
     stop: asyncio.Event | None = None,
     web: bool = True,
@@ -61,7 +61,7 @@ async def run_worker(
 ) -> None:
     """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
 
-    `connections` replaces what the settings name (sources and writers); `engine` the evaluator; `on_event` is told of
+    `connections` replaces what the settings name (sources and writers), `evaluator` the real one; `on_event` is told of
     every derived record once it is published; `stop` also tells tests' and the demo's end; `latest` holds what was
     decided last; `on_listening` is told the address of the page, `on_waiting` what it waits for until it is
     ready, which is nothing.
@@ -93,7 +93,7 @@ async def run_worker(
 
             def new() -> Pipeline:
                 current[:] = [
-                    Pipeline(settings, wanted, made, metrics, engine=engine, on_event=on_event, latest=decided)
+                    Pipeline(settings, wanted, made, metrics, evaluator=evaluator, on_event=on_event, latest=decided)
                 ]
                 return current[0]
 

@@ -14,7 +14,7 @@ from underhost.streams.ports import Outgoing
 
 
 @dataclass(frozen=True)
-class TopologyChange:
+class NodeHostChange:
     """The mapping as it is now, and the records that say so."""
 
     node_hosts: Mapping[str, NodeHost]
@@ -44,7 +44,7 @@ class Decisions:
     """What one evaluation decided. Each part is None where it was not asked for."""
 
     snapshot: Snapshot
-    topology: TopologyChange | None = None
+    node_hosts: NodeHostChange | None = None
     report: Report | None = None
     findings: FindingChange | None = None
     placements: PlacementChange | None = None
@@ -67,5 +67,5 @@ class Decisions:
     @property
     def records(self) -> list[Outgoing]:
         """All records, in the order in which they are published: the mapping first, what follows from it after."""
-        parts = (self.topology, self.findings, self.placements)
+        parts = (self.node_hosts, self.findings, self.placements)
         return [record for part in parts if part is not None for record in part.records] + self.action_records

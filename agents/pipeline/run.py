@@ -17,8 +17,8 @@ from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.decide.cycles import Cycles
-from underhost.agents.pipeline.decide.evaluation import Engine
-from underhost.agents.pipeline.decide.restored import Memories
+from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
+from underhost.agents.pipeline.decide.restored import Evaluations
 from underhost.agents.pipeline.dispatch import consumers
 from underhost.agents.pipeline.dispatch.announcements import Announcements
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
@@ -66,7 +66,7 @@ class Pipeline:
         connections: Connections,
         metrics: Metrics,
         *,
-        engine: Engine | None,
+        evaluator: PipelineEvaluator | None,
         on_event: Callable[[Outgoing], None] | None,
         latest: LatestDecisions | None = None,
     ) -> None:
@@ -98,9 +98,9 @@ class Pipeline:
         # take turns, so that the event loop keeps a processor.
         self._guards = Guards(settings, self.sites, self.watchers)
         kinds = registry.kinds_of(roles, connections.writers)
-        memories = Memories(settings, self.tables, engine, roles=run.roles, kinds=kinds)
+        evaluations = Evaluations(settings, self.tables, evaluator, roles=run.roles, kinds=kinds)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
-        self._cycles = Cycles(run, memories.begin, self._guards, publisher, self._pool)
+        self._cycles = Cycles(run, evaluations.begin, self._guards, publisher, self._pool)
         self.tables.watch(OUTCOMES, self._answered)
 
         # Topics to commands, each past the gates to its sink.

@@ -31,7 +31,7 @@ async def test_a_site_that_moves_away_and_comes_back_shows_exactly_the_present_s
         await fleet.publish()
         first = Worker(settings)
         await until(lambda: first.held == set(SITES))
-        await until(lambda: all(any(each.site == site for each in first.engine.snapshots) for site in SITES))
+        await until(lambda: all(any(each.site == site for each in first.evaluator.snapshots) for site in SITES))
         # Rows that were written live, not recovered: those are the ones that Faust's store would keep for ever.
         for cluster in fleet.clusters.values():
             cluster.pod("live", "n1")
@@ -57,9 +57,9 @@ async def test_a_site_that_moves_away_and_comes_back_shows_exactly_the_present_s
         await until(lambda: all(first.pods(site) == present for site in first.held))
 
         await second.stop()
-        before = len(first.engine.snapshots)
+        before = len(first.evaluator.snapshots)
         await until(lambda: first.held == set(SITES))
-        await until(lambda: moved <= {each.site for each in first.engine.snapshots[before:]})
+        await until(lambda: moved <= {each.site for each in first.evaluator.snapshots[before:]})
         assert {site: first.pods(site) for site in SITES} == dict.fromkeys(SITES, present)
         ghosts = {key for key, _ in first.pipeline.tables.rows(PODS)} - {
             key.encode() for site in SITES for key in (*fleet.sent[site], listed_key(site, "kubernetes"))

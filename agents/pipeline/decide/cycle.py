@@ -10,23 +10,19 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TypeVar
+from functools import partial
 
 from underhost.agents.pipeline.decide.evaluation import Evaluation
-from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.gates.guards import Guards, Standstill
 from underhost.agents.pipeline.state import RunState
 from underhost.agents.sinks.orders import FAILURES
 from underhost.agents.sinks.registry import COMMANDS
-from underhost.schemas.commands import BIND
-from underhost.schemas.errors import UnderhostError
-from underhost.schemas.records import Action, Outcome
+from underhost.schemas.records import Outcome
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import Publisher
 from underhost.streams.publish import publish_until_taken
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 QUIET, LIMIT = 0.020, 0.200
 """Seconds without a change before an evaluation starts, and the longest that it waits after the first change."""
@@ -38,7 +34,6 @@ class SiteCycle:
     """One site's cycle. `begin` makes the evaluation once the site is ready.
 
     Attributes:
-        failure: why the last evaluation came to nothing, None when all went well.
         still: what it did not order, and why.
     """
 
@@ -57,11 +52,13 @@ class SiteCycle:
         self._first = self._last = 0.0
         self._outcomes: list[Outcome] = []
         self._evaluation: Evaluation | None = None
-        self._decided: Decisions | None = None
         self._reason: str | None = None
-        self._failures: list[str] = []
-        self.failure: str | None = None
         self.still = Standstill()
+
+    @property
+    def failure(self) -> str | None:
+        """Why a step of the last evaluation came to nothing, None when all went well."""
+        return self._evaluation.failure if self._evaluation is not None else None
 
     def poke(self) -> None:
         """Something changed."""
@@ -83,7 +80,7 @@ class SiteCycle:
             changed = await self._wake()
             reason = self._sites.unready(self._site)
             self._explain(reason)
-            if reason is None and (changed or self._decided is not None):
+            if reason is None and (changed or self._evaluation is not None):
                 await self._decide(changed)
 
     def _explain(self, reason: str | None) -> None:
@@ -93,7 +90,9 @@ class SiteCycle:
 
     async def _wake(self) -> bool:
         """Wait for a change and for quiet after it; False when only time has passed."""
-        due, orders_due = (None, None) if self._evaluation is None else self._evaluation.times(self.still.forbids)
+        due, orders_due = None, None
+        if self._evaluation is not None:
+            due, orders_due = self._evaluation.evaluate_at(), self._evaluation.order_at(self.still)
         now = time.monotonic()
         # At least the quiet time: what stays due, because it raises, say, must not keep a processor busy.
         timeout = max(QUIET, min([TICK, *(at - now for at in (due, orders_due) if at is not None)]))
@@ -118,28 +117,15 @@ class SiteCycle:
         snapshot = self._sites.snapshot(self._site)
         at = rfc3339(self._sites.state(self._site).as_of or time.time())
         changed = self._look() or changed
-        still = self.still
-        evaluation.observe(outcomes)
         started = time.perf_counter()
-        if changed or self._decided is None:
-            self._failures = []
-            decided = await self._attempt(lambda: evaluation.locate(snapshot, at), Decisions(snapshot))
-            located, orders, also = decided, not still.forbids(BIND), still.findings(self._site)
-            decided = await self._attempt(lambda: evaluation.judge(located, at, orders=orders, also=also), located)
-        else:
-            decided = Decisions(self._decided.snapshot)
-        if not still.everything:
-            judged, missing = decided, list[Action]()
-            for ask in evaluation.asks(judged, forbids=still.forbids):
-                missing += await self._attempt(ask, [])
-            decided = await self._attempt(lambda: evaluation.order(judged, missing), judged)
-        self.failure = next(iter(self._failures), None)
+        decided = await asyncio.get_running_loop().run_in_executor(
+            self._pool, partial(evaluation.evaluate, snapshot, at, outcomes, self.still, changed=changed)
+        )
         took = time.perf_counter() - started
         self._run.decide(self._site, decided)
         if decided.records:
             await publish_until_taken(self._publisher, decided.records, f"decisions of site {self._site}")
         evaluation.commit(decided)
-        self._decided = decided
         self._run.decided(self._site, decided, took)
 
     def _look(self) -> bool:
@@ -153,19 +139,3 @@ class SiteCycle:
         for name in before.why().keys() - self.still.why().keys():
             log.warning("site %s: writes go on (%s is over)", self._site, name)
         return True
-
-    async def _attempt(self, work: Callable[[], T], otherwise: T) -> T:
-        """Do a part of the evaluation off the event loop.
-
-        Whatever it raises is a bug, or an object that breaks the API's rules. It must not end the worker, nor what does
-        not need that part: labels follow their hosts even where the rules cannot be judged. What stands is kept,
-        /readyz says so, and the next change is a new attempt.
-        """
-        working = asyncio.get_running_loop().run_in_executor(self._pool, work)
-        [result] = await asyncio.gather(working, return_exceptions=True)
-        if not isinstance(result, BaseException):
-            return result
-        self._failures.append(f"not evaluated: {type(result).__name__}: {result}")
-        expected = isinstance(result, UnderhostError)
-        log.error("site %s: %s", self._site, self._failures[-1], exc_info=None if expected else result)
-        return otherwise

@@ -1,49 +1,58 @@
-"""The evaluator as the cycle calls it: the resident engine of one site. Heavy imports wait for the first call."""
+"""The evaluator of a site as an evaluation has it: imported and made at the first call.
+
+That first call comes in the evaluating thread, and only in a worker that evaluates: the import takes a third of a
+second, in which the event loop would stand still.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
-from underhost.schemas.records import Placement
 
 if TYPE_CHECKING:
     from underhost.agents.compiled.state import State
     from underhost.agents.evaluate.evaluator import Evaluator
+    from underhost.agents.schedule.pending import PodDecision
 
 
-class PolarsEngine:
-    """Implements `decisions.Engine` for one site: what is compiled stays from one evaluation to the next."""
+class PipelineEvaluator(Protocol):
+    """What the pipeline asks of an evaluator. Every method raises BadObjectError."""
 
-    def __init__(self) -> None:
-        self._resident: tuple[Options, Evaluator] | None = None
-
-    def check(self, snapshot: Snapshot, options: Options) -> Report:
+    def update(self, snapshot: Snapshot) -> Report:
         """Every finding of the running pods."""
-        return self._engine(options).update(snapshot)
 
-    def state(self, snapshot: Snapshot, options: Options) -> "State":
+    def state(self, snapshot: Snapshot) -> "State":
         """The compiled site, for deciders; good until the next call."""
-        return self._engine(options).state(snapshot)
 
-    def decide(self, snapshot: Snapshot, options: Options, assumed: Mapping[str, str]) -> Sequence[Placement]:
-        """Where the pending pods go, given that the assumed ones are placed already."""
-        return [
-            Placement(
-                pod=each.pod,
-                uid=each.uid,
-                node=each.node,
-                total=each.total,
-                physical_conflicts=each.physical_conflicts,
-                failed=dict(each.failed),
-                snapshot=dict(snapshot.offsets),
-            )
-            for each in self._engine(options).decide(snapshot, assumed)
-        ]
+    def decide(self, snapshot: Snapshot, assumed: Mapping[str, str]) -> "Sequence[PodDecision]":
+        """Where the pending pods go, given that the assumed ones (pod to node) are placed already.
 
-    def _engine(self, options: Options) -> "Evaluator":
-        from underhost.agents.evaluate.evaluator import Evaluator
+        A pod that is assumed on a node that is not there waits for another time, and counts nowhere.
+        """
 
-        if self._resident is None or self._resident[0] != options:
-            self._resident = options, Evaluator(options)
-        return self._resident[1]
+
+class LazyEvaluator:
+    """Implements `PipelineEvaluator` for one site."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    @cached_property
+    def _evaluator(self) -> "Evaluator":
+        from underhost.agents.evaluate.evaluator import Evaluator  # heavy: see above
+
+        return Evaluator(self._options)
+
+    def update(self, snapshot: Snapshot) -> Report:
+        """See `PipelineEvaluator`."""
+        return self._evaluator.update(snapshot)
+
+    def state(self, snapshot: Snapshot) -> "State":
+        """See `PipelineEvaluator`."""
+        return self._evaluator.state(snapshot)
+
+    def decide(self, snapshot: Snapshot, assumed: Mapping[str, str]) -> "Sequence[PodDecision]":
+        """See `PipelineEvaluator`."""
+        return self._evaluator.decide(snapshot, assumed)

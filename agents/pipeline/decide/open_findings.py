@@ -20,7 +20,7 @@ _LIFE = ("state", "first_seen", "updated_at", "snapshot")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
 
 
-class Findings:
+class PublishedFindings:
     """One site's open findings, as they were last published."""
 
     def __init__(self, site: str, published: Iterable[FindingEvent]) -> None:

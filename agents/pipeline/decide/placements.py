@@ -18,6 +18,7 @@ This is the binder's queue. Its order is the evaluator's, priority and age, over
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,6 +29,9 @@ from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Outcome, Placement
 from underhost.schemas.topics import PLACEMENTS
 from underhost.streams.derived import outgoing, pod_key
+
+if TYPE_CHECKING:
+    from underhost.agents.schedule.pending import PodDecision
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE: Mapping[str, float] = {FAILED: 10.0, REFUSED: 60.0}
@@ -67,7 +71,7 @@ class _Order:
     id: str = field(default="", compare=False)
 
 
-class Placements:
+class BindingQueue:
     """One site's decisions, as they were last published.
 
     `order_id` gives the id of the command that a placement is to the binder, which its outcome carries.
@@ -88,7 +92,7 @@ class Placements:
     def assumed(self, snapshot: Snapshot, now: float) -> dict[str, str]:
         """Pod to node of every order that is under way, or to NOWHERE where a pod is not to be decided now.
 
-        Orders for pods that are bound, gone or new are forgotten. `now` is monotonic seconds.
+        UnfinishedCommands for pods that are bound, gone or new are forgotten. `now` is monotonic seconds.
         """
         self._looked, self._snapshot = now, snapshot
         found: dict[str, str] = {}
@@ -192,3 +196,16 @@ def _pause(result: str, failures: int) -> float:
     """A refusal is answered at once the first time: what it says of the cluster the picture says by then, too."""
     doublings = failures - 1 if result == FAILED else failures - 2
     return 0.0 if doublings < 0 else min(LONGEST_PAUSE[result], FIRST_PAUSE * 2.0 ** min(doublings, 30))
+
+
+def placement_of(decision: "PodDecision", offsets: Mapping[str, int]) -> Placement:
+    """The record that says what was decided for a pending pod, from the snapshot with these offsets."""
+    return Placement(
+        pod=decision.pod,
+        uid=decision.uid,
+        node=decision.node,
+        total=decision.total,
+        physical_conflicts=decision.physical_conflicts,
+        failed=dict(decision.failed),
+        snapshot=dict(offsets),
+    )

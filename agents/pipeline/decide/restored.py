@@ -6,17 +6,17 @@ tables by then: ready means that they have caught up.
 
 import time
 from collections.abc import Collection
+from functools import partial
 
-from underhost.agents.pipeline.decide.evaluation import Engine, Evaluation, Memory
-from underhost.agents.pipeline.decide.evaluator import PolarsEngine
+from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
+from underhost.agents.pipeline.decide.evaluator import LazyEvaluator, PipelineEvaluator
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
-from underhost.agents.pipeline.decide.open_findings import Findings
-from underhost.agents.pipeline.decide.placements import Placements
-from underhost.agents.pipeline.decide.reports import Reports
-from underhost.agents.pipeline.decide.unfinished import Orders
+from underhost.agents.pipeline.decide.open_findings import PublishedFindings
+from underhost.agents.pipeline.decide.placements import BindingQueue
+from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.roles import EVALUATOR
 from underhost.agents.pipeline.tables.agents import Tables
-from underhost.agents.pipeline.tables.node_hosts import Topology
+from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.sinks.bindings import action_of
 from underhost.agents.sinks.registry import COMMANDS, DeciderParts, deciders_of
 from underhost.agents.site.snapshot import Options
@@ -37,14 +37,14 @@ def options_of(settings: Settings) -> Options:
     )
 
 
-class Memories:
-    """Makes evaluations for the sites of one pipeline."""
+class Evaluations:
+    """Begins the evaluations of the sites of one run."""
 
     def __init__(
         self,
         settings: Settings,
         tables: Tables,
-        engine: Engine | None,
+        evaluator: PipelineEvaluator | None,
         *,
         roles: Collection[str],
         kinds: Collection[str],
@@ -59,43 +59,34 @@ class Memories:
             if row.evaluator_decides and (row.name in kinds or (row.role not in roles and row.enabled(settings)))
         ]
         self._options = options_of(settings)
-        self._engine = engine
+        self._evaluator = evaluator
 
     def begin(self, site: str) -> Evaluation:
         """An evaluation that remembers what was published for the site before."""
-        now = time.monotonic()
-        outcomes = list(self._tables.records(topics.OUTCOMES, Outcome, site))
-        placements = Placements(
-            site, self._tables.records(topics.PLACEMENTS, Placement, site), lambda row: order_id(row, site)
-        )
-        for outcome in outcomes:
-            placements.observe(outcome, now)
-        open_findings = list(self._tables.records(topics.VIOLATIONS, FindingEvent, site))
+        now, tables = time.monotonic(), self._tables
+        outcomes = list(tables.records(topics.OUTCOMES, Outcome, site))
+        earlier = list(tables.records(topics.ACTIONS, Action, site))
+        open_findings = list(tables.records(topics.VIOLATIONS, FindingEvent, site))
         stale = [row.id for row in open_findings if row.severity == LABEL_STALE and row.state != RESOLVED]
-        engine = self._engine or PolarsEngine()
-        reports = Reports(engine, self._options)
-        earlier = list(self._tables.records(topics.ACTIONS, Action, site))
+        bindings = None
+        if self._evaluates:
+            placed = tables.records(topics.PLACEMENTS, Placement, site)
+            bindings = BindingQueue(site, placed, partial(order_id, site=site))
+            for outcome in outcomes:
+                bindings.observe(outcome, now)
+        evaluator = self._evaluator or LazyEvaluator(self._options)
         # Nothing is ordered that nobody can carry out; another site's commands are its own workers'.
         kinds = [*(self._here if site == self._settings.site else ()), *(self._anywhere if self._evaluates else ())]
-        parts = DeciderParts(
-            site,
-            self._settings,
-            self._options,
-            reports,
-            placements if self._evaluates else None,
-            earlier,
-            outcomes,
-            now,
-        )
-        memory = Memory(
-            topology=Topology(site, self._tables.records(topics.NODE_HOSTS, NodeHost, site)),
-            orders=Orders(site, earlier, outcomes, now),
-            findings=Findings(site, open_findings) if self._evaluates else None,
-            placements=placements if self._evaluates else None,
+        parts = DeciderParts(site, self._settings, self._options, evaluator, bindings, earlier, outcomes, now)
+        memory = SiteMemory(
+            node_hosts=NodeHosts(site, tables.records(topics.NODE_HOSTS, NodeHost, site)),
+            unfinished=UnfinishedCommands(site, earlier, outcomes, now),
+            findings=PublishedFindings(site, open_findings) if self._evaluates else None,
+            bindings=bindings,
             stale=StaleLabels(self._options, known=stale),
             deciders=deciders_of(kinds, parts),
         )
-        return Evaluation(engine, self._options, memory, time.monotonic, reports)
+        return Evaluation(site, evaluator, memory)
 
 
 def order_id(placement: Placement, site: str) -> str:

@@ -15,7 +15,7 @@ PATIENCE = 60.0
 """Seconds that an earlier run's command is waited for: after that it counts as lost."""
 
 
-class Orders:
+class UnfinishedCommands:
     """The newest command of each target, if it has no outcome. `now` is monotonic seconds."""
 
     def __init__(self, site: str, ordered: Iterable[Action], outcomes: Iterable[Outcome], now: float) -> None:

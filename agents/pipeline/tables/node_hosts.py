@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from underhost.agents.pipeline.decisions import TopologyChange
+from underhost.agents.pipeline.decisions import NodeHostChange
 from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.join import HostIndex, join
 from underhost.agents.site.snapshot import Snapshot
@@ -20,7 +20,7 @@ from underhost.streams.derived import node_key, outgoing, tombstone
 from underhost.streams.ports import Outgoing
 
 
-class Topology:
+class NodeHosts:
     """One site's mapping, as it was last published. Where nothing but the hosts of VMs changed, only those are joined.
 
     Attributes:
@@ -36,30 +36,30 @@ class Topology:
         self._dated_now: Mapping[str, NodeHost] | None = None
         self.joins = 0
 
-    def update(self, snapshot: Snapshot, now: str) -> TopologyChange:
+    def update(self, snapshot: Snapshot, now: str) -> NodeHostChange:
         """What the snapshot says; nothing is remembered before `commit`. `now` is RFC 3339."""
         moved = self._moved(snapshot) if self._dated_now is self._published else None
         self._inputs = (snapshot.nodes, snapshot.vms, snapshot.hosts)
         if moved is None:
             return self._join(snapshot, now)
         if not moved:  # the very same mapping says at once that nothing is different
-            return TopologyChange(self._published, [])
+            return NodeHostChange(self._published, [])
         changed = {}
         for vm in moved:
             before = self._published[self._nodes_on[vm.ref]]
             host, host_name = self._hosts.resolve(vm.host)
             changed[before.node] = self._dated(msgspec.structs.replace(before, host=host, host_name=host_name), now)
         self._dated_now = {**self._published, **changed}
-        return TopologyChange(self._dated_now, self._records(changed))
+        return NodeHostChange(self._dated_now, self._records(changed))
 
-    def _join(self, snapshot: Snapshot, now: str) -> TopologyChange:
+    def _join(self, snapshot: Snapshot, now: str) -> NodeHostChange:
         self.joins += 1
         joined = join(snapshot.nodes.values(), snapshot.vms.values(), snapshot.hosts.values())
         self._hosts = HostIndex(snapshot.hosts.values())
         self._nodes_on = {row.vm: node for node, row in joined.items()}
         self._dated_now = {node: self._dated(row, now) for node, row in joined.items()}
         gone = sorted(set(self._published) - set(joined))
-        return TopologyChange(
+        return NodeHostChange(
             self._dated_now,
             self._records(self._dated_now) + [tombstone(NODE_HOSTS, node_key(self._site, node)) for node in gone],
         )
@@ -84,7 +84,7 @@ class Topology:
             if self._published.get(node) != row
         ]
 
-    def commit(self, change: TopologyChange) -> None:
+    def commit(self, change: NodeHostChange) -> None:
         """The records of this change are published."""
         self._published = change.node_hosts
 

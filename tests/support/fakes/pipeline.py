@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from underhost.agents.compiled.state import State
 from underhost.agents.pipeline.connections import Connections
+from underhost.agents.pipeline.decide.restored import OUR_SCHEDULER
+from underhost.agents.schedule.pending import PodDecision
 from underhost.agents.sinks.ports import Writers
-from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.errors import BackendError, Conflict, Gone
 from underhost.schemas.keys import listed_key, object_key
 from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, Pod, PodSpec, encode
-from underhost.schemas.records import Finding, Listed, Placement
+from underhost.schemas.records import Finding, Listed
 from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VMS, VSPHERE_TOPICS, Topic
 from underhost.schemas.vsphere import DrsRule, Host, Vm
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
@@ -258,7 +261,7 @@ class FakeSource(Source):
             self._cluster.sources.remove(self)
 
 
-class FakeEngine:
+class FakeEvaluator:
     """An evaluator of two rules: pods of one `app` on one host are a finding; a pending pod goes to the first node
     that holds no pod of its app. `calls` counts the evaluations; `during` runs at the start of each."""
 
@@ -267,8 +270,8 @@ class FakeEngine:
         self.snapshots: list[Snapshot] = []
         self._during = during
 
-    def check(self, snapshot: Snapshot, options: Options) -> Report:
-        """See `decisions.Engine`."""
+    def update(self, snapshot: Snapshot) -> Report:
+        """See `PipelineEvaluator`."""
         self.calls += 1
         self.snapshots.append(snapshot)
         self._during()
@@ -292,18 +295,22 @@ class FakeEngine:
         ]
         return Report(findings, {}, {})
 
-    def decide(self, snapshot: Snapshot, options: Options, assumed: Mapping[str, str]) -> list[Placement]:
-        """See `decisions.Engine`."""
+    def state(self, snapshot: Snapshot) -> State:
+        """Nobody asks a fake for a compiled site."""
+        raise NotImplementedError
+
+    def decide(self, snapshot: Snapshot, assumed: Mapping[str, str]) -> list[PodDecision]:
+        """See `PipelineEvaluator`."""
         taken = {(app_of(pod), pod.spec.node_name) for pod in snapshot.pods.values() if pod.spec.node_name}
         taken |= {(app_of(snapshot.pods[name]), node) for name, node in assumed.items()}
-        placed: list[Placement] = []
+        placed: list[PodDecision] = []
         for name, pod in sorted(snapshot.pods.items()):
-            if pod.spec.node_name or name in assumed or pod.spec.scheduler_name not in options.scheduler_names:
+            if pod.spec.node_name or name in assumed or pod.spec.scheduler_name != OUR_SCHEDULER:
                 continue
             node = next((node for node in sorted(snapshot.nodes) if (app_of(pod), node) not in taken), None)
             failed = {} if node else {"node(s) didn't match pod anti-affinity rules": len(snapshot.nodes)}
             taken.add((app_of(pod), node or ""))
-            placed.append(Placement(name, pod.metadata.uid, node, 0, 0, failed, dict(snapshot.offsets)))
+            placed.append(PodDecision(name, pod.metadata.uid, node, 0, 0, failed))
         return placed
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from support.fakes.pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.metrics import Metrics
@@ -50,9 +50,9 @@ class Worker:
     """An evaluator in this process, and the newest snapshot that it decided from, by site."""
 
     def __init__(self, settings: Settings) -> None:
-        self.engine = FakeEngine()
+        self.evaluator = FakeEvaluator()
         connections = Connections(lambda site, publisher, reader: [])
-        self.pipeline = Pipeline(settings, EVALUATOR, connections, Metrics(), engine=self.engine, on_event=None)
+        self.pipeline = Pipeline(settings, EVALUATOR, connections, Metrics(), evaluator=self.evaluator, on_event=None)
         self.running = asyncio.create_task(self.pipeline.run())
 
     @property
@@ -62,7 +62,7 @@ class Worker:
 
     def pods(self, site: str) -> set[str]:
         """The pods of the newest snapshot of the site."""
-        return next(set(each.pods) for each in reversed(self.engine.snapshots) if each.site == site)
+        return next(set(each.pods) for each in reversed(self.evaluator.snapshots) if each.site == site)
 
     def rejoin(self) -> None:
         """Join the group anew, as when another member comes or goes."""

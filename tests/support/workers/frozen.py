@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.fakes.pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
 from underhost.agents.worker import run_worker
 from underhost.streams.settings.clusters import VSphereSettings
@@ -63,7 +63,9 @@ def main(journal: Path, bootstrap: str) -> None:
     cluster = FreezingCluster()
     cluster.journal = journal
     cluster.node("n1", "h1")
-    asyncio.run(run_worker(settings(bootstrap), connections=cluster.connections(), engine=FakeEngine(), web=False))
+    asyncio.run(
+        run_worker(settings(bootstrap), connections=cluster.connections(), evaluator=FakeEvaluator(), web=False)
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.fakes.pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
 from underhost.agents.worker import run_worker
 from underhost.streams.ports import Outgoing
@@ -95,7 +95,7 @@ def main(folder: Path, bootstrap: str, stall: str) -> None:
         run_worker(
             settings(folder, bootstrap),
             connections=cluster.connections(),
-            engine=FakeEngine(),
+            evaluator=FakeEvaluator(),
             on_event=saw,
             stop=stop,
             web=False,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from support.fakes.pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.latest import LatestDecisions
@@ -35,8 +35,8 @@ def settings_in(folder: Path, *, sinks: bool = True) -> Settings:
 class Running:
     """A worker that runs, and everything that it has published so far."""
 
-    def __init__(self, engine: FakeEngine) -> None:
-        self.engine = engine
+    def __init__(self, evaluator: FakeEvaluator) -> None:
+        self.evaluator = evaluator
         self.published: list[Outgoing] = []
         self.stop = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
@@ -82,7 +82,7 @@ async def running(
     settings: Settings,
     connections: FakeCluster | Connections,
     *,
-    engine: FakeEngine | None = None,
+    evaluator: FakeEvaluator | None = None,
     roles: tuple[str, ...] | None = None,
     latest: LatestDecisions | None = None,
     on_listening: Callable[[str], None] | None = None,
@@ -91,14 +91,14 @@ async def running(
 
     `on_listening` is told the address of its HTTP; without it there is none.
     """
-    worker = Running(engine or FakeEngine())
+    worker = Running(evaluator or FakeEvaluator())
     made = connections.connections() if isinstance(connections, FakeCluster) else connections
     worker.task = asyncio.create_task(
         run_worker(
             settings,
             roles=roles,
             connections=made,
-            engine=worker.engine,
+            evaluator=worker.evaluator,
             on_event=worker.saw,
             stop=worker.stop,
             web=on_listening is not None,

@@ -129,6 +129,12 @@ def test_a_pod_that_comes_too_near_is_found_and_forgotten_when_it_leaves() -> No
     assert resident.update(replace(snapshot)).findings == []
 
 
+def test_a_picture_in_which_no_object_has_changed_is_not_judged_again() -> None:
+    site, evaluator = three_nodes_on_two_hosts(), Evaluator(Options())
+    report = evaluator.update(site)
+    assert evaluator.update(replace(site, offsets={"outcomes": 7})) is report
+
+
 def test_a_wrong_object_is_named_every_time_and_the_next_good_picture_is_judged() -> None:
     good, resident = three_nodes_on_two_hosts(), Evaluator(Options())
     resident.update(good)

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from underhost.agents.pipeline.decide.evaluator import PolarsEngine
-from underhost.agents.pipeline.decide.placements import Placements
+from underhost.agents.pipeline.decide.evaluator import LazyEvaluator
+from underhost.agents.pipeline.decide.placements import BindingQueue, placement_of
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Container, Metadata, Node, NodeStatus, Pod, PodSpec, PodStatus
 from underhost.schemas.records import Outcome, Placement
@@ -105,8 +105,8 @@ def order_id(row: Placement) -> str:
 
 def run(server: Server, rng: random.Random, cycles: int, fates: tuple[str, ...]) -> dict[str, list[int]]:
     """Cycles of a second; the cycles in which each pod was ordered."""
-    engine, placements, now = PolarsEngine(), Placements("prod", [], order_id), 0.0
     options = Options(scheduler_names=("underhost",))
+    evaluator, placements, now = LazyEvaluator(options), BindingQueue("prod", [], order_id), 0.0
     tries: dict[str, list[int]] = {}
     outcomes: list[Outcome] = []
     for cycle in range(cycles):
@@ -116,7 +116,8 @@ def run(server: Server, rng: random.Random, cycles: int, fates: tuple[str, ...])
         outcomes = []
         snapshot = server.show(cycle)
         assumed = placements.assumed(snapshot, now)
-        rows = [*engine.decide(snapshot, options, assumed), *placements.overdue(now)]
+        decided = evaluator.decide(snapshot, assumed)
+        rows = [placement_of(each, snapshot.offsets) for each in decided] + placements.overdue(now)
         change = placements.diff(rows, now)
         placements.commit(change)
         for row in change.placements:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.fakes.pipeline import FakeCluster, FakeEngine, FakeSource
+from support.fakes.pipeline import FakeCluster, FakeEvaluator, FakeSource
 from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.connections import Connections
@@ -90,10 +90,10 @@ async def test_nothing_is_decided_before_every_source_has_listed(cluster: FakeCl
         cluster.garble(PODS, "default/pod/shop/marker", b"not json")
         await worker.until(lambda: bool(worker.published))
         assert [record.topic for record in worker.published] == [DEAD_LETTERS]
-        assert worker.engine.calls == 0
+        assert worker.evaluator.calls == 0
         gate.set()
         await worker.until(lambda: len(cluster.bound) == 3)
-    first = worker.engine.snapshots[0]
+    first = worker.evaluator.snapshots[0]
     assert sorted(first.vms) == ["vm-n1", "vm-n2", "vm-n3"]
     assert sorted(first.pods) == ["shop/db-0", "shop/db-1", "shop/db-2", "shop/db-3"]
 
@@ -173,7 +173,7 @@ async def test_labels_follow_their_hosts_even_where_the_rules_cannot_be_judged(
     def fails() -> None:
         raise ZeroDivisionError("a bug")
 
-    async with running(settings_in(tmp_path), cluster, engine=FakeEngine(fails)) as worker:
+    async with running(settings_in(tmp_path), cluster, evaluator=FakeEvaluator(fails)) as worker:
         await worker.until(lambda: len(worker.records(OUTCOMES)) == 3)
     assert sorted(cluster.labelled) == [("n1", {KEY: "h1"}), ("n2", {KEY: "h2"}), ("n3", {KEY: "h3"})]
     assert len(worker.records(NODE_HOSTS)) == 3

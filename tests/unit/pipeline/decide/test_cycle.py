@@ -5,21 +5,21 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
-from support.fakes.pipeline import FakeCluster, FakeEngine
+from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
 from underhost.agents.pipeline.decide.cycle import SiteCycle
-from underhost.agents.pipeline.decide.evaluation import Evaluation, Memory
+from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
-from underhost.agents.pipeline.decide.open_findings import Findings
-from underhost.agents.pipeline.decide.placements import Placements
-from underhost.agents.pipeline.decide.unfinished import Orders
+from underhost.agents.pipeline.decide.open_findings import PublishedFindings
+from underhost.agents.pipeline.decide.placements import BindingQueue
+from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.decisions import Decisions
-from underhost.agents.pipeline.gates.guards import Guards
+from underhost.agents.pipeline.gates.guards import Guards, Standstill
 from underhost.agents.pipeline.gates.wanted import WantedCommands
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.state import RunState
-from underhost.agents.pipeline.tables.node_hosts import Topology
+from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -89,8 +89,8 @@ class Run(RunState):
 class Site:
     """A site without topics: changes go straight into its state, and its cycle runs."""
 
-    def __init__(self, engine: FakeEngine, publisher: FlakyPublisher) -> None:
-        self.engine, self.publisher = engine, publisher
+    def __init__(self, evaluator: FakeEvaluator, publisher: FlakyPublisher) -> None:
+        self.evaluator, self.publisher = evaluator, publisher
         self.deciders: list[Decider] = []
         self.cluster = FakeCluster(site=SITE)
         self.cluster.node("n1")
@@ -103,15 +103,15 @@ class Site:
         self.sites.on_change = lambda site: self.cycle.poke()
 
     def _begin(self, site: str = SITE) -> Evaluation:
-        memory = Memory(
-            Topology(SITE, []),
-            Orders(SITE, [], [], 0.0),
-            Findings(SITE, []),
-            Placements(SITE, [], lambda row: ""),
+        memory = SiteMemory(
+            NodeHosts(SITE, []),
+            UnfinishedCommands(SITE, [], [], 0.0),
+            PublishedFindings(SITE, []),
+            BindingQueue(SITE, [], lambda row: ""),
             StaleLabels(Options()),
             self.deciders,
         )
-        return Evaluation(self.engine, Options(), memory, lambda: 0.0)
+        return Evaluation(SITE, self.evaluator, memory, lambda: 0.0)
 
     def pod(self, name: str) -> None:
         """One more pod runs."""
@@ -125,8 +125,10 @@ class Site:
 
 
 @asynccontextmanager
-async def a_site(engine: FakeEngine | None = None, publisher: FlakyPublisher | None = None) -> AsyncIterator[Site]:
-    site = Site(engine or FakeEngine(), publisher or FlakyPublisher())
+async def a_site(
+    evaluator: FakeEvaluator | None = None, publisher: FlakyPublisher | None = None
+) -> AsyncIterator[Site]:
+    site = Site(evaluator or FakeEvaluator(), publisher or FlakyPublisher())
     running = asyncio.create_task(site.cycle.run())
     try:
         yield site
@@ -142,7 +144,7 @@ async def test_a_storm_of_changes_is_one_evaluation() -> None:
             site.pod(f"p-{number}")
         decided = await site.next()
         assert len(decided.snapshot.pods) == 1000
-        assert site.engine.calls == 1
+        assert site.evaluator.calls == 1
         assert site.decided.empty()
 
 
@@ -173,7 +175,7 @@ async def test_a_change_during_an_evaluation_leads_to_the_next_one() -> None:
     async def call(function: Callable[[], None]) -> None:
         function()
 
-    async with a_site(FakeEngine(during)) as site:
+    async with a_site(FakeEvaluator(during)) as site:
         meanwhile.append(lambda: site.pod("second"))
         site.pod("first")
         assert set((await site.next()).snapshot.pods) == {"shop/first"}
@@ -186,11 +188,11 @@ async def test_nothing_is_evaluated_while_the_site_is_not_ready() -> None:
         site.pod("first")
         site.sites.advance(PODS, 0, 4)
         await asyncio.sleep(0)
-        assert site.engine.calls == 0
+        assert site.evaluator.calls == 0
         site.sites.advance(PODS, 0, 5)
         decided = await site.next()
         assert decided.snapshot.offsets == {"pods": 5}
-        assert site.engine.calls == 1
+        assert site.evaluator.calls == 1
 
 
 async def test_decisions_that_cannot_be_published_are_published_later() -> None:
@@ -210,7 +212,7 @@ async def test_an_evaluation_that_fails_ends_nothing_and_the_next_change_is_a_ne
         if broken:
             raise broken.pop(0)
 
-    async with a_site(FakeEngine(during)) as site:
+    async with a_site(FakeEvaluator(during)) as site:
         failures: list[str | None] = []
         for name in ("first", "second", "third"):
             site.pod(name)
@@ -224,18 +226,6 @@ async def test_an_evaluation_that_fails_ends_nothing_and_the_next_change_is_a_ne
         assert decided.report is not None
 
 
-async def test_a_command_that_was_answered_does_not_check_the_same_picture_again() -> None:
-    async with a_site() as site:
-        site.pod("first")
-        await site.next()
-        site.cycle.observe(Outcome("id", "label", "node/n1", "applied", ""))
-        await site.next()
-        assert site.engine.calls == 1
-        site.pod("second")
-        await site.next()
-        assert site.engine.calls == 2
-
-
 async def test_what_one_decider_cannot_do_is_no_reason_for_the_others() -> None:
     async with a_site() as site:
         site.deciders += [Shouts("drs-rule", BadObjectError("a selector that is none")), Shouts("label")]
@@ -246,9 +236,10 @@ async def test_what_one_decider_cannot_do_is_no_reason_for_the_others() -> None:
 
 
 async def test_a_decider_that_may_not_order_is_not_waited_for() -> None:
-    site = Site(FakeEngine(), FlakyPublisher())
+    site = Site(FakeEvaluator(), FlakyPublisher())
     site.deciders += [Shouts("label"), Shouts("bind")]
     evaluation = site._begin()
-    assert evaluation.times() == (None, 7.0)
-    assert evaluation.times(lambda kind: "stale" if kind == "label" else "") == (None, 7.0)
-    assert evaluation.times(lambda kind: "shrunk") == (None, None)
+    assert evaluation.order_at(Standstill()) == 7.0
+    assert evaluation.order_at(Standstill(stale="of an hour ago", kinds=frozenset({"label"}))) == 7.0
+    assert evaluation.order_at(Standstill({"vsphere": "half of it is missing"})) is None
+    assert evaluation.evaluate_at() is None

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from underhost.agents.pipeline.decide.open_findings import Findings
+from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.schemas.records import Finding, FindingEvent
 from underhost.streams.ports import Outgoing
 
@@ -25,27 +25,27 @@ def told(records: list[Outgoing]) -> list[tuple[str, str, str, str] | tuple[str,
     return lines
 
 
-def published(findings: Findings, *now: Finding, at: str) -> list[Outgoing]:
+def published(findings: PublishedFindings, *now: Finding, at: str) -> list[Outgoing]:
     change = findings.diff(now, {"pods": 7}, at)
     findings.commit(change)
     return change.records
 
 
 def test_a_new_finding_opens_once() -> None:
-    findings = Findings("prod", [])
+    findings = PublishedFindings("prod", [])
     assert told(published(findings, finding("f1"), at=MONDAY)) == [("prod/f1", "opened", MONDAY, MONDAY)]
     assert published(findings, finding("f1"), at=TUESDAY) == []
 
 
 def test_a_finding_whose_members_change_is_updated_and_keeps_when_it_was_first_seen() -> None:
-    findings = Findings("prod", [])
+    findings = PublishedFindings("prod", [])
     published(findings, finding("f1"), at=MONDAY)
     grown = finding("f1", peers=("shop/db-1", "shop/db-2"))
     assert told(published(findings, grown, at=TUESDAY)) == [("prod/f1", "updated", MONDAY, TUESDAY)]
 
 
 def test_a_finding_that_ended_is_resolved_and_then_deleted() -> None:
-    findings = Findings("prod", [])
+    findings = PublishedFindings("prod", [])
     published(findings, finding("f1"), finding("f2"), at=MONDAY)
     assert told(published(findings, finding("f2"), at=TUESDAY)) == [
         ("prod/f1", "resolved", MONDAY, TUESDAY),
@@ -54,14 +54,14 @@ def test_a_finding_that_ended_is_resolved_and_then_deleted() -> None:
 
 
 def test_what_is_not_committed_is_said_again() -> None:
-    findings = Findings("prod", [])
+    findings = PublishedFindings("prod", [])
     first = findings.diff([finding("f1")], {"pods": 7}, MONDAY)
     assert findings.diff([finding("f1")], {"pods": 7}, MONDAY).records == first.records
 
 
 def test_a_restart_opens_nothing_twice_and_resolves_what_ended_meanwhile() -> None:
-    before = Findings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7}, MONDAY)
-    restarted = Findings("prod", before.open.values())
+    before = PublishedFindings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7}, MONDAY)
+    restarted = PublishedFindings("prod", before.open.values())
     assert told(published(restarted, finding("f2"), at=TUESDAY)) == [
         ("prod/f1", "resolved", MONDAY, TUESDAY),
         ("prod/f1", None),
@@ -69,16 +69,16 @@ def test_a_restart_opens_nothing_twice_and_resolves_what_ended_meanwhile() -> No
 
 
 def test_a_tombstone_that_a_kill_prevented_is_published_by_the_next_run() -> None:
-    opened = Findings("prod", []).diff([finding("f1")], {"pods": 7}, MONDAY)
-    resolved = Findings("prod", opened.open.values()).diff([], {"pods": 8}, TUESDAY)
-    restarted = Findings("prod", resolved.events)
+    opened = PublishedFindings("prod", []).diff([finding("f1")], {"pods": 7}, MONDAY)
+    resolved = PublishedFindings("prod", opened.open.values()).diff([], {"pods": 8}, TUESDAY)
+    restarted = PublishedFindings("prod", resolved.events)
     assert told(published(restarted, at=TUESDAY)) == [("prod/f1", None)]
     assert published(restarted, at=TUESDAY) == []
 
 
 def test_equal_reports_give_equal_bytes_whatever_their_order() -> None:
-    one = Findings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7, "nodes": 3}, MONDAY)
-    other = Findings("prod", []).diff([finding("f2"), finding("f1")], {"nodes": 3, "pods": 7}, MONDAY)
+    one = PublishedFindings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7, "nodes": 3}, MONDAY)
+    other = PublishedFindings("prod", []).diff([finding("f2"), finding("f1")], {"nodes": 3, "pods": 7}, MONDAY)
     assert one.records == other.records
     assert one.records[0].value == (
         b'{"firstSeen":"2026-01-05T08:00:00.000Z","id":"f1","message":"message","peers":["shop/db-1"],"pod":"shop/db-0",'

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.fakes.pipeline import FakeCluster
 
-from underhost.agents.pipeline.decide.placements import NOWHERE, Placements
+from underhost.agents.pipeline.decide.placements import NOWHERE, BindingQueue
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Outcome, Placement
@@ -32,13 +32,13 @@ def outcome(pod: str, node: str, result: str) -> Outcome:
     return Outcome(f"bind shop/{pod} {node}", "bind", f"pod/shop/{pod}", result, "")
 
 
-def publish(placements: Placements, *rows: Placement, now: float = 0.0) -> list[Placement]:
+def publish(placements: BindingQueue, *rows: Placement, now: float = 0.0) -> list[Placement]:
     change = placements.diff(rows, now)
     placements.commit(change)
     return change.placements
 
 
-def cycle(placements: Placements, cluster: FakeCluster, *rows: Placement, now: float = 0.0) -> list[Placement]:
+def cycle(placements: BindingQueue, cluster: FakeCluster, *rows: Placement, now: float = 0.0) -> list[Placement]:
     """One evaluation: what is assumed, what is decided (`rows`) and given again, and what of it is published."""
     placements.assumed(snapshot(cluster), now)
     return publish(placements, *rows, *placements.overdue(now), now=now)
@@ -54,13 +54,13 @@ def cluster() -> FakeCluster:
 
 
 def test_a_decision_is_published_once() -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     assert publish(placements, placement("db-0", "n1")) == [placement("db-0", "n1")]
     assert publish(placements, placement("db-0", "n1")) == []
 
 
 def test_a_pod_that_waits_is_published_again_when_its_reasons_change() -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     publish(placements, placement("db-0", None, failed=FULL))
     assert publish(placements, placement("db-0", None, failed=FULL)) == []
     other = placement("db-0", None, failed={"Insufficient memory": 3})
@@ -68,14 +68,14 @@ def test_a_pod_that_waits_is_published_again_when_its_reasons_change() -> None:
 
 
 def test_a_new_pod_of_the_same_name_is_a_new_decision() -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     publish(placements, placement("db-0", "n1"))
     again = placement("db-0", "n1", uid="another")
     assert publish(placements, again) == [again]
 
 
 def test_an_order_is_assumed_until_the_pod_is_seen_bound(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     publish(placements, placement("db-0", "n1"))
     assert placements.assumed(snapshot(cluster), 0.0) == {"shop/db-0": "n1"}
     cluster.pod("db-0", "n1")
@@ -90,7 +90,7 @@ def test_an_order_is_assumed_until_the_pod_is_seen_bound(cluster: FakeCluster) -
     ],
 )
 def test_an_order_for_a_pod_that_is_not_there_is_forgotten(cluster: FakeCluster, happens: object) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     publish(placements, placement("db-0", "n1"))
     assert callable(happens)
     happens(cluster)
@@ -98,14 +98,14 @@ def test_an_order_for_a_pod_that_is_not_there_is_forgotten(cluster: FakeCluster,
 
 
 def test_an_order_for_a_node_that_is_gone_is_decided_again(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     publish(placements, placement("db-0", "gone"))
     assert placements.assumed(snapshot(cluster), 0.0) == {}
     assert publish(placements, placement("db-0", "n2")) == [placement("db-0", "n2")]
 
 
 def test_a_refused_binding_holds_nothing_and_is_decided_again_in_the_next_cycle(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     cycle(placements, cluster, placement("db-0", "n1"), now=99.0)
     placements.observe(outcome("db-0", "n1", "refused"), 100.0)
     assert placements.retry_at() == 100.0
@@ -115,7 +115,7 @@ def test_a_refused_binding_holds_nothing_and_is_decided_again_in_the_next_cycle(
 
 
 def test_a_pod_whose_binding_is_refused_again_is_left_out_until_its_pause_is_over(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     for now in (100.0, 100.1):
         cycle(placements, cluster, placement("db-0", "n1"), now=now)
         placements.observe(outcome("db-0", "n1", "refused"), now)
@@ -126,7 +126,7 @@ def test_a_pod_whose_binding_is_refused_again_is_left_out_until_its_pause_is_ove
 
 
 def test_a_failed_binding_holds_its_node_and_is_given_again_as_it_was(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     cycle(placements, cluster, placement("db-0", "n1"), now=99.0)
     placements.observe(outcome("db-0", "n1", "failed"), 100.0)
     assert placements.assumed(snapshot(cluster), 100.5) == {"shop/db-0": "n1"}
@@ -141,7 +141,7 @@ def test_a_failed_binding_holds_its_node_and_is_given_again_as_it_was(cluster: F
 
 
 def test_a_failed_binding_to_a_node_that_has_changed_since_is_decided_anew(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     cycle(placements, cluster, placement("db-0", "n1"), now=99.0)
     placements.observe(outcome("db-0", "n1", "failed"), 100.0)
     cluster.node("n1")
@@ -159,7 +159,7 @@ def test_a_failed_binding_to_a_node_that_has_changed_since_is_decided_anew(clust
     ],
 )
 def test_the_pause_doubles_each_time(cluster: FakeCluster, result: str, expected: list[float]) -> None:
-    placements, pauses, now = Placements("prod", [], order_id), [], 0.0
+    placements, pauses, now = BindingQueue("prod", [], order_id), [], 0.0
     for _ in range(9):
         cycle(placements, cluster, placement("db-0", "n1"), now=now)
         placements.observe(outcome("db-0", "n1", result), now + 0.5)
@@ -171,7 +171,7 @@ def test_the_pause_doubles_each_time(cluster: FakeCluster, result: str, expected
 
 
 def test_a_binding_that_went_well_starts_the_pauses_anew(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     for now, result in ((0.0, "failed"), (1.0, "failed"), (3.0, "applied")):
         cycle(placements, cluster, placement("db-0", "n1"), now=now)
         placements.observe(outcome("db-0", "n1", result), now)
@@ -185,7 +185,7 @@ def test_a_binding_that_went_well_starts_the_pauses_anew(cluster: FakeCluster) -
 @pytest.mark.parametrize("result", ["failed", "refused"])
 def test_nothing_is_due_twice_so_that_no_processor_is_kept_busy(cluster: FakeCluster, result: str) -> None:
     """A pod that is being deleted is decided no more: its order stays as it is, and must not wake anybody."""
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     cycle(placements, cluster, placement("db-0", "n1"), now=0.0)
     placements.observe(outcome("db-0", "n1", result), 0.0)
     cluster.node("n1")
@@ -194,7 +194,7 @@ def test_nothing_is_due_twice_so_that_no_processor_is_kept_busy(cluster: FakeClu
 
 
 def test_a_binding_that_is_always_refused_is_tried_once_a_minute_in_the_end(cluster: FakeCluster) -> None:
-    placements, now, tries, looks = Placements("prod", [], order_id), 0.0, 0, 0
+    placements, now, tries, looks = BindingQueue("prod", [], order_id), 0.0, 0, 0
     while now < 3600:
         looks += 1
         held = placements.assumed(snapshot(cluster), now)
@@ -209,7 +209,7 @@ def test_a_binding_that_is_always_refused_is_tried_once_a_minute_in_the_end(clus
 
 def test_other_counts_of_the_same_reasons_are_told_after_a_pause_that_doubles(cluster: FakeCluster) -> None:
     """A thousand pods that wait in a busy cluster: each would have a new record at each change of any pod."""
-    placements, told = Placements("prod", [], order_id), []
+    placements, told = BindingQueue("prod", [], order_id), []
     for second in range(200):
         full = placement("db-0", None, failed={"Insufficient cpu": second})
         if cycle(placements, cluster, full, now=float(second)):
@@ -223,7 +223,7 @@ def test_other_counts_of_the_same_reasons_are_told_after_a_pause_that_doubles(cl
 
 
 def test_other_reasons_are_told_at_once(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     for second in range(10):
         cycle(placements, cluster, placement("db-0", None, failed={"Insufficient cpu": second}), now=float(second))
     tainted = placement("db-0", None, failed={"node(s) had untolerated taint(s)": 1, "Insufficient cpu": 9})
@@ -233,14 +233,14 @@ def test_other_reasons_are_told_at_once(cluster: FakeCluster) -> None:
 
 
 def test_a_pod_that_waited_and_has_a_node_now_is_ordered_at_once(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     cycle(placements, cluster, placement("db-0", None, failed=FULL), now=0.0)
     cycle(placements, cluster, placement("db-0", None, failed={"Insufficient cpu": 2}), now=0.5)
     assert cycle(placements, cluster, placement("db-0", "n1"), now=0.6) == [placement("db-0", "n1")]
 
 
 def test_it_tells_which_pods_wait_and_which_were_seen_bound_where_they_were_ordered(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [placement("web-0", "n1")], order_id)
+    placements = BindingQueue("prod", [placement("web-0", "n1")], order_id)
     for name in ("db-1", "db-2", "web-0"):
         cluster.pod(name)
     cycle(placements, cluster, placement("db-0", "n1"), placement("db-1", "n1"), placement("db-2", None, failed=FULL))
@@ -254,21 +254,21 @@ def test_it_tells_which_pods_wait_and_which_were_seen_bound_where_they_were_orde
 
 @pytest.mark.parametrize("result", ["applied", "noop", "dry-run"])
 def test_an_order_that_went_well_stays_assumed(cluster: FakeCluster, result: str) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     publish(placements, placement("db-0", "n1"))
     placements.observe(outcome("db-0", "n1", result), 0.0)
     assert placements.assumed(snapshot(cluster), 0.0) == {"shop/db-0": "n1"}
 
 
 def test_the_answer_to_an_earlier_order_says_nothing(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [], order_id)
+    placements = BindingQueue("prod", [], order_id)
     publish(placements, placement("db-0", "n2"))
     placements.observe(outcome("db-0", "n1", "failed"), 0.0)
     assert placements.assumed(snapshot(cluster), 0.0) == {"shop/db-0": "n2"}
 
 
 def test_a_placement_is_published_under_its_pods_key() -> None:
-    change = Placements("prod", [], order_id).diff([placement("db-0", "n1")], 0.0)
+    change = BindingQueue("prod", [], order_id).diff([placement("db-0", "n1")], 0.0)
     [record] = change.records
     assert record.key == "prod/pod/shop/db-0"
     assert record.value is not None
@@ -285,7 +285,7 @@ def test_a_placement_is_published_under_its_pods_key() -> None:
 
 def test_an_order_of_an_earlier_run_is_assumed_only_once_it_is_decided_again(cluster: FakeCluster) -> None:
     earlier = [placement("db-0", "n1")]
-    placements = Placements("prod", earlier, order_id)
+    placements = BindingQueue("prod", earlier, order_id)
     assert placements.assumed(snapshot(cluster), 0.0) == {}
     change = placements.diff([placement("db-0", "n1")], 0.0)
     assert (change.placements, change.confirmed) == ([], {"shop/db-0": "bind shop/db-0 n1"})
@@ -294,6 +294,6 @@ def test_an_order_of_an_earlier_run_is_assumed_only_once_it_is_decided_again(clu
 
 
 def test_an_order_of_an_earlier_run_that_is_decided_otherwise_is_replaced(cluster: FakeCluster) -> None:
-    placements = Placements("prod", [placement("db-0", "n1")], order_id)
+    placements = BindingQueue("prod", [placement("db-0", "n1")], order_id)
     change = placements.diff([placement("db-0", "n2")], 0.0)
     assert (change.placements, change.confirmed) == ([placement("db-0", "n2")], {})

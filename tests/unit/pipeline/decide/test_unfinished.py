@@ -2,7 +2,7 @@
 
 import pytest
 
-from underhost.agents.pipeline.decide.unfinished import PATIENCE, Orders
+from underhost.agents.pipeline.decide.unfinished import PATIENCE, UnfinishedCommands
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.derived import event_id, pod_key, rfc3339, target_key
 
@@ -12,25 +12,27 @@ def action(id_: str, target: str = "node/n1", host: str = "h1") -> Action:
 
 
 def test_what_is_under_way_is_not_ordered_again() -> None:
-    orders = Orders("prod", [action("old")], [], 0.0)
+    orders = UnfinishedCommands("prod", [action("old")], [], 0.0)
     assert orders.fresh([action("new"), action("other", "node/n2")], 1.0) == [action("other", "node/n2")]
 
 
 def test_an_earlier_command_that_asks_for_the_same_is_confirmed() -> None:
-    orders = Orders("prod", [action("old"), action("gone", "node/n2"), action("other", "node/n3", "h9")], [], 0.0)
+    orders = UnfinishedCommands(
+        "prod", [action("old"), action("gone", "node/n2"), action("other", "node/n3", "h9")], [], 0.0
+    )
     orders.fresh([action("new"), action("else", "node/n3")], 1.0)
     assert orders.confirmed == {"old"}
 
 
 def test_another_command_for_the_target_is_ordered() -> None:
-    orders = Orders("prod", [action("old", host="h1")], [], 0.0)
+    orders = UnfinishedCommands("prod", [action("old", host="h1")], [], 0.0)
     assert orders.fresh([action("new", host="h2")], 1.0) == [action("new", host="h2")]
 
 
 def test_what_was_answered_is_under_way_no_more() -> None:
     answer = Outcome("old", "label", "node/n1", "applied", "")
-    assert Orders("prod", [action("old")], [answer], 0.0).fresh([action("new")], 1.0) == [action("new")]
-    orders = Orders("prod", [action("old")], [], 0.0)
+    assert UnfinishedCommands("prod", [action("old")], [answer], 0.0).fresh([action("new")], 1.0) == [action("new")]
+    orders = UnfinishedCommands("prod", [action("old")], [], 0.0)
     orders.observe(Outcome("older", "label", "node/n1", "applied", ""))
     assert orders.fresh([action("new")], 1.0) == []
     orders.observe(answer)
@@ -38,12 +40,12 @@ def test_what_was_answered_is_under_way_no_more() -> None:
 
 
 def test_a_command_that_is_not_answered_for_long_is_lost() -> None:
-    orders = Orders("prod", [action("old")], [], 100.0)
+    orders = UnfinishedCommands("prod", [action("old")], [], 100.0)
     assert orders.fresh([action("new")], 100.0 + PATIENCE) == [action("new")]
 
 
 def test_an_action_is_published_under_its_targets_key() -> None:
-    [record] = Orders("prod", [], [], 0.0).records([action("new")])
+    [record] = UnfinishedCommands("prod", [], [], 0.0).records([action("new")])
     assert record.key == "prod/node//n1"
     assert record.value == (
         b'{"because":"","desired":{"labels":{"host":"h1"},"uid":"u"},"id":"new","kind":"label","snapshot":{},'

@@ -4,7 +4,7 @@ import random
 
 import msgspec
 
-from underhost.agents.pipeline.tables.node_hosts import Topology
+from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.site.join import join
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
@@ -27,7 +27,7 @@ def snapshot(**hosts: str) -> Snapshot:
     )
 
 
-def update(topology: Topology, picture: Snapshot, now: str) -> list[tuple[str, str, str] | tuple[str, None]]:
+def update(topology: NodeHosts, picture: Snapshot, now: str) -> list[tuple[str, str, str] | tuple[str, None]]:
     """(key, host, since) of each record, (key, None) of a tombstone."""
     change = topology.update(picture, now)
     topology.commit(change)
@@ -42,14 +42,14 @@ def told(record: Outgoing) -> tuple[str, str, str] | tuple[str, None]:
 
 
 def test_a_mapping_is_published_once_and_again_when_the_vm_moves() -> None:
-    topology = Topology("prod", [])
+    topology = NodeHosts("prod", [])
     assert update(topology, snapshot(n1="h1"), MONDAY) == [("prod/node//n1", "h1.example", MONDAY)]
     assert update(topology, snapshot(n1="h1"), TUESDAY) == []
     assert update(topology, snapshot(n1="h2"), TUESDAY) == [("prod/node//n1", "h2.example", TUESDAY)]
 
 
 def test_where_nothing_has_changed_the_very_same_mapping_says_so() -> None:
-    topology, picture = Topology("prod", []), snapshot(n1="h1", n2="h2")
+    topology, picture = NodeHosts("prod", []), snapshot(n1="h1", n2="h2")
     assert len(update(topology, picture, MONDAY)) == 2
     held = topology.update(picture, TUESDAY).node_hosts
     assert topology.update(picture, TUESDAY).node_hosts is held
@@ -63,7 +63,7 @@ def test_where_nothing_has_changed_the_very_same_mapping_says_so() -> None:
 
 
 def test_a_host_that_only_changes_its_name_keeps_the_date() -> None:
-    topology = Topology("prod", [])
+    topology = NodeHosts("prod", [])
     update(topology, snapshot(n1="h1"), MONDAY)
     renamed = snapshot(n1="h1")
     renamed = Snapshot(nodes=renamed.nodes, vms=renamed.vms, hosts={"h1": Host(name="new.example", id="h1")})
@@ -71,14 +71,14 @@ def test_a_host_that_only_changes_its_name_keeps_the_date() -> None:
 
 
 def test_a_node_that_is_joined_no_more_is_deleted() -> None:
-    topology = Topology("prod", [])
+    topology = NodeHosts("prod", [])
     update(topology, snapshot(n1="h1", n2="h2"), MONDAY)
     assert update(topology, snapshot(n1="h1"), TUESDAY) == [("prod/node//n2", None)]
 
 
 def test_a_restart_publishes_only_what_changed_meanwhile() -> None:
-    before = Topology("prod", []).update(snapshot(n1="h1", n2="h2", n3="h3"), MONDAY)
-    restarted = Topology("prod", before.node_hosts.values())
+    before = NodeHosts("prod", []).update(snapshot(n1="h1", n2="h2", n3="h3"), MONDAY)
+    restarted = NodeHosts("prod", before.node_hosts.values())
     assert update(restarted, snapshot(n1="h1", n2="h3"), TUESDAY) == [
         ("prod/node//n2", "h3.example", TUESDAY),
         ("prod/node//n3", None),
@@ -86,7 +86,7 @@ def test_a_restart_publishes_only_what_changed_meanwhile() -> None:
 
 
 def test_what_is_not_committed_is_said_again() -> None:
-    topology = Topology("prod", [])
+    topology = NodeHosts("prod", [])
     first = topology.update(snapshot(n1="h1"), MONDAY)
     assert topology.update(snapshot(n1="h1"), MONDAY).records == first.records
 
@@ -96,7 +96,7 @@ class Site:
 
     def __init__(self) -> None:
         self.rows = SiteState("prod", [topics.NODES, topics.VMS, topics.HOSTS, topics.DRS_RULES])
-        self.topology = Topology("prod", [])
+        self.topology = NodeHosts("prod", [])
         self.told: dict[str, NodeHost] = {}
 
     def node(self, name: str, zone: str = "") -> None:

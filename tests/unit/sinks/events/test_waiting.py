@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.fakes.pipeline import FakeCluster
 
-from underhost.agents.pipeline.decide.placements import Placements
+from underhost.agents.pipeline.decide.placements import BindingQueue
 from underhost.agents.sinks.events.waiting import AGAIN, OPEN, SOON, WaitingDecider, message
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
@@ -23,7 +23,7 @@ class Site:
         self.cluster = FakeCluster()
         self.cluster.node("n1")
         self.cluster.node("n2")
-        self.placements = Placements("prod", [], lambda row: f"bind {row.pod} {row.node}")
+        self.placements = BindingQueue("prod", [], lambda row: f"bind {row.pod} {row.node}")
         self.decider = WaitingDecider(self.placements)
         self.version = 0
 

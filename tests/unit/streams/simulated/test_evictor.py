@@ -8,7 +8,7 @@ from support.simulation.operated import OperatedSite
 from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.connections import Connections
-from underhost.agents.pipeline.decide.evaluator import PolarsEngine
+from underhost.agents.pipeline.decide.evaluator import LazyEvaluator
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.kubernetes import Budget, BudgetSpec, Metadata, Namespace
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
@@ -91,7 +91,7 @@ def states(worker: Running) -> list[str]:
 @pytest.mark.parametrize("enabled", [True, False], ids=["enabled", "dry run"])
 async def test_a_host_that_is_shared_after_a_vmotion_is_left_by_one_eviction(enabled: bool, tmp_path: Path) -> None:
     shop = Shop()
-    async with running(settings(tmp_path, evictions=enabled), shop.connections(), engine=PolarsEngine()) as worker:  # type: ignore[arg-type]
+    async with running(settings(tmp_path, evictions=enabled), shop.connections(), evaluator=LazyEvaluator()) as worker:  # type: ignore[arg-type]
         await worker.until(lambda: len(shop.hosts()) == 3)
         assert len(set(shop.hosts())) == 3, "the binder keeps the hosts apart"
         one, other = (pod.spec.node_name for pod in shop.tills()[:2])
