@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from underhost.agents.commands.application import build
-from underhost.agents.commands.topics import asyncapi_text
+from underhost.agents.commands.handlers.asyncapi import asyncapi_text
 from underhost.agents.http.extender import ExtenderMetrics
 from underhost.agents.lint.report import CHECKS
 from underhost.agents.pipeline.metrics import Metrics

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from underhost.agents.commands.input import values
+from underhost.agents.commands.input.options import one_of
 
 BASH = r"""# bash completion of underhost: source <(underhost completion bash)
 _underhost() {
@@ -84,7 +85,5 @@ def register(app: typer.Typer) -> None:
         ],
     ) -> None:
         """Print a script that lets a shell complete commands, options and names: source <(underhost completion bash)"""
-        from underhost.agents.commands.output.columns import one_of
-
         one_of("completion:", shell, list(SCRIPTS))
         typer.echo(SCRIPTS[shell], nl=False)

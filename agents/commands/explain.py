@@ -1,24 +1,13 @@
-"""`underhost explain`: why is a pod pending, why did it land there, node by node and rule by rule.
+"""The options of `underhost explain`; `handlers/explain.py` does it."""
 
-In: dumps, manifests and an inventory. Out: an Explanation as table, JSON or YAML. Exit 0 whatever the answer is.
-"""
-
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from underhost.agents.commands.input import names
-from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
-from underhost.agents.commands.input.options import Among, Judged, WatchOption, grouped, output_option
+from underhost.agents.commands.input.options import Among, Judged, WatchOption, grouped, one_of, output_option
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output.documents import FORMATS
-from underhost.agents.commands.schedule import say_preemption
-
-if TYPE_CHECKING:
-    from underhost.agents.commands.output.documents import Table
-    from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict
-
-HEADER = ("NODE", "FEASIBLE", "TOTAL", "REASONS")
+from underhost.agents.commands.output.formats import FORMATS
 
 
 def register(app: typer.Typer) -> None:
@@ -39,105 +28,7 @@ def register(app: typer.Typer) -> None:
         watch: WatchOption = False,
     ) -> None:
         """Say of each pending pod, or of the named ones, which nodes would take it, and every rule that refuses."""
-        from underhost.agents.commands.output import documents as out
-        from underhost.agents.commands.output.columns import one_of
+        one_of("--output", output, FORMATS)
+        from underhost.agents.commands.handlers.explain import handle  # heavy: only what runs needs it
 
-        one_of("--output", output, out.FORMATS)
-        last = None
-        for picture in read_sites(source, judged, manifests=True, watch=watch):
-            explanation = _explain(picture, Scope(picture.snapshot, among), pods)
-            if explanation == last:
-                continue
-            if last is not None:
-                say_changed(output)
-            _print(explanation, picture, output)
-            last = explanation
-
-
-def _print(explanation: "Explanation", site: Site, output: str) -> None:
-    from underhost.agents.commands.output import documents as out
-    from underhost.agents.commands.output.columns import clean
-
-    if output in (out.JSON, out.YAML):
-        out.show(out.document(explanation, output))
-    elif output == out.NAME:
-        out.show("".join(f"pod/{clean(name)}\n" for name in explanation.pods))
-    else:
-        show_explanation(explanation, output == out.WIDE)
-        verdicts = explanation.pods.items()
-        say_preemption(site, [name for name, one in verdicts if not any(node.feasible for node in one.nodes.values())])
-
-
-def _explain(site: Site, scope: Scope, pods: list[str] | None) -> "Explanation":
-    from underhost.agents.schedule.explain import explain
-    from underhost.schemas.documents import Explanation
-
-    asked = [scope.pod(name) for name in pods] if pods else None
-    with faults_named(site.objects):
-        explanation = explain(site.snapshot, site.options, asked)
-    if asked is not None or not scope.limited:
-        return explanation
-    return Explanation(pods={name: verdict for name, verdict in explanation.pods.items() if scope.has(name)})
-
-
-def show_explanation(explanation: "Explanation", wide: bool) -> None:
-    from underhost.agents.commands.output.columns import clean
-    from underhost.agents.commands.output.documents import show, show_tables
-
-    if not explanation.pods:
-        show("No pending pods.\n")
-    for at, (name, verdict) in enumerate(sorted(explanation.pods.items())):
-        show(("\n" if at else "") + clean(f"{name}: {headline(verdict)}") + "\n")
-        show_tables([table(verdict, wide)])
-
-
-def headline(verdict: "PodVerdict") -> str:
-    """The answer in one line; where no node takes the pod, in the words of the upstream scheduler."""
-    from underhost.agents.commands.output.documents import available
-
-    nodes = verdict.nodes
-    if isinstance(verdict.error, str):
-        return verdict.error
-    gated = " It has scheduling gates, and waits until they are removed." if verdict.gated is True else ""
-    good = sorted((one.physical_conflicts or 0, -(one.total or 0), name) for name, one in nodes.items() if one.feasible)
-    if good:
-        return f"{len(good)}/{len(nodes)} nodes would take it, first {good[0][2]}.{gated}"
-    return available(len(nodes), first_reasons(nodes)) + gated
-
-
-def first_reasons(nodes: dict[str, "NodeVerdict"]) -> dict[str, int]:
-    """How many nodes each reason of the first failing rule refuses, as upstream counts."""
-    counts: dict[str, int] = {}
-    for verdict in nodes.values():
-        for reason in next(iter(verdict.failing.values()), ()):
-            counts[reason] = counts.get(reason, 0) + 1
-    return counts
-
-
-def table(verdict: "PodVerdict", wide: bool) -> "Table":
-    """The nodes, best first: those with fewer physical conflicts, then the higher total."""
-    from underhost.agents.commands.output.documents import Table
-
-    rules = sorted({rule for one in verdict.nodes.values() for rule in (one.scores or {})}) if wide else []
-    rows = []
-    for name, one in sorted(verdict.nodes.items(), key=_best_first):
-        scores = [str(one.scores[rule]) if one.scores and rule in one.scores else "-" for rule in rules]
-        row = (name, "yes" if one.feasible else "no", str(one.total) if isinstance(one.total, int) else "-")
-        rows.append((*row, *scores, _reasons(one)))
-    return Table((*HEADER[:3], *(rule.upper() for rule in rules), HEADER[3]), rows)
-
-
-def _best_first(item: tuple[str, "NodeVerdict"]) -> tuple[bool, int, int, str]:
-    name, one = item
-    return not one.feasible, one.physical_conflicts or 0, -(one.total or 0), name
-
-
-def _reasons(verdict: "NodeVerdict") -> str:
-    if not verdict.feasible:
-        return "; ".join(f"{rule}: {', '.join(reasons)}" for rule, reasons in verdict.failing.items())
-    conflicts = verdict.physical_conflicts or 0
-    return (
-        f"shares its ESXi host with {conflicts} pod{'s' if conflicts > 1 else ''} to be kept apart"
-        if conflicts
-        else "-"
-    )
+        handle(pods, source, among, output, judged, watch)

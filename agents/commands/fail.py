@@ -1,25 +1,15 @@
-"""`underhost fail node/N|host/H…`: what the loss of nodes or ESXi hosts does; `--each host` tries each alone (N+1).
-
-In: dumps and an inventory. Out: a WhatIf, or with `--each` a WhatIfList, the worst first.
-"""
+"""The options of `underhost fail node/N|host/H…`, which tries the loss of nodes or hosts; `--each` tries each alone."""
 
 from typing import Annotated
 
 import typer
 
 from underhost.agents.commands.input import names, values
-from underhost.agents.commands.input.offline import faults_named, read_site
-from underhost.agents.commands.input.options import Judged, grouped
+from underhost.agents.commands.input.options import Answered, Judged, NoHaOption, grouped, one_of
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.plans import (
-    FailOnOption,
-    NoHaOption,
-    OutputOption,
-    answer,
-    answer_each,
-    check_options,
-)
-from underhost.schemas.severities import PHYSICAL
+from underhost.schemas.errors import InputError
+
+KINDS = ("host", "node")
 
 
 def register(app: typer.Typer) -> None:
@@ -41,32 +31,20 @@ def register(app: typer.Typer) -> None:
                 "--each",
                 metavar="host|node",
                 help="Every one alone, the worst first.",
-                autocompletion=values.one_of(("host", "node")),
+                autocompletion=values.one_of(KINDS),
             ),
         ] = None,
         no_ha: NoHaOption = False,
         source: From,
-        output: OutputOption = "table",
-        fail_on: FailOnOption = PHYSICAL,
+        answered: Answered,
         judged: Judged,
     ) -> None:
         """Try the failure of nodes and ESXi hosts: what HA restarts where, which pods move or wait, what breaks."""
-        from underhost.agents.commands.output.columns import one_of
-        from underhost.agents.whatif.steps import HOST, NODE, Fail, target
-        from underhost.schemas.errors import InputError
-
-        check_options(output, fail_on)
+        answered.check()
         if bool(targets) == (each is not None):
             raise InputError("fail: name what fails as node/NODE or host/HOST, or try all with --each host|node")
         if each is not None:
-            one_of("--each", each, (HOST, NODE))
-        named = tuple(dict.fromkeys(target(one) for one in targets or ()))
-        picture = read_site(source, judged, manifests=True)
-        if each is None:
-            answer(picture, [Fail(named, not no_ha)], output, fail_on)
-            return
-        from underhost.agents.whatif.each import each as every
+            one_of("--each", each, KINDS)
+        from underhost.agents.commands.handlers.plans import fail as handle  # heavy: only what runs needs it
 
-        with faults_named(picture.objects):
-            found = every(picture.snapshot, picture.options, each, ha=not no_ha, others=picture.objects.others)
-        answer_each(found, each, output, fail_on)
+        handle(targets or [], each, not no_ha, source, answered, judged)

@@ -1,27 +1,13 @@
-"""`underhost lint`: what is wrong with the rules of manifests and dumps, wherever the pods are.
+"""The options of `underhost lint`; `handlers/lint.py` does it."""
 
-In: manifests, dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or JUnit, its findings as CSV
-or Parquet; these name an object and a field. Exit 1 where a finding is at or above `--fail-on`.
-"""
-
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.check import show_report
-from underhost.agents.commands.input.offline import faults_named, read_site
-from underhost.agents.commands.input.options import NEVER, FailOnOption, HostKeyOption, Judged, grouped, output_option
+from underhost.agents.commands.input.options import NEVER, FailOnOption, HostKeyOption, grouped, one_of, output_option
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output.documents import REPORT_FORMATS
-from underhost.agents.commands.output.files import refuse_terminal
-from underhost.schemas.severities import SEVERITIES, UNSATISFIABLE, at_or_above
-
-if TYPE_CHECKING:
-    from underhost.agents.commands.output.documents import Table
-    from underhost.schemas.documents import Report
-
-HEADER = ("SEVERITY", "RULE", "OBJECT", "FIELD", "MESSAGE")
-WIDE_HEADER = ("SEVERITY", "RULE", "CHECK", "OBJECT", "FIELD", "ID", "MESSAGE")
+from underhost.agents.commands.output.formats import REPORT_FORMATS, refuse_terminal
+from underhost.schemas.severities import SEVERITIES, UNSATISFIABLE
 
 
 def register(app: typer.Typer) -> None:
@@ -37,32 +23,9 @@ def register(app: typer.Typer) -> None:
         host_key: HostKeyOption = None,
     ) -> None:
         """Find rules that can never work, or do nothing, in manifests and dumps."""
-        from underhost.agents.commands.output.columns import one_of
-        from underhost.agents.lint.report import lint
-
         one_of("--output", output, REPORT_FORMATS)
         refuse_terminal(output)
         one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
-        picture = read_site(source, Judged(host_key), manifests=True)
-        objects = picture.objects
-        with faults_named(objects):
-            report = lint(picture.snapshot, picture.options, objects.others, objects.misspelled, objects.makers)
-        failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
-        show_report(
-            "lint", report, picture, output, failing, lambda one: one.object or "", lambda wide: [table(report, wide)]
-        )
-        if failing:
-            raise typer.Exit(1)
+        from underhost.agents.commands.handlers.lint import handle  # heavy: only what runs needs it
 
-
-def table(report: "Report", wide: bool) -> "Table":
-    """The findings for people."""
-    from underhost.agents.commands.output.documents import Table
-
-    if wide:
-        rows = [
-            (one.severity, one.rule, one.source or "", one.object or "", one.field or "", one.id, one.message)
-            for one in report.findings
-        ]
-        return Table(WIDE_HEADER, rows)
-    return Table(HEADER, [(o.severity, o.rule, o.object or "", o.field or "", o.message) for o in report.findings])
+        handle(source, output, fail_on, host_key)

@@ -1,23 +1,12 @@
-"""`underhost schedule`: where the pending pods go, placed one after another as the scheduler would.
+"""The options of `underhost schedule`; `handlers/schedule.py` does it."""
 
-In: dumps, manifests and an inventory. Out: Placements as table, JSON, YAML or names. Exit 1 where a pod stays pending.
-"""
-
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_site
-from underhost.agents.commands.input.options import Among, Judged, grouped, output_option
+from underhost.agents.commands.input.options import Among, Judged, grouped, one_of, output_option
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output.documents import FORMATS
-
-if TYPE_CHECKING:
-    from underhost.agents.commands.output.documents import Table
-    from underhost.schemas.documents import Placements
-
-HEADER = ("POD", "NODE", "REASON")
-PENDING = "Pending"
+from underhost.agents.commands.output.formats import FORMATS
 
 
 def register(app: typer.Typer) -> None:
@@ -33,62 +22,7 @@ def register(app: typer.Typer) -> None:
         judged: Judged,
     ) -> None:
         """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
-        from underhost.agents.commands.output import documents as out
-        from underhost.agents.commands.output.columns import clean, one_of
+        one_of("--output", output, FORMATS)
+        from underhost.agents.commands.handlers.schedule import handle  # heavy: only what runs needs it
 
-        one_of("--output", output, out.FORMATS)
-        picture = read_site(source, judged, manifests=True)
-        placements = _schedule(picture, Scope(picture.snapshot, among))
-        if output in (out.JSON, out.YAML):
-            out.show(out.document(placements, output))
-        elif output == out.NAME:
-            out.show("".join(f"pod/{clean(name)}\n" for name in placements.order))
-        elif placements.order:
-            out.show_tables([table(placements, len(picture.snapshot.nodes))])
-            say_preemption(picture, [name for name, node in placements.placements.items() if node is None])
-        else:
-            out.show("No pending pods.\n")
-        if any(node is None for node in placements.placements.values()):
-            raise typer.Exit(1)
-
-
-def _schedule(site: Site, scope: Scope) -> "Placements":
-    """All pods are placed, as each takes room from the next; the answer is limited to the scope."""
-    from underhost.agents.schedule.pending import schedule
-    from underhost.schemas.documents import Placements
-
-    with faults_named(site.objects):
-        placed = schedule(site.snapshot, site.options)
-    if not scope.limited:
-        return placed
-    order = [name for name in placed.order if scope.has(name)]
-    return Placements(
-        placements={name: placed.placements[name] for name in order},
-        order=order,
-        failed={name: placed.failed[name] for name in order if name in placed.failed},
-    )
-
-
-def say_preemption(site: Site, waiting: list[str]) -> None:
-    """The one note about pods that preemption might place."""
-    from underhost.agents.schedule.preemption import note
-
-    said = note(site.snapshot, site.options, waiting) if waiting else None
-    if said is not None:
-        typer.echo(f"note: {said}", err=True)
-
-
-def table(placements: "Placements", nodes: int) -> "Table":
-    """The pods in the order in which they were placed."""
-    from underhost.agents.commands.output.documents import Table, available
-
-    rows = []
-    for name in placements.order:
-        node, reasons = placements.placements[name], placements.failed.get(name, {})
-        if node is not None:
-            rows.append((name, node, "-"))
-        elif any(reasons.values()):
-            rows.append((name, PENDING, available(nodes, reasons)))
-        else:
-            rows.append((name, PENDING, ", ".join(sorted(reasons))))
-    return Table(HEADER, rows)
+        handle(source, among, output, judged)

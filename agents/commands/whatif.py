@@ -1,30 +1,16 @@
-"""`underhost whatif`: any steps, tried one after another in the order in which they are given.
+"""The options of `underhost whatif`, which tries any steps, one after another in the order in which they are given.
 
-In: dumps, an inventory, steps as options. Out: a WhatIf. The parser hands over the values of each option by itself;
-`InOrder` keeps the order between options, which is the order of the plan.
+The parser hands over the values of each option by itself; `InOrder` keeps the order between options.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from underhost.agents.commands.input import names, values
-from underhost.agents.commands.input.offline import read_site
-from underhost.agents.commands.input.options import Judged, grouped
+from underhost.agents.commands.input.options import Answered, Judged, NoHaOption, grouped
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.plans import (
-    FailOnOption,
-    NoHaOption,
-    OutputOption,
-    answer,
-    check_options,
-)
-from underhost.schemas.severities import PHYSICAL
-
-if TYPE_CHECKING:
-    from underhost.agents.whatif.steps import Step
-    from underhost.streams.files.objects import Objects
 
 _GIVEN = "underhost.given"
 
@@ -72,40 +58,11 @@ def register(app: typer.Typer) -> None:
         namespace: Annotated[
             str | None, typer.Option("--namespace", "-n", metavar="NAME", help="Of pods named without one.")
         ] = None,
-        output: OutputOption = "table",
-        fail_on: FailOnOption = PHYSICAL,
+        answered: Answered,
         judged: Judged,
     ) -> None:
         """Try steps one after another, in the order given: what moves, what stays pending, what is violated after."""
+        answered.check()
+        from underhost.agents.commands.handlers.plans import whatif as handle  # heavy: only what runs needs it
 
-        check_options(output, fail_on)
-        steps, added = _steps(ctx.meta[_GIVEN], namespace, not no_ha)
-        picture = read_site(source, judged, manifests=True)
-        answer(picture, steps, output, fail_on, added)
-
-
-def _steps(given: list[tuple[str, str]], namespace: str | None, ha: bool) -> "tuple[list[Step], list[Objects]]":
-    """The steps in their order, and what the files of `--add` hold. Raises InputError."""
-    from underhost.agents.commands.input.offline import full_name
-    from underhost.agents.snapshots.load import added_of
-    from underhost.agents.whatif.steps import STEPS, Add, parse
-    from underhost.schemas.errors import InputError
-    from underhost.streams.files.reader import load_files
-
-    steps: list[Step] = []
-    added: list[Objects] = []
-    faults: list[str] = []
-    for name, text in given:
-        if name not in STEPS:
-            continue
-        try:
-            if name == "add":
-                added.append(load_files([text]))
-                steps.append(Add(added_of(added[-1])))
-            else:
-                steps.append(parse(name, full_name(text, namespace) if name == "delete" else text, ha=ha))
-        except InputError as error:
-            faults += error.faults
-    if faults:
-        raise InputError(*faults)
-    return steps, added
+        handle(ctx.meta[_GIVEN], namespace, not no_ha, source, answered, judged)

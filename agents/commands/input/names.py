@@ -46,7 +46,7 @@ def targets(context: typer.Context) -> list[str]:
 
 def _state(context: typer.Context) -> "Objects":
     """What the command would read. Nothing where it would fail."""
-    from underhost.agents.commands.input.sources import read
+    from underhost.agents.commands.input.sources import read  # heavy: only this completion needs it
     from underhost.streams.files.objects import Objects
     from underhost.streams.files.reader import STDIN
 

@@ -4,22 +4,29 @@ In: the groups of `options.py`. Out: a snapshot and the evaluator's options.
 """
 
 import gc
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import typer
 
-from underhost.agents.commands.input.options import Among, Judged
+from underhost.agents.commands.input.options import Among, Judged, one_of
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.input.sources import read
 from underhost.agents.commands.output import progress
-
-if TYPE_CHECKING:
-    from underhost.agents.site.snapshot import Options, Snapshot
-    from underhost.streams.files.objects import Objects
-
+from underhost.agents.schedule.progress import listen
+from underhost.agents.site import selectors
+from underhost.agents.site.selectors import matches
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.site.terms import labels
+from underhost.agents.snapshots.load import snapshot_of
+from underhost.schemas.errors import BadObjectError, InputError, UnderhostError
+from underhost.schemas.near import did_you_mean
+from underhost.streams.files.objects import Objects
+from underhost.streams.files.reader import STDIN
 
 LOOK_AGAIN = 2.0
 """Seconds between two looks of `--watch`."""
@@ -29,9 +36,9 @@ _MADE = 500_000  # objects between two collections: what is made of the input li
 class Site(NamedTuple):
     """What was read. `objects` tells which file an object is from."""
 
-    snapshot: "Snapshot"
-    options: "Options"
-    objects: "Objects"
+    snapshot: Snapshot
+    options: Options
+    objects: Objects
 
 
 _last: list[Site] = []  # held, so that it is not taken apart pod by pod when the command returns: the process ends then
@@ -43,12 +50,6 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
     A worker, or a configuration, says how its site is judged; the options come before it. Raises InputError with every
     fault, each naming file, object and field; BackendError.
     """
-    from underhost.agents.commands.input.sources import read
-    from underhost.agents.commands.output.columns import one_of
-    from underhost.agents.schedule.progress import listen
-    from underhost.agents.site.snapshot import Options
-    from underhost.agents.snapshots.load import snapshot_of
-
     if judged.physical_host is not None:
         one_of("--physical-host", judged.physical_host, ("preferred", "required"))
     with _kept():
@@ -77,9 +78,6 @@ def read_sites(source: From, judged: Judged, *, manifests: bool, watch: bool, dr
 
     What fails later is said, and tried again. Raises as `read_site`.
     """
-    from underhost.schemas.errors import InputError, UnderhostError
-    from underhost.streams.files.reader import STDIN
-
     if watch and STDIN in (source.files or ()):
         raise InputError("--watch: standard input can be read only once")
     yield read_site(source, judged, manifests=manifests, drift=drift)
@@ -114,10 +112,8 @@ def _kept() -> Iterator[None]:
 
 
 @contextmanager
-def faults_named(*read: "Objects") -> Iterator[None]:
+def faults_named(*read: Objects) -> Iterator[None]:
     """A fault that the engine finds in an object is raised with the name of its file; the last that holds it counts."""
-    from underhost.schemas.errors import BadObjectError
-
     try:
         yield
     except BadObjectError as fault:
@@ -129,17 +125,13 @@ def faults_named(*read: "Objects") -> Iterator[None]:
 class Scope:
     """Which pods `-n`, `-A` and `-l` mean. Raises InputError for a selector that kubectl would refuse."""
 
-    def __init__(self, snapshot: "Snapshot", among: Among) -> None:
-        from underhost.agents.site.terms import labels
-        from underhost.schemas.errors import InputError
-        from underhost.schemas.near import did_you_mean
-
+    def __init__(self, snapshot: Snapshot, among: Among) -> None:
         namespace, selector = among.namespace, among.selector
         if namespace is not None and among.all_namespaces:
             raise InputError("--namespace and --all-namespaces: only one of them can be meant")
         self.limited = namespace is not None or selector is not None
         self.namespace = namespace
-        self._snapshot, self._labels = snapshot, labels
+        self._snapshot = snapshot
         self._requirements = () if selector is None else parse_selector(selector)
         spaces = {name.partition("/")[0] for name in snapshot.pods} if namespace is not None else set()
         if namespace is not None and namespace not in spaces:
@@ -147,14 +139,12 @@ class Scope:
 
     def has(self, pod: str) -> bool:
         """Whether a pod (`namespace/name`) is meant; one that the input lacks is judged by its namespace alone."""
-        from underhost.agents.site.selectors import matches
-
         if self.namespace is not None and pod.partition("/")[0] != self.namespace:
             return False
         found = self._snapshot.pods.get(pod)
         if not self._requirements or found is None:
             return not self._requirements
-        return matches(self._requirements, self._labels(bytes(found.metadata.labels)))
+        return matches(self._requirements, labels(bytes(found.metadata.labels)))
 
     def pod(self, name: str) -> str:
         """The full name of a POD argument. Raises InputError for a bare name without `-n`."""
@@ -163,8 +153,6 @@ class Scope:
 
 def full_name(name: str, namespace: str | None) -> str:
     """`namespace/name` of a POD argument. Raises InputError for a bare name without a namespace."""
-    from underhost.schemas.errors import InputError
-
     given, slash, rest = name.removeprefix("pod/").rpartition("/")
     if slash:
         return f"{given}/{rest}"
@@ -178,11 +166,6 @@ def parse_selector(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
 
     Raises InputError.
     """
-    import re
-
-    from underhost.agents.site import selectors
-    from underhost.schemas.errors import InputError
-
     name = r"(?P<key>[A-Za-z0-9][-A-Za-z0-9_./]*)"
     forms = (
         (rf"{name}\s+in\s*\((?P<values>[^()]*)\)", selectors.IN),

@@ -1,7 +1,7 @@
 """The options that several commands share, each spelled once, and how a command takes a group of them.
 
-In: a command's function that has a group (`origin.From`, `Among`, `Judged`, `Topics`) among its parameters. Out: the
-function as typer wants it, with the options of the group in its place.
+In: a command's function that has a group (`From`, `Among`, `Judged`, `Answered`, `Topics`) among its parameters. Out:
+the function as typer wants it, with the options of the group in its place.
 """
 
 import functools
@@ -13,8 +13,26 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from underhost.agents.commands.input import names, values
+from underhost.agents.commands.output.formats import FORMATS, TABLE
+from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
+from underhost.schemas.severities import PHYSICAL, SEVERITIES
 
 NEVER = "never"
+
+
+def one_of(option: str, value: str, allowed: Sequence[str]) -> None:
+    """Raises InputError unless the value is one of these."""
+    if value not in allowed:
+        known = ", ".join(allowed)
+        raise InputError(f"{option} {value}: one of {known} is expected{did_you_mean(value, allowed)}")
+
+
+def output_option(formats: Sequence[str]) -> Any:
+    """`-o`, of these formats."""
+    return typer.Option(
+        "--output", "-o", metavar="FORMAT", help="|".join(formats), autocompletion=values.one_of(formats)
+    )
 
 
 class Among(NamedTuple):
@@ -60,6 +78,27 @@ class Judged(NamedTuple):
     ] = None
 
 
+class Answered(NamedTuple):
+    """How a plan's answer is printed, and what of it is exit code 1."""
+
+    output: Annotated[str, output_option(FORMATS)] = TABLE
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on",
+            metavar="SEVERITY",
+            help="Exit 1 for a new finding from this severity upwards, or never.",
+            autocompletion=values.severities,
+        ),
+    ] = PHYSICAL
+
+    def check(self) -> None:
+        """Refuse what could not be printed before anything is read. Raises InputError."""
+        one_of("--output", self.output, FORMATS)
+        one_of("--fail-on", self.fail_on, (*SEVERITIES, NEVER))
+
+
+NoHaOption = Annotated[bool, typer.Option("--no-ha", help="No VM of a failed host is restarted: its nodes are lost.")]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Configuration file (underhost config schema).")
 ]
@@ -78,13 +117,6 @@ class Topics(NamedTuple):
     config: ConfigOption = None
     bootstrap_servers: ServersOption = None
     embedded: EmbeddedOption = None
-
-
-def output_option(formats: Sequence[str]) -> Any:
-    """`-o`, of these formats."""
-    return typer.Option(
-        "--output", "-o", metavar="FORMAT", help="|".join(formats), autocompletion=values.one_of(formats)
-    )
 
 
 FailOnOption = Annotated[

@@ -4,22 +4,19 @@ In: `--config`, `--bootstrap-servers`, `--embedded`. Out: Settings.
 """
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from underhost.agents.commands.input.options import Topics
+from underhost.schemas.errors import InputError
+from underhost.streams.settings.load import load
+from underhost.streams.settings.model import Settings
 
-if TYPE_CHECKING:
-    from underhost.streams.settings.model import Settings
 
-
-def settings_of(given: Topics, **groups: Any) -> "Settings":
+def settings_of(given: Topics, **groups: Any) -> Settings:
     """Settings of file, environment and these flags. Raises InputError that names every fault.
 
     An embedded log that is named by flag wins over bootstrap servers from file or environment.
     """
-    from underhost.schemas.errors import InputError
-    from underhost.streams.settings.load import load
-
     config, bootstrap_servers, embedded = given
     if bootstrap_servers and embedded:
         raise InputError("--bootstrap-servers and --embedded: only one of them can be where the topics are")

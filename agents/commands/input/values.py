@@ -4,9 +4,13 @@ In: the parsed part of a command line. Out: values; the shell's request chooses 
 site are offered by `names.py`.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import typer
+
+from underhost.schemas.severities import SEVERITIES
 
 Offer = Callable[[typer.Context], list[str]]
 
@@ -33,17 +37,12 @@ def listed(values: Callable[[], Iterable[str]]) -> Callable[[typer.Context, str]
 
 def severities(_: typer.Context) -> list[str]:
     """Of `--fail-on`."""
-    from underhost.schemas.severities import SEVERITIES
-
     return [*SEVERITIES, "never"]
 
 
 def contexts(context: typer.Context) -> list[str]:
     """Of the kubeconfig that the line, or the environment, names."""
-    import os
-    from pathlib import Path
-
-    import yaml
+    import yaml  # 20 ms, which only this needs
 
     named = context.params.get("kubeconfig")
     files = [str(named)] if named else os.environ.get("KUBECONFIG", str(Path("~/.kube/config"))).split(os.pathsep)
@@ -59,20 +58,20 @@ def contexts(context: typer.Context) -> list[str]:
 
 def topics(_: typer.Context) -> list[str]:
     """All topics, by their short names."""
-    from underhost.schemas.topics import TOPICS
+    from underhost.schemas.topics import TOPICS  # heavy: only this completion needs it
 
     return [topic.short for topic in TOPICS]
 
 
 def scenarios(_: typer.Context) -> list[str]:
     """The simulated sites."""
-    from underhost.streams.simulated.scenarios import SCENARIOS
+    from underhost.streams.simulated.scenarios import SCENARIOS  # heavy: only this completion needs it
 
     return sorted(SCENARIOS)
 
 
 def roles() -> Iterable[str]:
     """Of `--agents`."""
-    from underhost.agents.pipeline.roles import ALL
+    from underhost.agents.pipeline.roles import ALL  # heavy: only this completion needs it
 
     return ALL

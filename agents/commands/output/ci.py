@@ -4,21 +4,21 @@ In: findings of `check` or `lint`. Out: text. Equal findings give equal bytes: n
 """
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
 
+import msgspec
+
+from underhost.schemas.records import Finding
 from underhost.schemas.severities import BY_NAME
-
-if TYPE_CHECKING:
-    from underhost.schemas.records import Finding
-    from underhost.streams.files.objects import Objects
+from underhost.streams.files.objects import Objects
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def sarif(findings: Sequence["Finding"], objects: "Objects") -> str:
+def sarif(findings: Sequence[Finding], objects: Objects) -> str:
     """A SARIF log with one run; a result's fingerprint is the finding's id, its place the file of the object."""
-    import msgspec
-
     rules = sorted({(one.severity, one.rule) for one in findings})
     run = {
         "tool": {
@@ -42,7 +42,7 @@ def sarif(findings: Sequence["Finding"], objects: "Objects") -> str:
     return msgspec.json.format(msgspec.json.encode(log, order="sorted"), indent=2).decode() + "\n"
 
 
-def _result(finding: "Finding", rule: int, objects: "Objects") -> dict[str, Any]:
+def _result(finding: Finding, rule: int, objects: Objects) -> dict[str, Any]:
     kind, name = _subject(finding)
     file = objects.origins.get(f"{kind}/{name}", objects.first_file)
     location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": f"{kind}/{name}", "kind": "resource"}]}
@@ -58,7 +58,7 @@ def _result(finding: "Finding", rule: int, objects: "Objects") -> dict[str, Any]
     }
 
 
-def _subject(finding: "Finding") -> tuple[str, str]:
+def _subject(finding: Finding) -> tuple[str, str]:
     if finding.pod is not None:
         return "Pod", finding.pod
     if finding.object is not None:
@@ -68,15 +68,11 @@ def _subject(finding: "Finding") -> tuple[str, str]:
 
 
 def _uri(file: str) -> str:
-    from urllib.parse import quote
-
     return quote(file.replace("\\", "/"))
 
 
-def junit(suite: str, findings: Sequence["Finding"], failing: Collection[str]) -> str:
+def junit(suite: str, findings: Sequence[Finding], failing: Collection[str]) -> str:
     """A test suite: one case for each finding, failed where its id is in `failing`; without findings one passes."""
-    from xml.etree import ElementTree
-
     root = ElementTree.Element("testsuites", name="underhost")
     cases = ElementTree.SubElement(
         root,

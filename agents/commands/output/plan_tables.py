@@ -6,7 +6,8 @@ In: an answer and the steps in words. Out: tables and a last line.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from underhost.agents.commands.output.documents import Table, available, counted
+from underhost.agents.commands.output.columns import Table
+from underhost.agents.commands.output.documents import available, counted
 from underhost.agents.whatif.each import table
 from underhost.agents.whatif.plan import Answer
 from underhost.agents.whatif.steps import HOST

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from underhost.agents.commands import demo
+from underhost.agents.commands.handlers import demo
 
 
 def test_a_second_demo_takes_a_free_port(monkeypatch: pytest.MonkeyPatch) -> None:

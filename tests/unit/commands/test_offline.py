@@ -15,7 +15,9 @@ from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
 from underhost.agents.commands.input.offline import parse_selector
-from underhost.agents.commands.output.documents import Table, available, show_on_terminal
+from underhost.agents.commands.output.columns import Table
+from underhost.agents.commands.output.documents import available
+from underhost.agents.commands.output.terminal import show_on_terminal
 from underhost.schemas.errors import BadObjectError, InputError
 
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"

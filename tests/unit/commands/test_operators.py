@@ -11,7 +11,7 @@ from support.workers.embedded import a_publisher
 from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
-from underhost.agents.commands.violations import changes, render_event
+from underhost.agents.commands.handlers.violations import changes, render_event
 from underhost.schemas.keys import finding_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.records import FindingEvent

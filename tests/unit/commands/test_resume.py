@@ -8,8 +8,8 @@ from support.fakes.pipeline import FakeCluster
 from support.workers.pipeline import running, settings_in
 from typer.testing import CliRunner, Result
 
-from underhost.agents.commands import resume
 from underhost.agents.commands.application import build
+from underhost.agents.commands.handlers import resume
 from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.topics import ACTIONS, OUTCOMES
 from underhost.streams.embedded import inbox

@@ -11,7 +11,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from underhost.agents.commands.topics import asyncapi_text
+from underhost.agents.commands.handlers.asyncapi import asyncapi_text
 from underhost.schemas.asyncapi import document
 from underhost.schemas.json_schema import schemas_of
 from underhost.schemas.kubernetes import Pod, decode

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 from support.fakes.vcenter import FakeVCenter, a_vm
 
-from underhost.agents.commands.inventory import fields_of, render
-from underhost.agents.commands.output.columns import document
+from underhost.agents.commands.handlers.inventory import fields_of, render
+from underhost.agents.commands.output.documents import versioned
 from underhost.schemas.errors import Refused
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Inventory, Vm
@@ -31,7 +31,7 @@ def a_vcenter() -> FakeVCenter:
 
 async def test_the_document_holds_every_field_that_is_documented_and_no_others() -> None:
     found = json.loads(
-        document("Inventory", fields_of(await read_inventory(SETTINGS, connect=a_vcenter().connect)), "json")
+        versioned("Inventory", fields_of(await read_inventory(SETTINGS, connect=a_vcenter().connect)), "json")
     )
     assert sorted(found) == ["apiVersion", "clusters", "hosts", "kind", "vms"]
     assert (found["apiVersion"], found["kind"]) == ("underhost/v1", "Inventory")
@@ -74,7 +74,7 @@ async def test_the_document_holds_every_field_that_is_documented_and_no_others()
 
 async def test_what_is_written_is_read_back_as_it_was() -> None:
     found = await read_inventory(SETTINGS, connect=a_vcenter().connect)
-    again = decode(document("Inventory", fields_of(found), "jsonl").encode(), Inventory)
+    again = decode(versioned("Inventory", fields_of(found), "jsonl").encode(), Inventory)
     assert [host.name for host in again.hosts] == ["esx-1", "esx-2"]
     assert (again.hosts, again.vms) == (found.hosts, found.vms)
     assert [(cluster.name, cluster.rules) for cluster in again.clusters] == [
@@ -91,7 +91,7 @@ async def test_the_order_in_which_vcenter_tells_changes_no_byte(output: str) -> 
         rules=tuple(reversed(turned.clusters["domain-1"].rules or ()))
     )
     documents = [
-        document("Inventory", fields_of(await read_inventory(SETTINGS, connect=one.connect)), output)
+        versioned("Inventory", fields_of(await read_inventory(SETTINGS, connect=one.connect)), output)
         for one in (straight, turned)
     ]
     assert documents[0] == documents[1]

@@ -1,0 +1,139 @@
+"""`underhost check`: what is wrong with the running pods of a dump, with budgets and hosts.
+
+In: dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or JUnit, its findings as CSV or Parquet.
+Exit 1 where a finding is at or above `--fail-on`; that is what a CI job asks.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import typer
+
+from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
+from underhost.agents.commands.input.options import (
+    NEVER,
+    Among,
+    Judged,
+)
+from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output import documents as out
+from underhost.agents.commands.output.ci import junit, sarif
+from underhost.agents.commands.output.columns import Table, clean
+from underhost.agents.commands.output.documents import counted
+from underhost.agents.commands.output.formats import CSV, JSON, JUNIT, NAME, PARQUET, SARIF, WIDE, YAML
+from underhost.agents.evaluate.check import check
+from underhost.agents.site.owners import FINISHED
+from underhost.schemas.documents import Report
+from underhost.schemas.records import Finding
+from underhost.schemas.severities import SEVERITIES, at_or_above
+
+HEADER = ("SEVERITY", "RULE", "POD", "NODE", "MESSAGE")
+WIDE_HEADER = ("SEVERITY", "RULE", "SOURCE", "POD", "NODE", "DOMAIN", "PEERS", "ID", "MESSAGE")
+BUDGET_HEADER = ("BUDGET", "EXPECTED", "CURRENT", "DESIRED", "ALLOWED")
+
+
+def handle(
+    source: From, among: Among, output: str, fail_on: str, drift: bool, host_key: list[str] | None, watch: bool
+) -> None:
+    """Find violations, shared hosts, blocked budgets and drift among the running pods."""
+    failing: list[Finding] = []
+    last = None
+    for picture in read_sites(source, Judged(host_key), manifests=False, watch=watch, drift=drift):
+        report = _report(picture, Scope(picture.snapshot, among))
+        if report == last:
+            continue
+        if last is not None:
+            say_changed(output)
+        failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
+        show_report("check", report, picture, output, failing, subject, partial(tables, report))
+        last = report
+    if failing:
+        raise typer.Exit(1)
+
+
+def _report(site: Site, scope: Scope) -> Report:
+    with faults_named(site.objects):
+        report = check(site.snapshot, site.options)
+    return limited(report, site, scope) if scope.limited else report
+
+
+def limited(report: Report, site: Site, scope: Scope) -> Report:
+    """The report about the pods in scope: findings of none of them, and those of nodes alone, are left out."""
+    findings = [one for one in report.findings if any(scope.has(pod) for pod in (one.pod, *one.peers) if pod)]
+    budgets = {
+        name: figures
+        for name, figures in report.budgets.items()
+        if scope.namespace is None or name.partition("/")[0] == scope.namespace
+    }
+    pods = sum(1 for name, pod in site.snapshot.pods.items() if pod.status.phase not in FINISHED and scope.has(name))
+    counts = {severity: sum(one.severity == severity for one in findings) for severity in SEVERITIES}
+    return Report(findings=findings, budgets=budgets, summary={**report.summary, **counts, "pods": pods})
+
+
+def show_report(
+    command: str,
+    report: Report,
+    site: Site,
+    output: str,
+    failing: list[Finding],
+    name: Callable[[Finding], str],
+    tables: Callable[[bool], list[Table]],
+) -> None:
+    """The report in one of its formats; `name` is what a finding is about, `tables` (wide or not) are for people."""
+    if output in (JSON, YAML):
+        out.show(out.document(report, output))
+    elif output == SARIF:
+        out.show(sarif(report.findings, site.objects))
+    elif output == JUNIT:
+        out.show(junit(f"underhost {command}", report.findings, {one.id for one in failing}))
+    elif output in (CSV, PARQUET):
+        from underhost.agents.commands.output.files import (  # polars: 100 ms, which other formats do without
+            csv,
+            parquet,
+        )
+        from underhost.agents.evaluate.tables import findings
+
+        frame = findings(report.findings)
+        out.show(csv(frame) if output == CSV else parquet(frame))
+    elif output == NAME:
+        out.show("".join(f"{clean(name(one))}\n" for one in report.findings))
+    else:
+        out.show_tables(tables(output == WIDE))
+        out.show(f"{summary(report)}\n")
+
+
+def tables(report: Report, wide: bool) -> list[Table]:
+    """The findings, and with `wide` the budgets, for people."""
+    if not wide:
+        return [Table(HEADER, [(*_row(one), one.message) for one in report.findings])]
+    rows = []
+    for one in report.findings:
+        severity, rule, pod, node = _row(one)
+        domain = f"{one.domain.key}={one.domain.value}" if one.domain is not None else "-"
+        rows.append(
+            (severity, rule, one.source or "-", pod, node, domain, ",".join(one.peers) or "-", one.id, one.message)
+        )
+    budgets = [
+        (name, str(one.expected), str(one.current), str(one.desired), str(one.allowed))
+        for name, one in sorted(report.budgets.items())
+    ]
+    return [Table(WIDE_HEADER, rows), Table(BUDGET_HEADER, budgets)]
+
+
+def _row(finding: Finding) -> tuple[str, str, str, str]:
+    return finding.severity, finding.rule, finding.pod or "-", finding.node or "-"
+
+
+def subject(finding: Finding) -> str:
+    """What the finding is about, as kubectl names it."""
+    if finding.pod is not None:
+        return f"pod/{finding.pod}"
+    return f"node/{finding.node}" if finding.node is not None else finding.object or finding.id
+
+
+def summary(report: Report) -> str:
+    """One line: what was looked at, and how many findings of each severity."""
+    counts = report.summary
+    seen = f"{counted(counts['pods'], 'pod')}, {counted(counts['nodes'], 'node')}, {counted(counts['hosts'], 'host')}"
+    found = [f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity]]
+    return f"{seen}: {', '.join(found) if found else 'no findings'}"

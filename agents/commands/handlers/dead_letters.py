@@ -1,0 +1,76 @@
+"""`underhost dead-letters`: the records that could not be processed, with where they came from and why.
+
+In: the dead-letters topic. Out: a table or JSON, oldest first; with `--follow` what comes, too. The original bytes are
+in the JSON: as text where they are text, else as base64. Exit 0; 3 when the topics cannot be reached.
+"""
+
+import asyncio
+from base64 import b64encode
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+
+from underhost.agents.commands.input.options import Topics
+from underhost.agents.commands.input.topics import settings_of
+from underhost.agents.commands.output.columns import clean, columns
+from underhost.agents.commands.output.documents import versioned
+from underhost.agents.commands.output.formats import JSON_LINES
+from underhost.schemas.topics import DEAD_LETTERS
+from underhost.streams.ports import Record, TopicReader
+from underhost.streams.reader import open_reader
+
+HEADER = ("TIME", "ORIGIN", "KEY", "BYTES", "STAGE", "ERROR")
+
+
+def handle(follow: bool, output: str, where: Topics) -> None:
+    """Show the records that could not be processed."""
+    reader = open_reader(settings_of(where).kafka)
+    asyncio.run(_follow(reader, output) if follow else _show(reader, output))
+
+
+async def _show(reader: TopicReader, output: str) -> None:
+    letters = [fields_of(record) async for record in reader.history([DEAD_LETTERS])]
+    letters.sort(key=lambda letter: (letter["time"], letter["partition"], letter["offset"]))
+    if output == "table":
+        text = columns(HEADER, map(_row, letters)) if letters else "No dead letters.\n"
+    else:
+        text = versioned("DeadLetters", {"deadLetters": letters}, output)
+    typer.echo(text, nl=False)
+
+
+async def _follow(reader: TopicReader, output: str) -> None:
+    if output == "table":
+        typer.echo("  ".join(HEADER))
+    async for record in reader.follow([DEAD_LETTERS], from_beginning=True):
+        letter = fields_of(record)
+        if output == "table":
+            typer.echo("  ".join(map(clean, _row(letter))))
+        else:
+            typer.echo(versioned("DeadLetter", letter, JSON_LINES if output == "json" else "yaml"), nl=False)
+
+
+def fields_of(record: Record) -> dict[str, Any]:
+    """A dead letter as it is printed."""
+    headers = {name: value.decode("utf-8", "replace") for name, value in record.headers if value is not None}
+    value = record.value
+    fields: dict[str, Any] = {
+        "time": datetime.fromtimestamp(record.timestamp / 1000, UTC).isoformat(timespec="milliseconds"),
+        "partition": record.partition,
+        "offset": record.offset,
+        "key": (record.key or b"").decode("utf-8", "replace"),
+        "origin": "/".join(headers.get(f"origin_{part}", "?") for part in ("topic", "partition", "offset")),
+        "stage": headers.get("stage", ""),
+        "error": headers.get("error", ""),
+        "bytes": len(value) if value is not None else 0,
+    }
+    if value is not None:
+        try:
+            fields["value"] = value.decode()
+        except UnicodeDecodeError:
+            fields["valueBase64"] = b64encode(value).decode()
+    return fields
+
+
+def _row(letter: dict[str, Any]) -> tuple[str, ...]:
+    return (letter["time"], letter["origin"], letter["key"], str(letter["bytes"]), letter["stage"], letter["error"])

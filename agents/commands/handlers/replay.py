@@ -1,0 +1,57 @@
+"""`underhost replay`: a site as it was, judged anew from the topics.
+
+In: the topics, on Kafka or the embedded log, and a moment. Out: the report as `check` has it, or with `--pod` what
+`explain` says of a pod then. Exit 0; 2 where the history does not reach so far back; 3 when nobody answers.
+"""
+
+import asyncio
+
+from underhost.agents.commands.handlers.check import summary, tables
+from underhost.agents.commands.handlers.explain import show_explanation
+from underhost.agents.commands.input.options import Topics
+from underhost.agents.commands.input.topics import settings_of
+from underhost.agents.commands.output import documents as out
+from underhost.agents.commands.output import progress
+from underhost.agents.commands.output.formats import JSON, WIDE, YAML
+from underhost.agents.evaluate.check import check
+from underhost.agents.pipeline.decide.restored import options_of
+from underhost.agents.schedule.explain import explain
+from underhost.agents.snapshots.history import Past
+from underhost.agents.snapshots.moments import moment_of
+from underhost.streams.reader import open_reader
+from underhost.streams.settings.model import Settings
+
+
+def handle(at: str, pod: list[str] | None, site: str | None, output: str, where: Topics) -> None:
+    """Judge a site as it was at a time of the last day, from what the topics hold."""
+    moment, settings = moment_of(at), settings_of(where)
+    past = asyncio.run(_read(settings, site or settings.site))
+    progress.say("judging the site as it was")
+    snapshot, options = past.at(moment), options_of(settings)
+    if pod:
+        explanation = explain(snapshot, options, pod)
+        if output in (JSON, YAML):
+            out.show(out.document(explanation, output))
+        else:
+            show_explanation(explanation, output == WIDE)
+        return
+
+    report = check(snapshot, options)
+    if output in (JSON, YAML):
+        out.show(out.document(report, output))
+    else:
+        out.show_tables(tables(report, output == WIDE))
+        out.show(f"{summary(report)}\n")
+
+
+async def _read(settings: Settings, site: str) -> Past:
+    records = 0
+
+    def heard() -> None:
+        nonlocal records
+        records += 1
+        if records % 1000 == 0:
+            progress.say(f"reading the topics: {records:,} records")
+
+    progress.say("reading the topics")
+    return await Past.read(open_reader(settings.kafka), site, heard)

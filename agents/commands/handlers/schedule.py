@@ -1,0 +1,72 @@
+"""`underhost schedule`: where the pending pods go, placed one after another as the scheduler would.
+
+In: dumps, manifests and an inventory. Out: Placements as table, JSON, YAML or names. Exit 1 where a pod stays pending.
+"""
+
+import typer
+
+from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_site
+from underhost.agents.commands.input.options import Among, Judged
+from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output import documents as out
+from underhost.agents.commands.output.columns import Table, clean
+from underhost.agents.commands.output.documents import available
+from underhost.agents.commands.output.formats import JSON, NAME, YAML
+from underhost.agents.schedule.pending import schedule
+from underhost.agents.schedule.preemption import note
+from underhost.schemas.documents import Placements
+
+HEADER = ("POD", "NODE", "REASON")
+PENDING = "Pending"
+
+
+def handle(source: From, among: Among, output: str, judged: Judged) -> None:
+    """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
+    picture = read_site(source, judged, manifests=True)
+    placements = _schedule(picture, Scope(picture.snapshot, among))
+    if output in (JSON, YAML):
+        out.show(out.document(placements, output))
+    elif output == NAME:
+        out.show("".join(f"pod/{clean(name)}\n" for name in placements.order))
+    elif placements.order:
+        out.show_tables([table(placements, len(picture.snapshot.nodes))])
+        say_preemption(picture, [name for name, node in placements.placements.items() if node is None])
+    else:
+        out.show("No pending pods.\n")
+    if any(node is None for node in placements.placements.values()):
+        raise typer.Exit(1)
+
+
+def _schedule(site: Site, scope: Scope) -> Placements:
+    """All pods are placed, as each takes room from the next; the answer is limited to the scope."""
+    with faults_named(site.objects):
+        placed = schedule(site.snapshot, site.options)
+    if not scope.limited:
+        return placed
+    order = [name for name in placed.order if scope.has(name)]
+    return Placements(
+        placements={name: placed.placements[name] for name in order},
+        order=order,
+        failed={name: placed.failed[name] for name in order if name in placed.failed},
+    )
+
+
+def say_preemption(site: Site, waiting: list[str]) -> None:
+    """The one note about pods that preemption might place."""
+    said = note(site.snapshot, site.options, waiting) if waiting else None
+    if said is not None:
+        typer.echo(f"note: {said}", err=True)
+
+
+def table(placements: Placements, nodes: int) -> Table:
+    """The pods in the order in which they were placed."""
+    rows = []
+    for name in placements.order:
+        node, reasons = placements.placements[name], placements.failed.get(name, {})
+        if node is not None:
+            rows.append((name, node, "-"))
+        elif any(reasons.values()):
+            rows.append((name, PENDING, available(nodes, reasons)))
+        else:
+            rows.append((name, PENDING, ", ".join(sorted(reasons))))
+    return Table(HEADER, rows)
