@@ -20,7 +20,7 @@ from underhost.agents.compiled.classes import (
     Term,
     WeightedTerm,
 )
-from underhost.agents.compiled.nodes import normalised_image
+from underhost.agents.compiled.images import normalised_image
 from underhost.agents.site import terms
 from underhost.agents.site.selectors import IN, Namespaces, Requirement, SelectorTable, matches
 from underhost.agents.site.terms import PodAffinityTerm, SpreadConstraint

@@ -5,6 +5,7 @@ Labels that no selector of the snapshot names are left out first: else the uniqu
 make every pod a class of its own. Resource vectors are kept apart (`requests.py`): applications × sizes would multiply.
 """
 
+from copy import copy
 from typing import NamedTuple
 
 from underhost.agents.site import terms
@@ -61,7 +62,6 @@ class RawClass(NamedTuple):
     disks: tuple[Disk, ...]
     owner: Owner | None
     live: bool
-    node_name: str
 
 
 class PodClass:
@@ -70,7 +70,7 @@ class PodClass:
     Attributes:
         id: position in `Model.classes`. namespace, labels: the labels that some selector names.
         live: False for pods that are being deleted.
-        node_name: the absent node that the pods are bound to, or "".
+        node_name: the absent node that a pod is bound to, see `bound_to`; else "".
         node_selector, node_terms, preferred_node: of node affinity; `node_terms` None where there is no required part.
         node_key: equal for classes with equal node affinity. tolerations, tolerations_key likewise.
         required_affinity, required_anti, preferred: terms between pods.
@@ -107,7 +107,7 @@ class PodClass:
 
     def __init__(self, id_: int, raw: RawClass, labels: dict[str, str]) -> None:
         self.id, self.namespace, self.labels = id_, raw.namespace, labels
-        self.live, self.node_name, self.ports, self.disks = raw.live, raw.node_name, raw.ports, raw.disks
+        self.live, self.node_name, self.ports, self.disks = raw.live, "", raw.ports, raw.disks
         self.node_selector: dict[str, str] = {}
         self.node_terms: tuple[terms.NodeSelectorTerm, ...] | None = None
         self.preferred_node: tuple[terms.PreferredSchedulingTerm, ...] | None = None
@@ -123,6 +123,12 @@ class PodClass:
         self.images: tuple[str, ...] = ()
         self.image_count = 0
         self.selectors: list[Selector] = []
+
+    def bound_to(self, node_name: str) -> "PodClass":
+        """The same class for pods that are bound to a node that is not there."""
+        found = copy(self)
+        found.node_name = node_name
+        return found
 
 
 class Parsed(NamedTuple):

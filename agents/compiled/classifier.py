@@ -1,9 +1,9 @@
-"""Classes of equal pods that grow one by one: what a resident evaluator numbers its pods with.
+"""Numbers the classes of equal pods: of all pods at first, then of one pod after another.
 
-In: pods, one after another. Out: the number of the class of each, made when it is new. A class is built as in the
-compiler; what would make every class anew (a label that no selector named before, a new namespace where terms select
-namespaces) is `Outdated`: the caller starts anew. Images are part of what tells classes apart, so that a node's list of
-images changes none; Services and workloads change the scheduler's own spreading.
+In: what was read of pods. Out: the number of the class of each, made when it is new. What would make every class anew
+(a label that no selector named before, a new namespace where terms select namespaces) is `Outdated`: the caller starts
+anew. Images are part of what tells classes apart, so that a node's list of images changes none; Services and workloads
+change the scheduler's own spreading.
 """
 
 from collections import defaultdict
@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from underhost.agents.compiled.class_builder import ClassBuilder
 from underhost.agents.compiled.classes import Parsed, Parser, PodClass, RawClass, affinity_keys, spread_keys
 from underhost.agents.compiled.default_spreading import DefaultSelectors
-from underhost.agents.compiled.nodes import normalised_image
+from underhost.agents.compiled.images import normalised_image
+from underhost.agents.compiled.outdated import Outdated
+from underhost.agents.compiled.reader import Reading
 from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.selectors import IN, Selector, SelectorTable
@@ -20,30 +22,20 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Namespace, Service, Workload
 
 
-class Outdated(Exception):
-    """What is compiled cannot be extended to the change: start anew."""
-
-
 class Classifier:
     """The classes of one site.
 
     Attributes:
         classes: by number; they stay when their last pod has gone. table: their selectors.
-        first: the classes of the raw classes that were there at the beginning; emptied by whoever has read it.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, images: Mapping[str, object], raws: Mapping[tuple[object, ...], str]
-    ) -> None:
-        """`images`: those that some node has, as they change. `raws`: the raw classes there are, each with a pod of it.
-
-        Raises BadObjectError.
-        """
+    def __init__(self, snapshot: Snapshot, images: Mapping[str, object]) -> None:
+        """`images`: those that some node has, as they change. Raises BadObjectError."""
         self.classes: list[PodClass] = []
         self.table = SelectorTable()
         self._defaults = DefaultSelectors(snapshot.services, snapshot.workloads)
         self._parser = Parser()
-        self._namespaces = _namespaces(snapshot)
+        self._namespaces: dict[str, dict[str, str]] = {}
         self._builder = ClassBuilder(self.table, self._namespaces, images, self._defaults)
         self._known: dict[object, int] = {}
         self._raw: list[RawClass] = []
@@ -52,19 +44,31 @@ class Classifier:
         self._by_image: defaultdict[str, list[int]] = defaultdict(list)
         self._selects_namespaces = False
         self._used: set[str] = set()
-        parsed = []
-        for fields, pod in raws.items():
-            raw = RawClass._make(fields)
-            self._namespaces.setdefault(raw.namespace, {})
-            parsed.append((raw, pod, self._parsed(raw, pod)))
+
+    def number_all(self, snapshot: Snapshot, reading: Reading) -> list[int]:
+        """The classes of all raw classes that were read, by their numbers; to be asked first, and once.
+
+        Raises BadObjectError.
+        """
+        raws = [RawClass._make(fields) for fields in reading.classes]
+        parsed, found = list[Parsed](), list[int]()
+        for number, raw in enumerate(raws):
+            try:
+                parsed.append(self._parsed(raw, terms.labels(raw.labels)))
+            except Fault as fault:
+                raise fault.within(f"Pod {reading.a_pod_of(number)}") from None
+        self._namespaces |= {raw.namespace: {} for raw in raws}
+        self._namespaces |= {name: _labels_of(name, one) for name, one in snapshot.namespaces.items()}
         self._used = self._parser.selected_keys() | self._defaults.keys
-        self.first: dict[tuple[object, ...], int] = {
-            tuple(raw): self._number(raw, pod, parts) for raw, pod, parts in parsed
-        }
-        for cls, selectors in zip(
-            self.classes, self.table.match([(c.namespace, c.labels) for c in self.classes]), strict=True
-        ):
+        for number, (raw, parts) in enumerate(zip(raws, parsed, strict=True)):
+            try:
+                found.append(self._number(raw, parts.labels, parts))
+            except Fault as fault:
+                raise fault.within(f"Pod {reading.a_pod_of(number)}") from None
+        matched = self.table.match([(cls.namespace, cls.labels) for cls in self.classes])
+        for cls, selectors in zip(self.classes, matched, strict=True):
             cls.selectors = selectors
+        return found
 
     def class_of(self, fields: tuple[object, ...], pod: str) -> tuple[int, bool]:
         """The class with these fields of a raw class, and whether it is new.
@@ -77,7 +81,10 @@ class Classifier:
                 raise Outdated
             self._namespaces[raw.namespace] = {}
         selectors = len(self.table.selectors)
-        found = self._number(raw, pod, None)
+        try:
+            found = self._number(raw, terms.labels(raw.labels), None)
+        except Fault as fault:
+            raise fault.within(f"Pod {pod}") from None
         if found < before:
             return found, False
         self._match(self.classes[found], self.table.selectors[selectors:])
@@ -137,23 +144,20 @@ class Classifier:
             cls = self.classes[number]
             cls.images, cls.image_count = self._builder.image_key(self._raw[number])
 
-    def _number(self, raw: RawClass, pod: str, parts: Parsed | None) -> int:
-        own = parts.labels if parts is not None else self._labels(raw, pod)
-        labels = {key: own[key] for key in sorted(self._used & own.keys())}
+    def _number(self, raw: RawClass, every: dict[str, str], parts: Parsed | None) -> int:
+        """The class with the labels that count of `every`. Raises Fault."""
+        labels = {key: every[key] for key in sorted(self._used & every.keys())}
         owner = self._defaults.known(raw.namespace, raw.owner)
         identity = (raw._replace(labels=b"", owner=owner), tuple(labels.items()))
         found = self._known.get(identity)
         if found is not None:
             return found
         if parts is None:
-            parts = self._parsed(raw, pod, own)
+            parts = self._parsed(raw, every)
             if not affinity_keys(parts.affinity) | spread_keys(parts.spread) <= self._used:
                 raise Outdated
         found = len(self.classes)
-        try:
-            self.classes.append(self._builder.build(found, raw, parts, labels))
-        except Fault as fault:
-            raise fault.within(f"Pod {pod}") from None
+        self.classes.append(self._builder.build(found, raw, parts, labels))
         self._known[identity] = found
         self._raw.append(raw._replace(owner=owner))  # an unknown owner may be another pod's as well
         self._by_namespace[raw.namespace].append(found)
@@ -163,19 +167,9 @@ class Classifier:
             self._by_label[label].append(found)
         return found
 
-    def _labels(self, raw: RawClass, pod: str) -> dict[str, str]:
-        try:
-            return terms.labels(raw.labels)
-        except Fault as fault:
-            raise fault.within(f"Pod {pod}") from None
-
-    def _parsed(self, raw: RawClass, pod: str, labels: dict[str, str] | None = None) -> Parsed:
-        """The parts; labels are not kept, as most pods' are their own."""
-        labels = self._labels(raw, pod) if labels is None else labels
-        try:
-            parts = self._parser.parse(raw._replace(labels=b"{}"))._replace(labels=labels)
-        except Fault as fault:
-            raise fault.within(f"Pod {pod}") from None
+    def _parsed(self, raw: RawClass, labels: dict[str, str]) -> Parsed:
+        """The parts; labels are not kept, as most pods' are their own. Raises Fault."""
+        parts = self._parser.parse(raw._replace(labels=b"{}"))._replace(labels=labels)
         if not self._selects_namespaces:
             self._selects_namespaces = any(_selects_namespaces(parts))
         return parts
@@ -200,10 +194,6 @@ class Classifier:
             if operator == IN and len(values) == 1:
                 return [self.classes[at] for at in self._by_label.get((key, values[0]), ())]
         return self.classes
-
-
-def _namespaces(snapshot: Snapshot) -> dict[str, dict[str, str]]:
-    return {name: _labels_of(name, namespace) for name, namespace in snapshot.namespaces.items()}
 
 
 def _labels_of(name: str, namespace: Namespace) -> dict[str, str]:

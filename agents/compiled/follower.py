@@ -7,8 +7,8 @@ What cannot be changed in place raises `Outdated`: the caller compiles the site 
 from collections.abc import Collection, Iterable, Mapping
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.live import Live, Place
 from underhost.agents.compiled.reader import FINISHED
+from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.site.changes import changed_keys, host_of, reads_alike
 from underhost.agents.site.owners import controller_of
 from underhost.agents.site.snapshot import Snapshot
@@ -50,7 +50,7 @@ class Observer:
 class Follower:
     """Follows one site. `observer` is told of each step; it can be set later."""
 
-    def __init__(self, site: Live, snapshot: Snapshot, observer: Observer | None = None) -> None:
+    def __init__(self, site: CompiledSite, snapshot: Snapshot, observer: Observer | None = None) -> None:
         """`snapshot` is what the site was compiled from."""
         self._site = site
         self._nodes: dict[str, Node] = dict(snapshot.nodes)
@@ -63,7 +63,7 @@ class Follower:
         for name in changed_keys(before.namespaces, snapshot.namespaces):
             self.follow_namespace(name, snapshot.namespaces.get(name))
         for key in changed_keys(before.services, snapshot.services):
-            self._site.classifier.change_service(key, key.partition("/")[0], snapshot.services.get(key))
+            self._site.model.classifier.change_service(key, key.partition("/")[0], snapshot.services.get(key))
         self._follow_workloads(before, snapshot)
         self.follow_nodes(snapshot, changed_keys(before.nodes, snapshot.nodes), before.pods)
         for key in changed_keys(before.pods, snapshot.pods):
@@ -75,7 +75,7 @@ class Follower:
 
     def follow_namespace(self, name: str, namespace: Namespace | None) -> None:
         """A namespace came, changed or (None) went. Raises Outdated, BadObjectError."""
-        self._site.classifier.change_namespace(name, namespace)
+        self._site.model.classifier.change_namespace(name, namespace)
 
     # ------------------------------------------------------------------------------------------------------- pods
     def follow_pod(self, snapshot: Snapshot, key: str, pod: Pod | None, before: Pod | None = None) -> None:
@@ -110,7 +110,7 @@ class Follower:
 
     def _follow_workloads(self, before: Snapshot, snapshot: Snapshot) -> None:
         """A workload that comes or goes may change the classes of its pods: the scheduler spreads them by itself."""
-        classifier = self._site.classifier
+        classifier = self._site.model.classifier
         for name in changed_keys(before.workloads, snapshot.workloads):
             old, new = before.workloads.get(name), snapshot.workloads.get(name)
             if not classifier.change_workload(old, new):

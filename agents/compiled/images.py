@@ -1,7 +1,7 @@
-"""Which nodes hold which images, as nodes come, change and go.
+"""Which nodes hold which images.
 
-In: nodes, before and after a change. Out: `LiveImages`, the mapping that `Nodes.images` is for placement. Kept by the
-nodes' names, so that nothing moves when a node comes or goes.
+In: the nodes, and each node before and after a change. Out: `Images`. Kept by the nodes' names, so that nothing moves
+when a node comes or goes.
 """
 
 from collections import defaultdict
@@ -14,16 +14,27 @@ from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
 from underhost.schemas.kubernetes import Node
 
+_LATEST = ":latest"
 
-class LiveImages(Mapping[str, tuple[int, IndexArray]]):
-    """Image name to its size and the nodes that have it, as in `Nodes.images`; `index` gives positions by name."""
+
+class Images(Mapping[str, tuple[int, IndexArray]]):
+    """Image name to (size in bytes, intp nodes that have it, ascending); `index` gives positions by name.
+
+    An image of several sizes has that of the first node by name, which is the order of the API server's list: upstream
+    takes the order in which its cache heard of the nodes, and the order of a file must not matter.
+    """
 
     def __init__(self, nodes: Mapping[str, Node], index: Mapping[str, int]) -> None:
         """Raises BadObjectError."""
         self.index = index
         self._sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        for node in nodes.values():
-            self.change(node.metadata.name, None, node)
+        known: dict[bytes, dict[str, int]] = {}  # nodes of one kind often hold the same
+        for name, node in sorted(nodes.items()):
+            raw = bytes(node.status.images)
+            if raw not in known:
+                known[raw] = _images(node)
+            for image, size in known[raw].items():
+                self._sizes[image][name] = size
 
     def change(self, name: str, before: Node | None, now: Node | None) -> set[str]:
         """A node came, changed or went; the images that some node has now and none had, or the other way round.
@@ -44,7 +55,6 @@ class LiveImages(Mapping[str, tuple[int, IndexArray]]):
         return found
 
     def __getitem__(self, image: str) -> tuple[int, IndexArray]:
-        """Of several sizes that of the first node by name, as in `Nodes.images_of`."""
         if image not in self._sizes:
             raise KeyError(image)
         sizes = self._sizes[image]
@@ -73,3 +83,8 @@ def _images(node: Node | None) -> dict[str, int]:
         for name in image.names or ():
             found.setdefault(name, image.size_bytes)
     return found
+
+
+def normalised_image(name: str) -> str:
+    """The image's name with its tag, `:latest` where it has none."""
+    return name + _LATEST if name.rfind(":") <= name.rfind("/") else name

@@ -1,35 +1,55 @@
-"""The nodes of a snapshot as arrays: what the rules read of them.
+"""The nodes of a site as arrays: what the rules read of them, and the hosts they are on.
 
-In: `Node` objects. Out: `Nodes`, sorted by name, so that the first of equal totals is the smallest name. Topology keys
-are left to `domains.py`, what runs on the nodes to `model.py` and `state.py`.
+In: `Node` objects, all at first, then single ones. Out: `Nodes`, sorted by name, so that the first of equal totals is
+the smallest name; when a node comes or goes others move, and a `Shift` tells whoever holds something by position.
+Topology keys are left to `domains.py`, what runs on the nodes to `running.py` and `state.py`.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from underhost.agents.compiled.domains import BoolArray, IndexArray
+from underhost.agents.compiled.images import Images
+from underhost.agents.compiled.outdated import Outdated
 from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.requests import BASE_RESOURCES, PODS, allocatable
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 
 IntArray = npt.NDArray[np.int64]
-_LATEST = ":latest"
+Number = TypeVar("Number", bound=np.generic)
+Held = TypeVar("Held")
 
 
-class NodeParts:
-    """Raw parts of nodes parsed so far, by their bytes."""
+class Shift(NamedTuple):
+    """Nodes went and came. `gone`: positions as they were, `come`: positions as they are, both ascending."""
 
-    def __init__(self) -> None:
-        self.labels: dict[bytes, dict[str, str]] = {}
-        self.amounts: dict[bytes, dict[str, int]] = {}
-        self.taints: dict[bytes, tuple[terms.Taint, ...]] = {}
-        self.images: dict[bytes, list[tuple[str, int]]] = {}
+    gone: list[int]
+    come: list[int]
 
-    def __len__(self) -> int:
-        return len(self.labels) + len(self.amounts) + len(self.taints) + len(self.images)
+    def array(self, held: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """What is held of each node along the last axis; zero for those that came."""
+        kept = np.delete(held, self.gone, axis=-1) if self.gone else held
+        return np.insert(kept, [at - before for before, at in enumerate(self.come)], 0, axis=-1) if self.come else kept
+
+    def list(self, held: list[Held], fresh: Iterable[Held]) -> None:
+        """The same of a list, in place; `fresh` is what is held of those that came."""
+        for at in reversed(self.gone):
+            del held[at]
+        for at, one in zip(self.come, fresh, strict=True):
+            held.insert(at, one)
+
+    def positions(self, size: int) -> IndexArray:
+        """The position now of each of `size` nodes; -1 for those that went."""
+        moved: IndexArray = np.full(size, -1, np.intp)
+        after = size - len(self.gone) + len(self.come)
+        moved[np.delete(np.arange(size), self.gone)] = np.delete(np.arange(after), self.come)
+        return moved
 
 
 class Nodes:
@@ -41,18 +61,26 @@ class Nodes:
         unschedulable: bool[N].
         resources: row of each resource name; the first three are cpu (thousandths), memory and ephemeral storage.
         allocatable: int64[R, N]. pods_allowed: int64[N].
-        images: image name to (size in bytes, intp nodes that have it, ascending).
+        images: which nodes hold which.
+        hosts: the id of each node's ESXi host, None while unknown. host_names: the hosts' names by id.
+        has_hosts: whether the site has hosts at all: only then a host key means the live host.
     """
 
-    def __init__(self, nodes: Mapping[str, Node], parts: NodeParts | None = None) -> None:
-        self._parts = parts or NodeParts()
-        ordered = [nodes[name] for name in sorted(nodes)]
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Raises BadObjectError."""
+        ordered = [snapshot.nodes[name] for name in sorted(snapshot.nodes)]
         self.names = [node.metadata.name for node in ordered]
         self.index = {name: at for at, name in enumerate(self.names)}
         self.unschedulable: BoolArray = np.array([node.spec.unschedulable for node in ordered], bool)
         self.resources = {name: row for row, name in enumerate(BASE_RESOURCES)}
         self._parse(ordered)
-        self.images: Mapping[str, tuple[int, IndexArray]] = self.images_of(nodes)
+        self.images = Images(snapshot.nodes, self.index)
+        joined = [one for one in snapshot.node_hosts.values() if one.host]
+        self.host_names = {one.host: one.host_name for one in joined}
+        self._is_named_alike = all(self.host_names[one.host] == one.host_name for one in joined)
+        host_of = {one.node: one.host for one in joined}
+        self.hosts: list[str | None] = [host_of.get(name) for name in self.names]
+        self.has_hosts = bool(snapshot.hosts) or any(self.hosts)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -62,7 +90,8 @@ class Nodes:
         return self.resources.get(resource, -1)
 
     def _parse(self, ordered: list[Node]) -> None:
-        labels, amounts, known = self._parts.labels, self._parts.amounts, self._parts.taints
+        labels: dict[bytes, dict[str, str]] = {}
+        amounts: dict[bytes, dict[str, int]] = {}
         lists: dict[bytes, int] = {}
         self.labels: list[dict[str, str]] = []
         self.taints: list[tuple[terms.Taint, ...]] = []
@@ -79,10 +108,8 @@ class Nodes:
                 own_amounts.append(amounts[raw])
                 raw = bytes(node.spec.taints)
                 if raw not in lists:
-                    if raw not in known:
-                        known[raw] = terms.taints(raw)
                     lists[raw] = len(self.taints)
-                    self.taints.append(known[raw])
+                    self.taints.append(terms.taints(raw))
                 own_list.append(lists[raw])
             except Fault as fault:
                 raise fault.within(f"Node {node.metadata.name}") from None
@@ -100,29 +127,58 @@ class Nodes:
                 else:
                     self.allocatable[self.resources[name], at] = amount
 
-    def images_of(self, nodes: Mapping[str, Node]) -> Mapping[str, tuple[int, IndexArray]]:
-        """An image of several sizes has that of the first node that lists it.
+    # --------------------------------------------------------------------------------------------------- following
+    def change(self, node: Node) -> set[str]:
+        """Take in a node that is there; the label keys that changed. Raises BadObjectError."""
+        name = node.metadata.name
+        at = self.index[name]
+        try:
+            labels = terms.labels(bytes(node.metadata.labels))
+            taints = terms.taints(bytes(node.spec.taints))
+            amounts = allocatable(bytes(node.status.allocatable))
+        except Fault as fault:
+            raise fault.within(f"Node {name}") from None
+        before, self.labels[at] = self.labels[at], labels
+        self.unschedulable[at] = node.spec.unschedulable
+        if taints not in self.taints:
+            self.taints.append(taints)
+        self.taint_list[at] = self.taints.index(taints)
+        self.pods_allowed[at] = amounts.pop(PODS, 0)
+        new = [resource for resource in sorted(amounts) if resource not in self.resources]
+        if new:
+            self.resources.update((resource, len(self.resources) + more) for more, resource in enumerate(new))
+            self.allocatable = np.vstack([self.allocatable, np.zeros((len(new), len(self)), np.int64)])
+        self.allocatable[:, at] = 0
+        for resource, amount in amounts.items():
+            self.allocatable[self.resources[resource], at] = amount
+        return {key for key in before.keys() | labels.keys() if before.get(key) != labels.get(key)}
 
-        First by name, which is the order of the API server's list: upstream takes the order in which its cache heard of
-        the nodes, and the order of a file must not matter.
-        """
-        parsed = self._parts.images
-        sizes: dict[str, int] = {}
-        holders: dict[str, set[int]] = {}
-        for name, node in sorted(nodes.items()):
-            raw = bytes(node.status.images)
-            if raw not in parsed:
-                try:
-                    parsed[raw] = [(n, image.size_bytes) for image in terms.images(raw) for n in image.names or ()]
-                except Fault as fault:
-                    raise fault.within(f"Node {name}") from None
-            at = self.index[node.metadata.name]
-            for image_name, size in parsed[raw]:
-                sizes.setdefault(image_name, size)
-                holders.setdefault(image_name, set()).add(at)
-        return {name: (sizes[name], np.array(sorted(at), np.intp)) for name, at in holders.items()}
+    def exchange(self, gone: Iterable[str], come: Iterable[Node]) -> Shift:
+        """Nodes go and others come; their hosts are unknown until `place`. Raises BadObjectError."""
+        fresh = sorted(come, key=lambda node: node.metadata.name)
+        shift = Shift(sorted(self.index[name] for name in gone), [])
+        for at in reversed(shift.gone):
+            del self.names[at]
+        for node in fresh:
+            shift.come.append(bisect_left(self.names, node.metadata.name))
+            self.names.insert(shift.come[-1], node.metadata.name)
+        self.index = self.images.index = dict(zip(self.names, range(len(self.names)), strict=True))
+        shift.list(self.labels, ({} for _ in fresh))
+        shift.list(self.hosts, (None for _ in fresh))
+        self.unschedulable, self.taint_list = shift.array(self.unschedulable), shift.array(self.taint_list)
+        self.allocatable, self.pods_allowed = shift.array(self.allocatable), shift.array(self.pods_allowed)
+        for node in fresh:
+            self.change(node)
+        return shift
 
-
-def normalised_image(name: str) -> str:
-    """The image's name with its tag, `:latest` where it has none."""
-    return name + _LATEST if name.rfind(":") <= name.rfind("/") else name
+    def place(self, snapshot: Snapshot, names: Iterable[str]) -> None:
+        """The hosts of these nodes are as the snapshot says. Raises Outdated where a host has another name now."""
+        for name in names:
+            joined, at = snapshot.node_hosts.get(name), self.index.get(name)
+            host = joined.host if joined is not None else ""
+            if joined is not None and host and self.host_names.setdefault(host, joined.host_name) != joined.host_name:
+                raise Outdated
+            if at is not None:
+                self.hosts[at] = host or None
+        if not self._is_named_alike or self.has_hosts is not (bool(snapshot.hosts) or any(self.hosts)):
+            raise Outdated

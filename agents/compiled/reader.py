@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from underhost.agents.compiled.alike import classed_alike, resized_alike
 from underhost.agents.compiled.classes import Disk, Owner, Port
-from underhost.agents.compiled.projection import Projection
+from underhost.agents.compiled.selected_labels import SelectedLabels
 from underhost.agents.compiled.volumes.of_pod import claims_of, inline_volumes
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.requests import Request, request_of
@@ -22,7 +22,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """A pod without a node. `nominated` is the node it is nominated to, "" for none; `order` its place in the input."""
+    """A pod without a node. `nominated` is the node it is nominated to, "" for none."""
 
     key: str
     uid: str
@@ -30,33 +30,38 @@ class PendingPod:
     request: int
     priority: int
     created: str
-    order: int
     scheduler: str
     terminating: bool
     gates: tuple[str, ...]
     nominated: str
 
     @property
-    def queue_key(self) -> tuple[int, str, int]:
-        """Sorts pods in the order in which the scheduler takes them."""
-        return -self.priority, self.created, self.order
+    def queue_key(self) -> tuple[int, str]:
+        """Sorts pods in the order in which the scheduler takes them; equal ones stay in the order of the input."""
+        return -self.priority, self.created
 
 
 @dataclass(slots=True)
 class Reading:
-    """What one pass over the pods has found. Numbers are the reader's.
+    """What one pass over the pods has found.
 
     Attributes:
+        classes: number by the fields of a `RawClass`, as a plain tuple.
         keys, pod_class, pod_request, pod_node: of the running pods, in input order.
         pending, unbound: pods without a node, and pods on a node that is not there; `cls` is the raw class's number.
     """
 
+    classes: dict[tuple[object, ...], int] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     pod_class: list[int] = field(default_factory=list)
     pod_request: list[int] = field(default_factory=list)
     pod_node: list[int] = field(default_factory=list)
     pending: list[PendingPod] = field(default_factory=list)
     unbound: list[PendingPod] = field(default_factory=list)
+
+    def number(self, raw: tuple[object, ...]) -> int:
+        """The number of a raw class."""
+        return self.classes.setdefault(raw, len(self.classes))
 
     def a_pod_of(self, cls: int) -> str:
         """Some pod of a raw class, for a message."""
@@ -74,56 +79,40 @@ class _Like(NamedTuple):
 
 
 class PodReader:
-    """Numbers the classes and requests of pods, and remembers the pods it has read: equal objects are not read again.
+    """Reads pods. `requests` are those seen so far, by number.
 
-    Attributes:
-        classes: number by the fields of a `RawClass`, as a plain tuple. requests: by number. Both only grow.
+    With `claims`, the claims of a pod are part of its class: they can be judged.
     """
 
-    def __init__(self, claims: bool = False, remember: bool = True) -> None:
-        """With `claims`, the claims of a pod are part of its class: they can be judged. `remember`: it reads again."""
-        self.claims, self.remember = claims, remember
-        self.classes: dict[tuple[object, ...], int] = {}
+    def __init__(self, claims: bool = False) -> None:
+        self.claims = claims
         self.requests: list[Request] = []
         self._shapes: dict[object, int] = {}
         self._vectors: dict[tuple[object, ...], int] = {}
-        self._read: dict[str, tuple[Pod, int, int]] = {}
 
-    def read(self, pods: Mapping[str, Pod], nodes: Mapping[str, int], projection: Projection | None = None) -> Reading:
-        """Every pod that is not finished; `nodes` gives positions by name. Raises BadObjectError.
-
-        `projection` cuts the labels; where it has learnt a key, the caller has forgotten what was read before.
-        """
-        found, before, now = Reading(), self._read, dict[str, tuple[Pod, int, int]]()
-        cut = bytes if projection is None else projection.of
+    def read(self, pods: Mapping[str, Pod], nodes: Mapping[str, int], labels: SelectedLabels) -> Reading:
+        """Every pod that is not finished; `nodes` gives positions by name. Raises BadObjectError."""
+        found = Reading()
         likes: dict[str, _Like] = {}
-        for order, (key, pod) in enumerate(pods.items()):
+        for key, pod in pods.items():
             if pod.status.phase in FINISHED:
                 continue
             node_name = pod.spec.node_name
             node = nodes.get(node_name, -1)
-            known = before.get(key)
-            if known is not None and known[0] is pod:
-                _, cls, request = known
-            else:
-                cls, request = self._numbers(key, pod, cut, likes)
-            if self.remember:
-                now[key] = (pod, cls, request)
+            cls, request = self._numbers(found, key, pod, labels.of, likes)
             if node >= 0:
                 found.keys.append(key)
                 found.pod_class.append(cls)
                 found.pod_request.append(request)
                 found.pod_node.append(node)
-            elif node_name:
-                raw = self.raw_class(key, pod)
-                lost = self._class((raw[0], cut(bytes(pod.metadata.labels)), *raw[2:-1], node_name))
-                found.unbound.append(pending_pod(order, key, pod, lost, request))
             else:
-                found.pending.append(pending_pod(order, key, pod, cls, request))
-        self._read = now
+                waiting = found.unbound if node_name else found.pending
+                waiting.append(pending_pod(key, pod, cls, request))
         return found
 
-    def _numbers(self, key: str, pod: Pod, cut: Callable[[bytes], bytes], likes: dict[str, _Like]) -> tuple[int, int]:
+    def _numbers(
+        self, found: Reading, key: str, pod: Pod, cut: Callable[[bytes], bytes], likes: dict[str, _Like]
+    ) -> tuple[int, int]:
         """The pod's raw class and request. `likes` holds the last pod of each owner that was read in full."""
         owners, labels = pod.metadata.owner_references, pod.metadata.labels
         like = likes.get(owners[0].uid) if owners else None
@@ -132,35 +121,16 @@ class PodReader:
             if labels != like.pod.metadata.labels:
                 kept = cut(bytes(labels))
                 if kept != like.raw[1]:
-                    cls = self._class((like.raw[0], kept, *like.raw[2:]))
+                    cls = found.number((like.raw[0], kept, *like.raw[2:]))
             if not resized_alike(pod.status, like.pod.status):
                 request = self.request(key, pod)
             return cls, request
         raw = self.raw_class(key, pod)
         raw = (raw[0], cut(bytes(labels)), *raw[2:])
-        cls, request = self._class(raw), self.request(key, pod)
+        cls, request = found.number(raw), self.request(key, pod)
         if owners:
             likes[owners[0].uid] = _Like(pod, raw, cls, request)
         return cls, request
-
-    def changed(self, pods: Mapping[str, Pod]) -> list[Pod]:
-        """The pods that were not read before as they are."""
-        before = self._read
-        if not before:
-            return list(pods.values())
-        return [pod for key, pod in pods.items() if key not in before or before[key][0] is not pod]
-
-    def forget(self) -> None:
-        """Read every pod anew the next time."""
-        self._read = {}
-
-    def forget_classes(self) -> None:
-        """Number classes anew the next time, too."""
-        self.forget()
-        self.classes.clear()
-
-    def _class(self, raw: tuple[object, ...]) -> int:
-        return self.classes.setdefault(raw, len(self.classes))
 
     def raw_class(self, key: str, pod: Pod) -> tuple[object, ...]:
         """The fields of a RawClass, in order: making a named tuple would cost more than all the rest."""
@@ -198,7 +168,6 @@ class PodReader:
             disks,
             owner,
             meta.deletion_timestamp is None,
-            "",
         )
 
     def request(self, key: str, pod: Pod) -> int:
@@ -224,7 +193,7 @@ def _controller(owners: list[OwnerReference]) -> Owner | None:
     return None
 
 
-def pending_pod(order: int, key: str, pod: Pod, cls: int, request: int) -> PendingPod:
+def pending_pod(key: str, pod: Pod, cls: int, request: int) -> PendingPod:
     """A pod that is not running."""
     meta, spec = pod.metadata, pod.spec
     return PendingPod(
@@ -234,7 +203,6 @@ def pending_pod(order: int, key: str, pod: Pod, cls: int, request: int) -> Pendi
         request=request,
         priority=spec.priority or 0,
         created=meta.creation_timestamp or "",
-        order=order,
         scheduler=spec.scheduler_name or DEFAULT_SCHEDULER,
         terminating=meta.deletion_timestamp is not None,
         gates=tuple(gate.name for gate in spec.scheduling_gates or ()),

@@ -1,7 +1,7 @@
 """What changes while pods are placed: what each node holds, and the counters of the rules.
 
-In: a `Model`. Out: a `State` that starts with the running pods and follows every `add` and `remove`. The model itself
-is never changed, so that many states can start from one.
+In: a `Model`. Out: a `State` that starts with the running pods and counts every pod that is added. The model
+stays as it is, so that many states can start from one; the state of a followed site changes with its model (`run`).
 """
 
 from collections import defaultdict
@@ -11,17 +11,18 @@ from typing import Protocol
 
 import numpy as np
 
+from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.counters import Counter, Weights
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray
-from underhost.agents.compiled.memo import Memo
+from underhost.agents.compiled.memo import Depends, Memo
 from underhost.agents.compiled.model import Model
-from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.nodes import IntArray, Shift
 from underhost.agents.site.selectors import Selector
 
 _FEW = 24  # classes up to which a counter is filled class by class rather than in one pass over all pods
 
 
-class Follower(Protocol):
+class Tally(Protocol):
     """Who is told of pods that come and go; a `Counter` is one."""
 
     def add(self, cls: int, node: int, sign: int = 1) -> None:
@@ -37,6 +38,7 @@ class State:
         log: the nodes whose load changed, in order: what is derived from the load is replayed from here.
         memo: what rules derive from the model alone.
         nominating: (class, node) of nominated pods that are counted for the moment.
+        generation: grows whenever all counters are dropped: rules that were prepared before are of no use.
     """
 
     def __init__(self, model: Model) -> None:
@@ -47,12 +49,13 @@ class State:
         self.log: list[int] = []
         self._counters: dict[object, Counter] = {}
         self._weights: dict[tuple[tuple[int, int], ...], Weights] = {}
-        self._touched: defaultdict[int, list[Follower]] = defaultdict(list)
+        self._touched: defaultdict[int, list[Tally]] = defaultdict(list)
         self._changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self._selected: dict[tuple[int, bool], Weights] = {}
         self.memo = Memo()
         self.nominating: list[tuple[int, int]] = []
         self._tried: list[tuple[int, int, int, int]] | None = None
+        self.generation = 0
         self._fill()
 
     def _fill(self) -> None:
@@ -77,7 +80,14 @@ class State:
                     np.add.at(target[row], running.nodes, source[row][running.requests])
 
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
-        """A pod comes to a node; with sign -1 it goes."""
+        """A pod comes to a node, and is not among the model's running pods; with sign -1 it goes."""
+        self._count(cls, request, node, sign)
+        self.log.append(node)
+        self._changes[cls].append((node, sign))
+        if self._tried is not None:
+            self._tried.append((cls, request, node, sign))
+
+    def _count(self, cls: int, request: int, node: int, sign: int) -> None:
         model = self.model
         wanted = model.requests[request]
         for name, amount in wanted.held.items():
@@ -88,23 +98,22 @@ class State:
         self.nonzero[0, node] += sign * cpu
         self.nonzero[1, node] += sign * memory
         self.pods[node] += sign
-        self.log.append(node)
-        self._changes[cls].append((node, sign))
-        if self._tried is not None:
-            self._tried.append((cls, request, node, sign))
         for counter in self._touched[cls]:
             counter.add(cls, node, sign)
 
     @contextmanager
     def trial(self) -> Iterator[None]:
         """What is added meanwhile is only thought of: at the end it is taken back."""
-        self._tried = []
+        self._tried, clean = [], not self._changes
         try:
             yield
         finally:
             tried, self._tried = self._tried, None
             for cls, request, node, sign in reversed(tried):
                 self.add(cls, request, node, -sign)
+            if clean:
+                self.log.clear()
+                self._changes.clear()
 
     def counter(
         self, domains: Domains, weights: Weights, mask: BoolArray | None = None, mask_key: object = None
@@ -142,15 +151,15 @@ class State:
             self._selected[key] = found
         return found
 
-    def follow(self, follower: "Follower", classes: Iterable[int]) -> None:
-        """`follower.add` is told of the pods of these classes: those that are there, and who comes or goes later."""
+    def follow(self, tally: "Tally", classes: Iterable[int]) -> None:
+        """`tally.add` is told of the pods of these classes: those that are there, and who comes or goes later."""
         nodes = self.model.running.nodes
         for cls in classes:
             for node in nodes[self.model.pods_of(cls)].tolist():
-                follower.add(cls, node)
+                tally.add(cls, node)
             for node, sign in self._changes.get(cls, ()):
-                follower.add(cls, node, sign)
-            self._touched[cls].append(follower)
+                tally.add(cls, node, sign)
+            self._touched[cls].append(tally)
 
     def _count_running(self, counter: Counter, weights: Mapping[int, int]) -> None:
         model = self.model
@@ -165,3 +174,47 @@ class State:
         each = by_class[model.running.classes]
         chosen: IndexArray = np.flatnonzero(each)
         counter.fill(model.running.nodes[chosen], each[chosen])
+
+    # --------------------------------------------------------------------------------------------------- following
+    def run(self, cls: int, request: int, node: int, sign: int = 1) -> None:
+        """A pod runs on a node, or (sign -1) no more: the model's running pods say so already."""
+        self._count(cls, request, node, sign)
+
+    def shift(self, shift: Shift) -> None:
+        """Nodes went, without pods, and came."""
+        self.pods, self.used, self.nonzero = map(shift.array, (self.pods, self.used, self.nonzero))
+
+    def forget_nodes(self) -> None:
+        """Nodes have changed: what is derived from their labels and taints, and counters, are made anew when asked for.
+
+        Where they have resources that no node had, the load is counted anew.
+        """
+        self._forget_counters(Depends.NODES)
+        if len(self.used) < len(self.model.nodes.resources):
+            self._fill()
+
+    def forget_images(self) -> None:
+        """Nodes have other images."""
+        self.memo.forget(Depends.IMAGES)
+
+    def forget_classes(self) -> None:
+        """Counters, and what is derived from all classes, are made anew when asked for."""
+        self._weights.clear()
+        self._selected.clear()
+        self._forget_counters(Depends.CLASSES)
+
+    def know_class(self, fresh: PodClass) -> None:
+        """A class is new: rules that are prepared from now on count its pods as well.
+
+        Counters that are there stay right for rules that were prepared before and do not concern the class.
+        """
+        for selector in fresh.selectors:
+            for live in (False, True):
+                self._selected.pop((selector.id, live), None)
+        self.memo.forget(Depends.CLASSES)
+
+    def _forget_counters(self, changed: Depends) -> None:
+        self.generation += 1
+        self._counters.clear()
+        self._touched.clear()
+        self.memo.forget(changed)

@@ -9,7 +9,7 @@ from collections import defaultdict
 import numpy as np
 
 from underhost.agents.compiled.classes import Constraint, PodClass
-from underhost.agents.compiled.live import Live
+from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.rules import pod_topology_spread as spread
 
 Kind = tuple[tuple[str, ...], str, object, object]
@@ -37,12 +37,12 @@ class Eligible:
             self._classes[kind].append(cls.id)
             self._example.setdefault(kind, (cls, one))
 
-    def know(self, live: Live) -> None:
+    def know(self, live: CompiledSite) -> None:
         """Nodes are about to change: what is eligible until then."""
         for kind in self._example.keys() - self._known.keys():
             self._known[kind] = self._of(live, kind)
 
-    def differing(self, live: Live) -> set[int]:
+    def differing(self, live: CompiledSite) -> set[int]:
         """The classes whose eligible domains are others than those known; these are known from now on."""
         found: set[int] = set()
         for kind, before in self._known.items():
@@ -51,7 +51,7 @@ class Eligible:
                 found.update(self._classes[kind])
         return found
 
-    def _of(self, live: Live, kind: Kind) -> set[str]:
+    def _of(self, live: CompiledSite, kind: Kind) -> set[str]:
         """The values of the domains that count."""
         cls, constraint = self._example[kind]
         mask, _ = spread.mask_of(live.state, cls, kind[0], constraint)

@@ -8,10 +8,10 @@ evaluator for its compiled site. A change that the site cannot follow (`Outdated
 from collections.abc import Mapping
 from typing import Protocol
 
-from underhost.agents.compiled.classifier import Outdated
 from underhost.agents.compiled.follower import Follower
-from underhost.agents.compiled.live import Live
-from underhost.agents.compiled.model import compile
+from underhost.agents.compiled.model import Model, compile
+from underhost.agents.compiled.outdated import Outdated
+from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.compiled.state import State
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.check import check
@@ -46,9 +46,10 @@ class Evaluator:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._before: Snapshot | None = None
-        self._site: Live
+        self._site: CompiledSite
         self._follower: Follower
         self._judging: tuple[Judges, Marker] | None = None
+        self._whole: tuple[Snapshot, Model] | None = None
         self._last: tuple[Snapshot, Report] | None = None
         self.rebuilt = 0
 
@@ -62,7 +63,7 @@ class Evaluator:
     def decide(self, snapshot: Snapshot, assumed: Mapping[str, str] | None = None) -> list[PodDecision]:
         """As `schedule.decide`."""
         if self._is_whole(snapshot):
-            return decide(snapshot, self._options, assumed)
+            return decide(snapshot, self._options, assumed, State(self._compiled(snapshot)))
         self._follow(snapshot)
         names, placed = self._options.scheduler_names, assumed or {}
         if not any(
@@ -77,7 +78,7 @@ class Evaluator:
     def state(self, snapshot: Snapshot) -> State:
         """The compiled site with the counters of its pods, good until the next call. Try pods in `State.trial` only."""
         if self._is_whole(snapshot):
-            return State(compile(snapshot, self._options))
+            return State(self._compiled(snapshot))
         self._follow(snapshot)
         self._site.show_waiting(snapshot)
         return self._site.state
@@ -85,6 +86,13 @@ class Evaluator:
     def _is_whole(self, snapshot: Snapshot) -> bool:
         """Whether nothing is kept: preferences are scored over all nodes, and claims are only in dumps."""
         return self._options.drift or bool(snapshot.claims)
+
+    def _compiled(self, snapshot: Snapshot) -> Model:
+        """The model of a snapshot that nothing is kept of but for the next question."""
+        if self._whole is None or self._whole[0] is not snapshot:
+            self.rebuilt += 1
+            self._whole = snapshot, compile(snapshot, self._options)
+        return self._whole[1]
 
     def _follow(self, snapshot: Snapshot) -> None:
         """Bring the compiled site to the snapshot. After an error the next call starts anew."""
@@ -96,13 +104,13 @@ class Evaluator:
                 self._follower.follow(before, snapshot)
             except Outdated:
                 self.rebuilt += 1
-                self._site, self._judging = Live(snapshot, self._options), None
+                self._site, self._judging = CompiledSite(snapshot, self._options), None
                 self._follower = Follower(self._site, snapshot)
         self._before = snapshot
 
     def _judge(self, snapshot: Snapshot) -> Report:
         if self._is_whole(snapshot):
-            return check(snapshot, self._options)
+            return check(snapshot, self._options, self._compiled(snapshot))
         self._follow(snapshot)
         self._before = None
         judges, marker = self._judging = self._judging or self._begin(snapshot)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from underhost.agents.compiled.domains import Domains
-from underhost.agents.compiled.live import Live
+from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.evaluate import violations as v
 from underhost.agents.evaluate.groups import Place
 from underhost.agents.evaluate.judge import Judge
@@ -20,7 +20,7 @@ from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, Se
 from underhost.agents.site.snapshot import Snapshot
 
 
-def marks_of(snapshot: Snapshot, live: Live, relations: Relations) -> Marks:
+def marks_of(snapshot: Snapshot, live: CompiledSite, relations: Relations) -> Marks:
     """All that has to be judged."""
     model, marks = live.model, Marks()
     judge = Judge(model, live.state)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from underhost.agents.compiled.domains import Domains
-from underhost.agents.compiled.live import Live
+from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.evaluate import physical, violations
 from underhost.agents.evaluate.judge import Judge
 from underhost.agents.evaluate.relations import Relations
@@ -88,7 +88,7 @@ class _Meetings:
 class Groups:
     """The pods of each place where a separation is broken or undone, by name."""
 
-    def __init__(self, live: Live, relations: Relations, store: FindingStore) -> None:
+    def __init__(self, live: CompiledSite, relations: Relations, store: FindingStore) -> None:
         self._live, self._relations, self._store = live, relations, store
         self._spots: dict[_Spot, _Meetings] = {}
 
@@ -130,7 +130,7 @@ class Groups:
         code = domains.code_of[value]
         held = self._spots[spot].by_at
         meetings = [
-            Meeting(code, self._relations.separation(at), [model.at[key] for key in pods])
+            Meeting(code, self._relations.separation(at), [model.running.at[key] for key in pods])
             for at in knot
             for pods in held[at]
         ]
@@ -159,10 +159,15 @@ class Groups:
         separation = self._relations.separation(at)
         owners, matched = frozenset(separation.owners), frozenset(separation.matched)
         if domains.unique:
-            pods: Iterable[int] = model.on_node[code]
+            pods: Iterable[int] = model.running.on_node[code]
         else:
-            pods = (pod for cls in owners | matched for pod in model.members[cls])
-        class_at, node_at, codes, values = model.class_at, model.node_at, domains.code_list, own.code_list
+            pods = (pod for cls in owners | matched for pod in model.running.members[cls])
+        class_at, node_at, codes, values = (
+            model.running.class_at,
+            model.running.node_at,
+            domains.code_list,
+            own.code_list,
+        )
         rows = []
         for pod in pods:
             node = node_at[pod]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.live import Live, Place
+from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.evaluate.relations import Relations
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.evaluate.unsatisfiable import judge_hosts
@@ -22,7 +22,7 @@ _Crowd = tuple[SeparationId, str]  # a separation within one vSphere cluster
 class HostLimits:
     """The pods on either side of each separation, by cluster: no more VMs than these can have to be apart."""
 
-    def __init__(self, live: Live, relations: Relations, store: FindingStore, options: Options) -> None:
+    def __init__(self, live: CompiledSite, relations: Relations, store: FindingStore, options: Options) -> None:
         self._live, self._relations, self._store, self._options = live, relations, store, options
         self._clusters: dict[str, str] = {}
         self._usable: Counter[str] = Counter()

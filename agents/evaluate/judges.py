@@ -4,7 +4,7 @@ In: marks. Out: the findings of the site in one store.
 """
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.live import Live, Place
+from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.evaluate.applications import Applications
 from underhost.agents.evaluate.covered import Budgets
 from underhost.agents.evaluate.eligible import Eligible
@@ -28,7 +28,7 @@ class Judges:
             changes as they come.
     """
 
-    def __init__(self, live: Live, options: Options) -> None:
+    def __init__(self, live: CompiledSite, options: Options) -> None:
         self._live = live
         self.store, self.relations, self.eligible = FindingStore(), Relations(live.model.selectors), Eligible()
         self.budgets, self.applications = Budgets(self.store), Applications(self.store)

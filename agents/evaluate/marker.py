@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.follower import Observer
-from underhost.agents.compiled.live import Live, Place
+from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.evaluate.judges import Judges
 from underhost.agents.evaluate.marks import Marks
 from underhost.agents.site.changes import changed_keys, host_of, is_named_alike, owners_of
@@ -19,7 +19,7 @@ from underhost.schemas.kubernetes import Pod
 class Marker(Observer):
     """Collects marks until they are taken; several changes may be followed before they are judged."""
 
-    def __init__(self, site: Live, judges: Judges, marks: Marks) -> None:
+    def __init__(self, site: CompiledSite, judges: Judges, marks: Marks) -> None:
         """`marks` are those to begin with."""
         self._site, self._judges, self._marks = site, judges, marks
 

@@ -5,7 +5,7 @@ In: a pod at a place, before or after a change. Out: the sets that the judges of
 
 from dataclasses import dataclass, field
 
-from underhost.agents.compiled.live import Live, Place
+from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.evaluate.groups import Place as GroupPlace
 from underhost.agents.evaluate.relations import Relations
 from underhost.agents.rules.separation import INTER_POD_AFFINITY
@@ -23,7 +23,7 @@ class Marks:
     spread: set[int] = field(default_factory=set)
     near: set[int] = field(default_factory=set)
 
-    def pod(self, live: Live, relations: Relations, key: str, place: Place) -> None:
+    def pod(self, live: CompiledSite, relations: Relations, key: str, place: Place) -> None:
         """A pod at a place, where it comes, goes or is when something about its node changes."""
         self.pods.add(key)
         if not place.node:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.live import Live
+from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.evaluate import violations as v
 from underhost.agents.evaluate.judge import Judge
 from underhost.agents.evaluate.nodes import node_drift, unknown_hosts
@@ -33,7 +33,7 @@ Crowd = tuple[str, str, list[str], Selector | None]  # key, domain's value, pods
 class Singles:
     """Findings of one pod, one node or one class of pods."""
 
-    def __init__(self, live: Live, store: FindingStore) -> None:
+    def __init__(self, live: CompiledSite, store: FindingStore) -> None:
         self._live, self._store = live, store
         self._prepared: dict[tuple[str, int], Prepared | None] = {}
         self._crowds: dict[int, list[Crowd]] = {}
@@ -57,12 +57,12 @@ class Singles:
         found: dict[str, list[Finding]] = {key: [] for key in keys}
         choosy: defaultdict[int, list[int]] = defaultdict(list)
         for key, mine in found.items():
-            at = model.at.get(key)
+            at = model.running.at.get(key)
             if at is not None:
-                cls = model.classes[model.class_at[at]]
+                cls = model.classes[model.running.class_at[at]]
                 if cls.node_selector or cls.node_terms is not None:
                     choosy[cls.id].append(at)
-                if evicting and judge.is_evicted(cls, model.node_at[at]):
+                if evicting and judge.is_evicted(cls, model.running.node_at[at]):
                     mine.append(v.eviction_finding(snapshot, judge, at))
         for cls_id, pods in choosy.items():
             for finding in v.affinity_findings(snapshot, judge, model.classes[cls_id], pods):
@@ -81,7 +81,7 @@ class Singles:
             if node is not None:
                 found += self._crowded_node(snapshot, judge, node)
                 if drifting:
-                    found += node_drift(snapshot, model, {node: model.on_node[node]})
+                    found += node_drift(snapshot, model, {node: model.running.on_node[node]})
             self._store.put(("node", name), found)
 
     def judge_hosts(self, snapshot: Snapshot, names: Iterable[str]) -> None:
@@ -94,10 +94,10 @@ class Singles:
         model, found = self._live.model, []
         by_request: defaultdict[int, list[int]] = defaultdict(list)
         with_ports: defaultdict[int, list[int]] = defaultdict(list)
-        for at in model.on_node[node]:
-            by_request[model.request_at[at]].append(at)
-            if model.classes[model.class_at[at]].ports:
-                with_ports[model.class_at[at]].append(at)
+        for at in model.running.on_node[node]:
+            by_request[model.running.request_at[at]].append(at)
+            if model.classes[model.running.class_at[at]].ports:
+                with_ports[model.running.class_at[at]].append(at)
         here = np.array([node], np.intp)
         for request, pods in by_request.items():
             prepared = node_resources_fit.prepare(self._live.state, model.classes[0])
@@ -138,7 +138,7 @@ class Singles:
             touched.add((key, at))
             self._in_place[key, at].discard(cls)
         for key, meeting in found:
-            value = self._live.value_of(key, model.node_at[meeting.pods[0]])
+            value = self._live.value_of(key, model.running.node_at[meeting.pods[0]])
             assert value is not None
             pods = [model.running.keys[at] for at in meeting.pods]
             crowds.append((key, value, pods, _selector(model.classes[cls], meeting)))
@@ -183,7 +183,11 @@ class Singles:
         model, (key, value) = self._live.model, place
         code = model.topology.of(key).code_of[value]
         met = [
-            Meeting(code, Separation(spread.NAME, key, (), self._counted(crowd)), [model.at[pod] for pod in crowd[2]])
+            Meeting(
+                code,
+                Separation(spread.NAME, key, (), self._counted(crowd)),
+                [model.running.at[pod] for pod in crowd[2]],
+            )
             for cls in sorted(knot)
             for crowd in self._crowds[cls]
             if crowd[:2] == place

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.classifier import Outdated
 from underhost.agents.compiled.domains import Topology
 from underhost.agents.compiled.follower import Follower, Observer
-from underhost.agents.compiled.live import Live
-from underhost.agents.compiled.live_model import LiveState
+from underhost.agents.compiled.outdated import Outdated
+from underhost.agents.compiled.site import CompiledSite
+from underhost.agents.compiled.state import State
 from underhost.agents.rules import physical_host
 from underhost.agents.rules.separation import INTER_POD_AFFINITY, sides_of
 from underhost.agents.site.requests import Request
@@ -55,7 +55,7 @@ class HostPicture(Observer):
     def __init__(self, snapshot: Snapshot, options: Options, asked: Mapping[str, Pod] | None = None) -> None:
         """`asked` are pods that it must have a class for, besides those of the snapshot. Raises BadObjectError."""
         more = {f"{key} (asked)": pod for key, pod in (asked or {}).items()}
-        self._live = Live(replace(snapshot, pods={**snapshot.pods, **more}), options)
+        self._live = CompiledSite(replace(snapshot, pods={**snapshot.pods, **more}), options)
         self.follower = Follower(self._live, snapshot, self)
         for key in more.keys() & self._live.places.keys():
             self._live.remove(key)
@@ -64,7 +64,7 @@ class HostPicture(Observer):
 
     # ------------------------------------------------------------------------------------------------------- asking
     @property
-    def state(self) -> LiveState:
+    def state(self) -> State:
         """Counters of the pods that run now."""
         return self._live.state
 

@@ -4,14 +4,14 @@ In: a snapshot, options and the pods asked about. Out: an `Explanation` document
 running pods; a running pod as if it were taken out first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 
 from underhost.agents.compiled.domains import IndexArray
-from underhost.agents.compiled.model import Model, compile
+from underhost.agents.compiled.model import Model, PendingPod, compile
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.prepared import ALL, Plan, Plans
 from underhost.agents.rules.rule import Refusal, ScoringError
@@ -25,7 +25,7 @@ from underhost.schemas.near import did_you_mean
 
 @dataclass(frozen=True)
 class _Asked:
-    """A pod to explain; `node` is where it runs, -1 for a pending pod."""
+    """A pod to explain; `node` is where it runs, -1 for nowhere; `absent` the node that is not there."""
 
     cls: int
     request: int
@@ -33,16 +33,21 @@ class _Asked:
     priority: int
     gated: bool
     node: int
+    absent: str = ""
 
 
-def explain(snapshot: Snapshot, options: Options, pods: Sequence[str] | None = None) -> Explanation:
+def explain(
+    snapshot: Snapshot, options: Options, pods: Sequence[str] | None = None, model: Model | None = None
+) -> Explanation:
     """The verdicts on these pods (`namespace/name`), or on every pending pod, whoever schedules it.
 
+    `model` is the compiled snapshot, where the caller has it.
     Raises BadObjectError for a wrong object, InputError for pods that are not in the snapshot (or are finished).
     """
-    model = compile(snapshot, options)
+    model = compile(snapshot, options) if model is None else model
     names = [pod.key for pod in model.pending] if pods is None else list(dict.fromkeys(pods))
-    asked = {name: _find(snapshot, model, name) for name in names}
+    waiting = {pod.key: pod for pod in (*model.unbound, *model.pending)}
+    asked = {name: _find(snapshot, model, waiting, name) for name in names}
     missing = [name for name, found in asked.items() if found is None]
     if missing:
         known = [name for name, pod in snapshot.pods.items() if pod.status.phase not in FINISHED]
@@ -53,13 +58,12 @@ def explain(snapshot: Snapshot, options: Options, pods: Sequence[str] | None = N
     return Explanation(pods={name: explainer.explain(found) for name, found in asked.items() if found is not None})
 
 
-def _find(snapshot: Snapshot, model: Model, name: str) -> _Asked | None:
-    for positions, pods in ((model.pending_at, model.pending), (model.unbound_at, model.unbound)):
-        at = positions.get(name)
-        if at is not None:
-            pod = pods[at]
-            return _Asked(pod.cls, pod.request, pod.uid, pod.priority, bool(pod.gates), -1)
-    at = model.running_at.get(name)
+def _find(snapshot: Snapshot, model: Model, waiting: Mapping[str, PendingPod], name: str) -> _Asked | None:
+    if name in waiting:
+        pod = waiting[name]
+        absent = snapshot.pods[name].spec.node_name
+        return _Asked(pod.cls, pod.request, pod.uid, pod.priority, bool(pod.gates), -1, absent)
+    at = model.running.at.get(name)
     if at is None:
         return None
     running, pod_object = model.running, snapshot.pods[name]
@@ -82,7 +86,8 @@ class _Explainer:
             self._state.add(pod.cls, pod.request, pod.node)
 
     def _verdict(self, pod: _Asked) -> PodVerdict:
-        model, plan = self._state.model, self._plans.of(pod.cls)
+        model = self._state.model
+        plan = Plan(self._state, model.classes[pod.cls].bound_to(pod.absent)) if pod.absent else self._plans.of(pod.cls)
         failing = self._failing(pod, plan)
         feasible: IndexArray = np.array([node for node, refusals in enumerate(failing) if not refusals], np.intp)
         scores: list[dict[str, int]] = [{} for _ in feasible]

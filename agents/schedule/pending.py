@@ -76,12 +76,12 @@ def _named(model: Model, pod: PendingPod, decision: Decision) -> PodDecision:
     )
 
 
-def schedule(snapshot: Snapshot, options: Options) -> Placements:
+def schedule(snapshot: Snapshot, options: Options, model: Model | None = None) -> Placements:
     """Every pending pod of `options.scheduler_names` placed, each placement assumed before the next.
 
-    Raises BadObjectError.
+    `model` is the compiled snapshot, where the caller has it. Raises BadObjectError.
     """
-    decisions = decide(snapshot, options)
+    decisions = decide(snapshot, options, None, None if model is None else State(model))
     return Placements(
         placements={decision.pod: decision.node for decision in decisions},
         order=[decision.pod for decision in decisions],

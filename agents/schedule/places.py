@@ -60,7 +60,7 @@ class Places:
 
     def where(self, pod: str) -> Running:
         """A running pod."""
-        at = self.model.running_at[pod]
+        at = self.model.running.at[pod]
         running = self.model.running
         return Running(int(running.classes[at]), int(running.requests[at]), int(running.nodes[at]))
 

@@ -8,20 +8,20 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from underhost.agents.compiled.model import Model, compile
+from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.reader import PendingPod
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.prepared import Plan, Plans
 from underhost.agents.rules.rule import UNSCHEDULABLE
-from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.site.snapshot import Snapshot
 
 _SHOWN = 3
 
 
-def note(snapshot: Snapshot, options: Options, waiting: Iterable[str]) -> str | None:
-    """One line about the pods that preemption might place, None where there are none. Raises BadObjectError."""
-    found = might_preempt(snapshot, options, waiting)
+def note(snapshot: Snapshot, model: Model, waiting: Iterable[str]) -> str | None:
+    """One line about the pods that preemption might place, None where there are none."""
+    found = might_preempt(snapshot, model, waiting)
     if not found:
         return None
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
@@ -29,10 +29,9 @@ def note(snapshot: Snapshot, options: Options, waiting: Iterable[str]) -> str | 
     return f"preemption is not considered: {what}, for {', '.join(found[:_SHOWN])}{more}"
 
 
-def might_preempt(snapshot: Snapshot, options: Options, waiting: Iterable[str]) -> list[str]:
+def might_preempt(snapshot: Snapshot, model: Model, waiting: Iterable[str]) -> list[str]:
     """The pods (`namespace/name`) that evicting pods of lower priority might let in, sorted. Raises BadObjectError."""
     names = set(waiting)
-    model = compile(snapshot, options)
     lowest = _lowest(snapshot, model)
     pods = [pod for pod in model.pending if pod.key in names and not pod.gates and (lowest < pod.priority).any()]
     plans, known, found = Plans(State(model)), {}, []

@@ -44,7 +44,7 @@ def _print(explanation: Explanation, site: Site, output: str) -> None:
 def _explain(site: Site, scope: Scope, pods: list[str] | None) -> Explanation:
     asked = [scope.pod(name) for name in pods] if pods else None
     with faults_named(site.objects):
-        explanation = explain(site.snapshot, site.options, asked)
+        explanation = explain(site.snapshot, site.options, asked, site.model)
     if asked is not None or not scope.limited:
         return explanation
     return Explanation(pods={name: verdict for name, verdict in explanation.pods.items() if scope.has(name)})

@@ -40,7 +40,7 @@ def handle(source: From, among: Among, output: str, judged: Judged) -> None:
 def _schedule(site: Site, scope: Scope) -> Placements:
     """All pods are placed, as each takes room from the next; the answer is limited to the scope."""
     with faults_named(site.objects):
-        placed = schedule(site.snapshot, site.options)
+        placed = schedule(site.snapshot, site.options, site.model)
     if not scope.limited:
         return placed
     order = [name for name in placed.order if scope.has(name)]
@@ -53,7 +53,7 @@ def _schedule(site: Site, scope: Scope) -> Placements:
 
 def say_preemption(site: Site, waiting: list[str]) -> None:
     """The one note about pods that preemption might place."""
-    said = note(site.snapshot, site.options, waiting) if waiting else None
+    said = note(site.snapshot, site.model, waiting) if waiting else None
     if said is not None:
         typer.echo(f"note: {said}", err=True)
 

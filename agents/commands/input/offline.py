@@ -8,8 +8,10 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -28,17 +30,28 @@ from underhost.schemas.near import did_you_mean
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import STDIN
 
+if TYPE_CHECKING:
+    from underhost.agents.compiled.model import Model
+
 LOOK_AGAIN = 2.0
 """Seconds between two looks of `--watch`."""
 _MADE = 500_000  # objects between two collections: what is made of the input lives as long as the command, too
 
 
-class Site(NamedTuple):
+@dataclass
+class Site:
     """What was read. `objects` tells which file an object is from."""
 
     snapshot: Snapshot
     options: Options
     objects: Objects
+
+    @cached_property
+    def model(self) -> "Model":
+        """Compiled once for all that a command asks. Raises BadObjectError."""
+        from underhost.agents.compiled.model import compile  # numpy: `underhost inventory` and `lint` go without
+
+        return compile(self.snapshot, self.options)
 
 
 _last: list[Site] = []  # held, so that it is not taken apart pod by pod when the command returns: the process ends then

@@ -3,8 +3,8 @@
 import pytest
 from support.build import HOST, ZONE, PodBuilder, a_pod, app, spread, term
 
-from underhost.agents.compiled.projection import Projection
 from underhost.agents.compiled.reader import PodReader
+from underhost.agents.compiled.selected_labels import SelectedLabels
 
 OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u1", "controller": True}
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}}
@@ -55,13 +55,12 @@ VARIANTS = {
 def read(pods: list[PodBuilder], claims: bool) -> tuple[object, object]:
     """The fields and the request of the last pod, as the reader numbered them."""
     built = {pod.key: pod.build() for pod in pods}
-    projection, reader = Projection(), PodReader(claims=claims)
-    projection.learn(built.values(), {}, {})
-    found = reader.read(built, {"n1": 0}, projection)
+    reader = PodReader(claims=claims)
+    found = reader.read(built, {"n1": 0}, SelectedLabels(built.values(), {}, {}))
     last = [*found.unbound, *found.pending][-1:]
     cls = last[0].cls if last else found.pod_class[-1]
     request = last[0].request if last else found.pod_request[-1]
-    return list(reader.classes)[cls], reader.requests[request].key()
+    return list(found.classes)[cls], reader.requests[request].key()
 
 
 @pytest.mark.parametrize("claims", [False, True], ids=["claims not judged", "claims judged"])

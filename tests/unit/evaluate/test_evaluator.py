@@ -172,4 +172,4 @@ def test_classes_of_pods_long_gone_are_forgotten() -> None:
     last = replace(snapshot)
     assert resident.update(last) == check(replace(snapshot), Options())
     assert resident.rebuilt == 2
-    assert len(resident.model(last).classes) < 3000
+    assert len(resident.state(last).model.classes) < 3000

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from support.build import PodBuilder, a_node, a_pod, a_site, app, term
 
+from underhost.agents.compiled.model import compile
 from underhost.agents.schedule.preemption import might_preempt, note
 from underhost.agents.site.snapshot import Options
 
@@ -30,14 +31,14 @@ def wants(priority: int, cpu: str = "2", **spec: Any) -> PodBuilder:
 def test_evicting_the_pod_on_n1_would_let_a_pending_pod_in(pod: PodBuilder, helps: bool) -> None:
     there = a_pod("there").labels(app="db").needs(cpu="2").on("n1")
     site = a_site(a_node("n1").has(cpu="2"), there, pod)
-    assert might_preempt(site, Options(), ["shop/new"]) == (["shop/new"] if helps else [])
+    assert might_preempt(site, compile(site, Options()), ["shop/new"]) == (["shop/new"] if helps else [])
 
 
 def test_one_note_names_the_first_pods() -> None:
     pods = [a_pod(f"p{i}").needs(cpu="2").spec(priority=10) for i in range(5)]
     site = a_site(a_node("n1").has(cpu="2"), a_pod("there").needs(cpu="2").on("n1"), *pods)
-    assert note(site, Options(), [f"shop/p{i}" for i in range(5)]) == (
+    assert note(site, compile(site, Options()), [f"shop/p{i}" for i in range(5)]) == (
         "preemption is not considered: pods of lower priority run on nodes that are refused only for what runs there, "
         "for shop/p0, shop/p1, shop/p2 and 2 more"
     )
-    assert note(site, Options(), []) is None
+    assert note(site, compile(site, Options()), []) is None

@@ -164,7 +164,7 @@ def test_no_node_that_takes_a_pod_holds_more_than_it_has(seed: int) -> None:
             continue  # a later step has taken it away again
         at = model.nodes.index[node]
         assert state.pods[at] <= model.nodes.pods_allowed[at]
-        request = model.requests[int(model.running.requests[model.running_at[pod]])]
+        request = model.requests[int(model.running.requests[model.running.at[pod]])]
         for name, amount in request.held.items():
             row = model.nodes.row(name)
             assert not amount or state.used[row, at] <= model.nodes.allocatable[row, at], (pod, node, name)

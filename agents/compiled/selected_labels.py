@@ -1,11 +1,12 @@
 """Which labels of pods matter: only those that some selector of the snapshot names.
 
-In: pods, Services and workloads. Out: a pod's labels cut down to the keys named so far, as bytes. Keys only grow, so a
-cut is always wide enough; the compiler cuts exactly.
+In: pods, Services and workloads. Out: a pod's labels cut down to the keys that they name, as bytes. The cut may be too
+wide; the classifier cuts exactly.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -24,45 +25,25 @@ _PLAIN = re.compile(r"[A-Za-z0-9/._-]+").fullmatch
 _decode, _encode = msgspec.json.Decoder(dict[str, str] | None).decode, msgspec.json.Encoder().encode
 
 
-class Projection:
+class SelectedLabels:
     """The keys that selectors name, and labels cut down to them."""
 
-    def __init__(self) -> None:
-        self.keys: frozenset[str] = frozenset()
-        self._seen: set[tuple[str, bytes]] = set()
-        self._cut = _cutter(self.keys)
-
-    def learn(self, pods: Iterable[Pod], services: Mapping[str, Service], workloads: Mapping[str, Workload]) -> bool:
-        """Whether these name a key that was not known."""
-        keys = set(self.keys)
+    def __init__(self, pods: Iterable[Pod], services: Mapping[str, Service], workloads: Mapping[str, Workload]) -> None:
+        keys = set[str]()
         affinities, spreads = _parts(pods)
-        for affinity in self._new("affinity", affinities, terms.affinity):
+        for affinity in _parsed(affinities, terms.affinity):
             keys |= affinity_keys(affinity)
-        for constraints in self._new("spread", spreads, terms.spread_constraints):
+        for constraints in _parsed(spreads, terms.spread_constraints):
             keys |= spread_keys(constraints)
-        selectors = {bytes(service.spec.selector) for service in services.values()}
-        for labels in self._new("labels", selectors, terms.labels):
+        for labels in _parsed({bytes(service.spec.selector) for service in services.values()}, terms.labels):
             keys.update(labels)
         selectors = {bytes(workload.spec.selector) for workload in workloads.values()}
-        for labels in self._new("labels", selectors, terms.labels):  # a ReplicationController's
+        for labels in _parsed(selectors, terms.labels):  # a ReplicationController's
             keys.update(labels)
-        for requirements in self._new("selector", selectors, lambda raw: terms.label_selector(raw, "") or ()):
+        for requirements in _parsed(selectors, lambda raw: terms.label_selector(raw, "") or ()):
             keys.update(key for key, _, _ in requirements)
-        if len(keys) == len(self.keys):
-            return False
         self.keys = frozenset(keys)
         self._cut = _cutter(self.keys)
-        return True
-
-    def _new(self, kind: str, raws: Iterable[bytes], parse: Callable[[bytes], T]) -> Iterable[T]:
-        """Each part that was not seen before. One that is wrong names no key: the compiler refuses it, by its name."""
-        for data in raws:
-            if (kind, data) not in self._seen:
-                self._seen.add((kind, data))
-                try:
-                    yield parse(data)
-                except Fault:
-                    continue
 
     def of(self, raw: bytes) -> bytes:
         """The labels that count, in the order of their keys; labels that are wrong as they are."""
@@ -77,6 +58,13 @@ class Projection:
         if len(found) > 1:
             found = dict(sorted(found.items()))
         return _encode(found) if found else _EMPTY
+
+
+def _parsed(raws: Iterable[bytes], parse: Callable[[bytes], T]) -> Iterable[T]:
+    """Each part that can be read. One that is wrong names no key: the compiler refuses it, by its name."""
+    for data in raws:
+        with suppress(Fault):
+            yield parse(data)
 
 
 def _cutter(keys: frozenset[str]) -> Callable[[bytes], object] | None:
