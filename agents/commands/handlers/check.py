@@ -4,9 +4,6 @@ In: dumps and an inventory. Out: a Report as table, JSON, YAML, names, SARIF or 
 Exit 1 where a finding is at or above `--fail-on`; that is what a CI job asks.
 """
 
-from collections.abc import Callable
-from functools import partial
-
 import typer
 
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
@@ -16,11 +13,8 @@ from underhost.agents.commands.input.options import (
     Judged,
 )
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output import documents as out
-from underhost.agents.commands.output.ci import junit, sarif
-from underhost.agents.commands.output.columns import Table, clean
-from underhost.agents.commands.output.documents import counted
-from underhost.agents.commands.output.formats import CSV, JSON, JUNIT, NAME, PARQUET, SARIF, WIDE, YAML
+from underhost.agents.commands.output.columns import Table
+from underhost.agents.commands.output.report import ReportView, show_report
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.owners import FINISHED
 from underhost.schemas.documents import Report
@@ -45,7 +39,8 @@ def handle(
         if last is not None:
             say_changed(output)
         failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
-        show_report("check", report, picture, output, failing, subject, partial(tables, report))
+        view = ReportView("check", report, picture.objects, {one.id for one in failing}, subject, tables)
+        show_report(view, output)
         last = report
     if failing:
         raise typer.Exit(1)
@@ -68,38 +63,6 @@ def limited(report: Report, site: Site, scope: Scope) -> Report:
     pods = sum(1 for name, pod in site.snapshot.pods.items() if pod.status.phase not in FINISHED and scope.has(name))
     counts = {severity: sum(one.severity == severity for one in findings) for severity in SEVERITIES}
     return Report(findings=findings, budgets=budgets, summary={**report.summary, **counts, "pods": pods})
-
-
-def show_report(
-    command: str,
-    report: Report,
-    site: Site,
-    output: str,
-    failing: list[Finding],
-    name: Callable[[Finding], str],
-    tables: Callable[[bool], list[Table]],
-) -> None:
-    """The report in one of its formats; `name` is what a finding is about, `tables` (wide or not) are for people."""
-    if output in (JSON, YAML):
-        out.show(out.document(report, output))
-    elif output == SARIF:
-        out.show(sarif(report.findings, site.objects))
-    elif output == JUNIT:
-        out.show(junit(f"underhost {command}", report.findings, {one.id for one in failing}))
-    elif output in (CSV, PARQUET):
-        from underhost.agents.commands.output.files import (  # polars: 100 ms, which other formats do without
-            csv,
-            parquet,
-        )
-        from underhost.agents.evaluate.tables import findings
-
-        frame = findings(report.findings)
-        out.show(csv(frame) if output == CSV else parquet(frame))
-    elif output == NAME:
-        out.show("".join(f"{clean(name(one))}\n" for one in report.findings))
-    else:
-        out.show_tables(tables(output == WIDE))
-        out.show(f"{summary(report)}\n")
 
 
 def tables(report: Report, wide: bool) -> list[Table]:
@@ -129,11 +92,3 @@ def subject(finding: Finding) -> str:
     if finding.pod is not None:
         return f"pod/{finding.pod}"
     return f"node/{finding.node}" if finding.node is not None else finding.object or finding.id
-
-
-def summary(report: Report) -> str:
-    """One line: what was looked at, and how many findings of each severity."""
-    counts = report.summary
-    seen = f"{counted(counts['pods'], 'pod')}, {counted(counts['nodes'], 'node')}, {counted(counts['hosts'], 'host')}"
-    found = [f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity]]
-    return f"{seen}: {', '.join(found) if found else 'no findings'}"

@@ -6,11 +6,11 @@ or Parquet; these name an object and a field. Exit 1 where a finding is at or ab
 
 import typer
 
-from underhost.agents.commands.handlers.check import show_report
 from underhost.agents.commands.input.offline import faults_named, read_site
 from underhost.agents.commands.input.options import NEVER, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
+from underhost.agents.commands.output.report import ReportView, show_report
 from underhost.agents.lint.report import lint
 from underhost.schemas.documents import Report
 from underhost.schemas.severities import at_or_above
@@ -26,19 +26,18 @@ def handle(source: From, output: str, fail_on: str, host_key: list[str] | None) 
     with faults_named(objects):
         report = lint(picture.snapshot, picture.options, objects.others, objects.misspelled, objects.makers)
     failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
-    show_report(
-        "lint", report, picture, output, failing, lambda one: one.object or "", lambda wide: [table(report, wide)]
-    )
+    view = ReportView("lint", report, objects, {one.id for one in failing}, lambda one: one.object or "", tables)
+    show_report(view, output)
     if failing:
         raise typer.Exit(1)
 
 
-def table(report: Report, wide: bool) -> Table:
+def tables(report: Report, wide: bool) -> list[Table]:
     """The findings for people."""
     if wide:
         rows = [
             (one.severity, one.rule, one.source or "", one.object or "", one.field or "", one.id, one.message)
             for one in report.findings
         ]
-        return Table(WIDE_HEADER, rows)
-    return Table(HEADER, [(o.severity, o.rule, o.object or "", o.field or "", o.message) for o in report.findings])
+        return [Table(WIDE_HEADER, rows)]
+    return [Table(HEADER, [(o.severity, o.rule, o.object or "", o.field or "", o.message) for o in report.findings])]

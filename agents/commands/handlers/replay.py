@@ -6,13 +6,14 @@ In: the topics, on Kafka or the embedded log, and a moment. Out: the report as `
 
 import asyncio
 
-from underhost.agents.commands.handlers.check import summary, tables
+from underhost.agents.commands.handlers.check import tables
 from underhost.agents.commands.handlers.explain import show_explanation
 from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.commands.output import documents as out
 from underhost.agents.commands.output import progress
 from underhost.agents.commands.output.formats import JSON, WIDE, YAML
+from underhost.agents.commands.output.report import summary
 from underhost.agents.evaluate.check import check
 from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.schedule.explain import explain
