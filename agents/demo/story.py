@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from underhost.agents.demo.picture import Picture
+from underhost.schemas.commands import BIND, DRS_RULE, LABEL
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import GRAVE
 from underhost.schemas.topics import HOSTS, NODES, VMS
@@ -100,7 +101,7 @@ def mapping_learned(picture: Picture) -> Told | None:
 
 def labels_written(picture: Picture, label: str) -> Told | None:
     """The labeller's sink has answered for every node, and the nodes carry the label."""
-    if not picture.labelled(label) or not all(picture.done("label", f"node/{node}") for node in picture.nodes):
+    if not picture.labelled(label) or not all(picture.done(LABEL, f"node/{node}") for node in picture.nodes):
         return None
     return [f"Wrote the ESXi host on {len(picture.nodes)} Node objects, a label that follows each vMotion: {label}."]
 
@@ -108,7 +109,7 @@ def labels_written(picture: Picture, label: str) -> Told | None:
 def pods_bound(picture: Picture) -> Told | None:
     """The binder's sink has answered for every pod of ours, and the pods show it."""
     pods = picture.ours()
-    if not pods or not all(picture.done("bind", f"pod/{pod}") and picture.host_of(pod) for pod in pods):
+    if not pods or not all(picture.done(BIND, f"pod/{pod}") and picture.host_of(pod) for pod in pods):
         return None
     return [
         f"Bound {len(pods)} pods that waited for a node:",
@@ -124,7 +125,7 @@ def rules_written(picture: Picture, vm: str, host: str) -> Told | None:
     needed = any(
         rule.enabled and on_host & set(rule.vms) and vm in {names.get(ref) for ref in rule.vms} for rule in rules
     )
-    if not needed or not all(picture.done("drs-rule", f"drs-rule/{rule.cluster}/{rule.name}") for rule in rules):
+    if not needed or not all(picture.done(DRS_RULE, f"{DRS_RULE}/{rule.cluster}/{rule.name}") for rule in rules):
         return None
     return [
         f"Wrote {_count(len(rules), 'DRS rule')} into vCenter, so that it keeps these VMs on different hosts:",

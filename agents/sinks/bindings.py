@@ -31,7 +31,9 @@ def action_of(placement: Placement, site: str) -> Action | None:
     return order(BIND, f"pod/{placement.pod}", desired, because, placement.snapshot)
 
 
-class _Desired(msgspec.Struct):
+class DesiredBinding(msgspec.Struct):
+    """`Action.desired` of a pod: where it shall be bound, and its uid."""
+
     uid: str
     node: str
 
@@ -63,7 +65,7 @@ class BindSink(Sink):
         _, _, pod = action.target.partition("/")
         namespace, _, name = pod.partition("/")
         try:
-            desired = msgspec.convert(action.desired, _Desired)
+            desired = msgspec.convert(action.desired, DesiredBinding)
         except msgspec.ValidationError as error:
             return outcome(action, REFUSED, f"not a bind command: {error}")
         if self._bound.get((pod, desired.uid)) == desired.node:
@@ -78,7 +80,7 @@ class BindSink(Sink):
             self._remember(pod, desired)
         return outcome(action, result, reason)
 
-    async def _apply(self, namespace: str, name: str, desired: _Desired, look: bool) -> tuple[str, str]:
+    async def _apply(self, namespace: str, name: str, desired: DesiredBinding, look: bool) -> tuple[str, str]:
         if look and (bound := await self._where(namespace, name, desired)) is not None:
             return bound
         if not self._is_node(desired.node) and not await self._exists(desired.node):
@@ -95,7 +97,7 @@ class BindSink(Sink):
             return bound
         return APPLIED, f"bound to {desired.node}"
 
-    async def _where(self, namespace: str, name: str, desired: _Desired) -> tuple[str, str] | None:
+    async def _where(self, namespace: str, name: str, desired: DesiredBinding) -> tuple[str, str] | None:
         """The result and reason that the live pod gives; None while it waits for this order."""
         uid, node = await self._writer.pod_node(namespace, name)
         if uid != desired.uid:
@@ -113,7 +115,7 @@ class BindSink(Sink):
             return False
         return True
 
-    def _remember(self, pod: str, desired: _Desired) -> None:
+    def _remember(self, pod: str, desired: DesiredBinding) -> None:
         self._bound[pod, desired.uid] = desired.node
         if len(self._bound) > REMEMBERED:
             self._bound.popitem(last=False)

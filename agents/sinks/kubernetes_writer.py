@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.sinks.labels.node_labels import FIELD_MANAGER
+from underhost.agents.sinks.labels.sink import FIELD_MANAGER
 from underhost.schemas.errors import Conflict, Refused, Retry
 from underhost.streams.kubernetes.client import KubernetesClient
 

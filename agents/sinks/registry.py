@@ -106,7 +106,7 @@ class CommandKind:
 
 # ------------------------------------------------------------------------------------------------------- the factories
 def _label_sink(parts: SinkParts) -> Sink:
-    from underhost.agents.sinks.labels.node_labels import LabelSink
+    from underhost.agents.sinks.labels.sink import LabelSink
 
     assert parts.writers.kubernetes is not None
     settings = parts.settings
@@ -116,7 +116,7 @@ def _label_sink(parts: SinkParts) -> Sink:
 
 
 def _label_decider(parts: DeciderParts) -> Decider:
-    from underhost.agents.sinks.labels.node_labels import LabelDecider
+    from underhost.agents.sinks.labels.decider import LabelDecider
 
     return LabelDecider(parts.settings.host_label)
 
@@ -129,7 +129,7 @@ def _bind_sink(parts: SinkParts) -> Sink:
 
 
 def _drs_sink(parts: SinkParts) -> Sink:
-    from underhost.agents.sinks.drs.rules import DrsSink
+    from underhost.agents.sinks.drs.sink import DrsSink
 
     assert parts.writers.drs is not None
     settings = parts.settings
@@ -137,7 +137,7 @@ def _drs_sink(parts: SinkParts) -> Sink:
 
 
 def _drs_decider(parts: DeciderParts) -> Decider:
-    from underhost.agents.sinks.drs.rules import DrsDecider, NeededRules, Pacing
+    from underhost.agents.sinks.drs.decider import DrsDecider, NeededRules, Pacing
 
     settings = parts.settings.drs_rules
     pacing = Pacing(edits=settings.edits_per_minute)

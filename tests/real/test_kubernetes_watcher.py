@@ -21,7 +21,7 @@ from underhost.agents.sinks.bindings import BindSink
 from underhost.agents.sinks.events.sink import Condition, EventSink, Regarding, Told, event
 from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
-from underhost.agents.sinks.labels.node_labels import LabelSink
+from underhost.agents.sinks.labels.sink import LabelSink
 from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import BackendError, Conflict, Gone, Refused, Unreachable
 from underhost.schemas.records import Action

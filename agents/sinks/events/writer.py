@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.sinks.labels.node_labels import FIELD_MANAGER
+from underhost.agents.sinks.labels.sink import FIELD_MANAGER
 from underhost.schemas.errors import Refused
 from underhost.streams.kubernetes.client import KubernetesClient
 from underhost.streams.ports import PodState

@@ -19,8 +19,8 @@ from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs
 from underhost.agents.sinks.evictions.look import Look, case_key, case_of, told
 from underhost.agents.sinks.evictions.loop_guard import CaseKey, Guard
 from underhost.agents.sinks.evictions.memory import remembered
-from underhost.agents.sinks.evictions.pace import Pace, UnderWay
-from underhost.agents.sinks.evictions.sink import FRESH, Desired, Past
+from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
+from underhost.agents.sinks.evictions.sink import FRESH, DesiredEviction, PastCase
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.owners import application_of
@@ -101,7 +101,7 @@ class EvictionDecider(Decider):
     ) -> None:
         self._settings, self._terms, self._evaluator = settings, terms, evaluator
         self._clock = clock
-        self._pace, self._guard = Pace(settings), Guard(settings.tries, settings.pause)
+        self._pace, self._guard = EvictionPace(settings), Guard(settings.tries, settings.pause)
         self._said = remembered(earlier, outcomes, self._pace, self._guard, now, clock())
         self._pauses: dict[str, _Pause] = {}
         self._since: dict[str, float] = {}
@@ -292,9 +292,9 @@ class EvictionDecider(Decider):
             desired.refuse = reason
             yield order(EVICT, f"pod/{pod}", msgspec.to_builtins(desired), finding.message, look.snapshot.offsets)
 
-    def _desired(self, look: Look, finding: Finding, pod: str, case: CaseKey) -> Desired:
+    def _desired(self, look: Look, finding: Finding, pod: str, case: CaseKey) -> DesiredEviction:
         broken = look.broken[case]
-        return Desired(
+        return DesiredEviction(
             uid=look.snapshot.pods[pod].metadata.uid,
             at=rfc3339(self._clock()),
             finding=finding.id,
@@ -303,7 +303,7 @@ class EvictionDecider(Decider):
             low=self._guard.low(case, broken),
             number=self._guard.tries(case),
             others=[
-                Past(*key[1:], low=other.low, number=other.tries)
+                PastCase(*key[1:], low=other.low, number=other.tries)
                 for key, other in self._guard.cases.items()
                 if key.owner == case.owner and key != case
             ],

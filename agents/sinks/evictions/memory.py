@@ -10,8 +10,8 @@ from collections.abc import Iterable
 import msgspec
 
 from underhost.agents.sinks.evictions.loop_guard import Case, CaseKey, Guard
-from underhost.agents.sinks.evictions.pace import Pace, UnderWay
-from underhost.agents.sinks.evictions.sink import Desired, Past
+from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
+from underhost.agents.sinks.evictions.sink import DesiredEviction, PastCase
 from underhost.agents.sinks.orders import APPLIED, NOOP
 from underhost.agents.site.owners import Application
 from underhost.schemas.commands import EVICT
@@ -25,12 +25,12 @@ Said = dict[str, tuple[str, float]]
 
 
 def remembered(
-    actions: Iterable[Action], outcomes: Iterable[Outcome], pace: Pace, guard: Guard, now: float, clock: float
+    actions: Iterable[Action], outcomes: Iterable[Outcome], pace: EvictionPace, guard: Guard, now: float, clock: float
 ) -> Said:
     """Fill the pace and the guard. `now` is in monotonic seconds, `clock` the same moment in seconds since 1970."""
     rows = sorted(_read(actions), key=lambda row: row[0].decided)
     in_vain = {one.id for one in outcomes if one.result not in (APPLIED, NOOP)}
-    newest: dict[CaseKey, Desired | Past] = {}
+    newest: dict[CaseKey, DesiredEviction | PastCase] = {}
     said: Said = {}
     for desired, _ in rows:
         key = _case(desired)
@@ -44,17 +44,17 @@ def remembered(
             pace.begin(_under_way(desired, action, now - age, counted=newest[key] is not desired))
     for key, last in newest.items():
         # What is not seen to have gone is not counted: then there was one eviction less.
-        ordered = isinstance(last, Desired) and not last.refuse
+        ordered = isinstance(last, DesiredEviction) and not last.refuse
         if key.owner:
             guard.cases[key] = Case(last.low, last.number - 1 if ordered else last.number)
     return said
 
 
-def _without_counts(past: Past) -> dict[str, str]:
+def _without_counts(past: PastCase) -> dict[str, str]:
     return {"severity": past.severity, "rule": past.rule, "source": past.source, "key": past.key}
 
 
-def _under_way(desired: Desired, action: Action, at: float, *, counted: bool) -> UnderWay:
+def _under_way(desired: DesiredEviction, action: Action, at: float, *, counted: bool) -> UnderWay:
     return UnderWay(
         id=action.id,
         pod=action.target.partition("/")[2],
@@ -71,11 +71,11 @@ def _under_way(desired: Desired, action: Action, at: float, *, counted: bool) ->
     )
 
 
-def _read(actions: Iterable[Action]) -> list[tuple[Desired, Action]]:
+def _read(actions: Iterable[Action]) -> list[tuple[DesiredEviction, Action]]:
     found = []
     for action in actions:
         try:
-            desired = msgspec.convert(action.desired, Desired) if action.kind == EVICT else None
+            desired = msgspec.convert(action.desired, DesiredEviction) if action.kind == EVICT else None
         except msgspec.ValidationError:
             continue  # of another version
         if desired is not None and (desired.owner.count("/") == 2 or (desired.refuse and not desired.owner)):
@@ -83,5 +83,5 @@ def _read(actions: Iterable[Action]) -> list[tuple[Desired, Action]]:
     return found
 
 
-def _case(desired: Desired) -> CaseKey:
+def _case(desired: DesiredEviction) -> CaseKey:
     return CaseKey(desired.owner, desired.severity, desired.rule, desired.source, desired.key)

@@ -43,7 +43,7 @@ class UnderWay:
     counted: bool = False
 
 
-class Pace:
+class EvictionPace:
     """The evictions of one site that are under way, by pod."""
 
     def __init__(self, settings: EvictionSettings) -> None:

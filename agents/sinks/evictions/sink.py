@@ -24,7 +24,7 @@ MIGRATES = "triggered evacuation"
 """How KubeVirt's webhook refuses (429) an eviction that it answers with a live migration: it is under way."""
 
 
-class Past(msgspec.Struct, omit_defaults=True):
+class PastCase(msgspec.Struct, omit_defaults=True):
     """Another case of the same workload, as the loop guard has it."""
 
     severity: str
@@ -35,7 +35,7 @@ class Past(msgspec.Struct, omit_defaults=True):
     number: int = 0
 
 
-class Desired(msgspec.Struct, omit_defaults=True):
+class DesiredEviction(msgspec.Struct, omit_defaults=True):
     """`Action.desired` of an eviction: the pod, why, and what the decider has to remember when it begins anew.
 
     Attributes:
@@ -63,7 +63,7 @@ class Desired(msgspec.Struct, omit_defaults=True):
     broken: int = 0
     low: int = 0
     number: int = 0
-    others: list[Past] = []
+    others: list[PastCase] = []
 
     @property
     def decided(self) -> float:
@@ -77,7 +77,7 @@ class Desired(msgspec.Struct, omit_defaults=True):
 def outdated(action: Action, clock: float) -> bool:
     """Whether nobody needs to remember the `evict` command any more; `clock` is in seconds since 1970."""
     try:
-        return clock - msgspec.convert(action.desired, Desired).decided > KEPT
+        return clock - msgspec.convert(action.desired, DesiredEviction).decided > KEPT
     except msgspec.ValidationError:
         return True
 
@@ -95,7 +95,7 @@ class EvictionSink(Sink):
         _, _, pod = action.target.partition("/")
         namespace, _, name = pod.partition("/")
         try:
-            desired = msgspec.convert(action.desired, Desired)
+            desired = msgspec.convert(action.desired, DesiredEviction)
         except msgspec.ValidationError as error:
             return outcome(action, REFUSED, f"not an evict command: {error}")
         if desired.refuse:
@@ -115,7 +115,7 @@ class EvictionSink(Sink):
         except Unreachable as error:
             return outcome(action, FAILED, str(error))
 
-    async def _apply(self, namespace: str, name: str, desired: Desired) -> tuple[str, str]:
+    async def _apply(self, namespace: str, name: str, desired: DesiredEviction) -> tuple[str, str]:
         """(result, reason)."""
         done = await self._done(namespace, name, desired)
         if done is not None:
@@ -132,7 +132,7 @@ class EvictionSink(Sink):
             return NOOP, done
         return APPLIED, f"evicted from {desired.node}; the next one fits on {desired.to}"
 
-    async def _done(self, namespace: str, name: str, desired: Desired) -> str | None:
+    async def _done(self, namespace: str, name: str, desired: DesiredEviction) -> str | None:
         """Why there is nothing to do for the live pod; None while there is."""
         uid, ending = await self._writer.pod_end(namespace, name)
         if uid != desired.uid:

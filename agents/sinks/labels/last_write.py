@@ -11,7 +11,7 @@ MOST = 20_000
 """Nodes that are remembered; with more than these it is begun anew."""
 
 
-class Left(NamedTuple):
+class LabelsLeft(NamedTuple):
     """A node after a write of ours: all its labels, and which of them are ours."""
 
     uid: str
@@ -33,9 +33,9 @@ class LabelMemory:
 
     def __init__(self, seen: Callable[[str], Mapping[str, str] | None]) -> None:
         self._seen = seen
-        self._left: dict[str, Left] = {}
+        self._left: dict[str, LabelsLeft] = {}
 
-    def take(self, node: str, uid: str) -> Left | None:
+    def take(self, node: str, uid: str) -> LabelsLeft | None:
         """The node as it was left, if it is this one and its labels are still so; it is forgotten until `keep`."""
         left = self._left.pop(node, None)
         return left if left is not None and left.uid == uid and self._seen(node) == left.labels else None
@@ -45,4 +45,4 @@ class LabelMemory:
         if len(self._left) >= MOST:
             self._left.clear()
         labels = {key: value for key, value in {**before, **ours}.items() if value is not None}
-        self._left[node] = Left(uid, labels, frozenset(ours) & labels.keys())
+        self._left[node] = LabelsLeft(uid, labels, frozenset(ours) & labels.keys())

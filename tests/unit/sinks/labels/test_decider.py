@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from underhost.agents.sinks.labels.node_labels import LabelDecider
+from underhost.agents.sinks.labels.decider import LabelDecider
 from underhost.agents.sinks.orders import outcome
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Metadata, Node

@@ -8,7 +8,7 @@ import pytest
 from support.fakes.kube import FakeKube, Fault, a_node, managed_by
 
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
-from underhost.agents.sinks.labels.node_labels import LabelSink
+from underhost.agents.sinks.labels.sink import LabelSink
 from underhost.agents.sinks.orders import order
 from underhost.schemas.records import Action
 from underhost.streams.kubernetes.client import connect

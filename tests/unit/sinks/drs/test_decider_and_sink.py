@@ -10,7 +10,8 @@ from support.fakes.vcenter import FakeDrsWriter
 
 from underhost.agents.drs.cover import rule_name
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.sinks.drs.rules import DrsDecider, DrsSink, NeededRules, Pacing
+from underhost.agents.sinks.drs.decider import DrsDecider, NeededRules, Pacing
+from underhost.agents.sinks.drs.sink import DrsSink
 from underhost.agents.sinks.orders import order
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable

@@ -1,0 +1,138 @@
+"""Host labels of nodes: writing them.
+
+In: `label` commands. Out: what became of them. Of the labels on the live node only those are written that are ours to
+write; the start-up taint goes with the last of them (`startup_taint.py`).
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from underhost.agents.sinks.labels.last_write import LabelMemory
+from underhost.agents.sinks.labels.startup_taint import Lifting, lift
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, outcome
+from underhost.agents.sinks.ports import KubernetesWriter, Sink
+from underhost.schemas.commands import LABEL
+from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
+from underhost.schemas.records import Action, Outcome
+from underhost.streams.settings.labels import HostLabelSettings
+
+log = logging.getLogger(__name__)
+FIELD_MANAGER = "underhost"
+TELLING = (APPLIED, FAILED, DRY_RUN, REFUSED, NOOP)
+"""Of a command that did several things: the result that says most about it."""
+PEOPLE = ("kubectl", "k9s", "lens", "mozilla", "curl", "python", "openapi-generator", "before-first-apply", "unknown")
+"""Beginnings of field managers that are a person's tool: a label set by hand is repaired, a controller's is not."""
+
+
+class DesiredLabels(msgspec.Struct):
+    """`Action.desired` of a node: labels, None for one that shall go, and the taint that goes with the last."""
+
+    uid: str
+    labels: dict[str, str | None]
+    taint: Lifting | None = None
+
+
+class LabelSink(Sink):
+    """Writes labels. `enabled` false is a dry run; `seen` see `LabelMemory`.
+
+    Reads the node to know whose its labels are. Where they are as our own last write left them, that is known: then it
+    writes without force, so that a label which somebody has taken over in that moment is a conflict, and is read.
+    """
+
+    kind = LABEL
+
+    def __init__(
+        self,
+        writer: KubernetesWriter,
+        settings: HostLabelSettings,
+        *,
+        enabled: bool,
+        seen: Callable[[str], Mapping[str, str] | None] = lambda node: None,
+    ) -> None:
+        self._writer, self._settings, self._enabled = writer, settings, enabled
+        self._memory = LabelMemory(seen)
+
+    async def apply(self, action: Action) -> Outcome:
+        """Write what differs in one request, and say what happened."""
+        node = action.target.partition("/")[2]
+        try:
+            desired = msgspec.convert(action.desired, DesiredLabels)
+        except msgspec.ValidationError as error:
+            return outcome(action, REFUSED, f"not a label command: {error}")
+        try:
+            return await self._apply(action, node, desired)
+        except (Gone, Conflict, Refused) as error:
+            return outcome(action, REFUSED, str(error))
+        except (Retry, Unreachable) as error:
+            return outcome(action, FAILED, str(error))
+
+    async def _apply(self, action: Action, node: str, desired: DesiredLabels) -> Outcome:
+        left = self._memory.take(node, desired.uid) if desired.taint is None else None
+        if left is not None and (changes := left.differing(desired.labels)):
+            try:
+                await self._put(node, left.uid, left.labels, {**left.owned(), **changes}, force=False)
+            except Conflict:
+                log.info("node %s: somebody has taken over a label of ours: it is read", node)
+            else:
+                return outcome(action, APPLIED, f"set {_told(changes)}")
+        uid, labels, managers = await self._writer.node_labels(node)
+        if uid != desired.uid:
+            return outcome(action, REFUSED, f"node {node} is another one now (uid {uid})")
+        differing = {key: value for key, value in desired.labels.items() if labels.get(key) != value}
+        foreign = self._foreign(differing, managers)
+        ours = {key: value for key, value in differing.items() if key not in foreign}
+        done = [await self._write(node, uid, labels, managers, ours)] if ours else []
+        done += [(REFUSED, reason) for reason in foreign.values()]
+        if desired.taint is not None:
+            after = {key: value for key, value in {**labels, **ours}.items() if value is not None}
+            done.append(await lift(self._writer, node, uid, desired.taint, after, enabled=self._enabled))
+        if not done:
+            return outcome(action, NOOP, "the node carries these labels already")
+        result = min((result for result, _ in done), key=TELLING.index)
+        return outcome(action, result, "; ".join(reason for _, reason in done))
+
+    async def _write(
+        self,
+        node: str,
+        uid: str,
+        labels: Mapping[str, str],
+        managers: Mapping[str, str],
+        ours: Mapping[str, str | None],
+    ) -> tuple[str, str]:
+        if not self._enabled:
+            return DRY_RUN, f"would set {_told(ours)}"
+        # Server-side apply states the whole of what we own: a label that is left out would be removed.
+        owned = {key: labels[key] for key, manager in managers.items() if manager == FIELD_MANAGER and key in labels}
+        await self._put(node, uid, labels, {**owned, **ours}, force=True)
+        return APPLIED, f"set {_told(ours)}"
+
+    async def _put(
+        self, node: str, uid: str, before: Mapping[str, str], ours: Mapping[str, str | None], *, force: bool
+    ) -> None:
+        await self._writer.apply_node_labels(node, uid, ours, force=force)
+        self._memory.keep(node, uid, before, ours)
+
+    def _foreign(self, keys: Mapping[str, str | None], managers: Mapping[str, str]) -> dict[str, str]:
+        """The keys that are not ours to write, or to remove, with the reason."""
+        reasons: dict[str, str] = {}
+        for key, value in sorted(keys.items()):
+            manager = managers.get(key, FIELD_MANAGER)
+            if value is None and managers.get(key) != FIELD_MANAGER:
+                reasons[key] = f"label {key} was not set by {FIELD_MANAGER}: it stays"
+            elif self._settings.mode == "own" or value is None:
+                continue
+            elif self._settings.mode == "observe" and key == self._settings.key:
+                reasons[key] = f"label {key} is only observed"
+            elif manager != FIELD_MANAGER and not _is_person(manager):
+                reasons[key] = f"label {key} belongs to {manager}"
+        return reasons
+
+
+def _is_person(manager: str) -> bool:
+    return manager.lower().startswith(PEOPLE)
+
+
+def _told(changes: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(changes.items()))
