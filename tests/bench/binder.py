@@ -25,8 +25,8 @@ from statistics import median
 
 from bench.usage import cpu_of
 from support.processes.crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
-from support.processes.kafka import free_ports
 from support.processes.kube import Kube, start_kube
+from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually, helpers
 

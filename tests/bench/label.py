@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from support.processes.kafka import free_ports
+from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.world import NODES, World, eventually, world
 

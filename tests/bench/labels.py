@@ -32,8 +32,8 @@ import yaml
 from bench.update_feed import UpdateFeed
 from bench.usage import cpu_of, machine
 from pyVmomi import vim
-from support.processes.kafka import free_ports
 from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.vcsim import PASSWORD, USERNAME, start_vcsim
 from support.processes.world import HOST_LABEL, KubeApi, VCenter, eventually

@@ -2,7 +2,7 @@
 
 A kubelet is what is missing here: the container gets from this file what it would get from there, but on the network of
 this machine, at a free port. The API server is a real one with RBAC; the worker finds it as in any pod, by the token of
-its account. Fails where something is not so. PYTHONPATH names tests/real.
+its account. Fails where something is not so. PYTHONPATH names tests.
 """
 
 import json
@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from support.processes.kube import Kube, free_ports, start_kube
+from support.processes.kube import Kube, start_kube
 from support.processes.manifests import NAMESPACES, PLAIN, apply, objects, token_of
+from support.processes.ports import free_ports
 from support.processes.world import KubeApi, eventually
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

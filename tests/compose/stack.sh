@@ -87,4 +87,4 @@ say "underhost and demo ended within $(($(date +%s) - started)) s, exit codes $c
 stack down --volumes --timeout 20 >/dev/null
 say "down"
 say "the image as the pod of compose/kubernetes/underhost.yaml, with a real API server:"
-PYTHONPATH=$root/tests/real "$root/.venv/bin/python" "$here/pod.py" "$parts" "$state/pod"
+PYTHONPATH=$root/tests "$root/.venv/bin/python" "$here/pod.py" "$parts" "$state/pod"

@@ -1,4 +1,4 @@
-"""Fixtures of the real parts: one of each for the whole run, on free loopback ports, ended by pid."""
+"""The real parts as fixtures: processes on free loopback ports, ended by pid."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from support.processes.kafka import KafkaProcess
+from support.processes.kube import Kube, start_kube
 from support.processes.parts import built_parts
+from support.processes.vcsim import Vcsim, start_vcsim
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +30,27 @@ def broker(parts: Path, tmp_path: Path) -> Iterator[KafkaProcess]:
     process.start()
     yield process
     process.kill()
+
+
+@pytest.fixture(scope="module")
+def lasting_broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaProcess]:
+    """A Kafka broker of the module's own."""
+    process = KafkaProcess(tmp_path_factory.mktemp("kafka"), parts)
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def kube(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    """An API server of the module's own."""
+    with start_kube(tmp_path_factory.mktemp("kube") / "state", parts) as kube:
+        yield kube
+
+
+@pytest.fixture(scope="module")
+def vcsim(parts: Path) -> Iterator[Vcsim]:
+    """A vCenter of the module's own, with two hosts and two VMs."""
+    vcsim = start_vcsim(parts, 2, 2)
+    yield vcsim
+    vcsim.stop()

@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from support.processes.kafka import free_ports
+from support.processes.ports import free_ports
 
 ROUTES = """
 route:

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from support.processes.ports import free_ports
+
 PROPERTIES = """
 process.roles=broker,controller
 node.id=1
@@ -44,17 +46,6 @@ class Secured(NamedTuple):
     pem: Path
     username: str
     password: str
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class KafkaProcess:

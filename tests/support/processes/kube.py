@@ -1,6 +1,5 @@
 """A real kube-apiserver over etcd, on free loopback ports, in a folder of its own; ended by pid."""
 
-import socket
 import ssl
 import subprocess
 import time
@@ -10,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from support.processes.ports import free_ports
 
 START_TIMEOUT = 120.0
 ADMIN_TOKEN = "admintoken"
@@ -51,18 +52,6 @@ class Kube:
         path = self.folder / f"kubeconfig-{len(list(self.folder.glob('kubeconfig*')))}"
         path.write_text(text)
         return path
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 @contextmanager

@@ -10,7 +10,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from support.processes.kube import Kube
+from support.processes.ports import free_ports
+from support.processes.vcsim import PASSWORD, USERNAME, Vcsim
+
 UNDERHOST = str(Path(sys.executable).parent / "underhost")
+
+
+def config_of(folder: Path, kube: Kube, vcsim: Vcsim) -> dict[str, Any]:
+    """A configuration that works, over these parts and the embedded default; its secrets are files of the folder."""
+    password, ca = folder / "password", folder / "ca.pem"
+    password.write_text(PASSWORD)
+    ca.write_text(vcsim.certificate)
+    return {
+        "kafka": {"embedded": str(folder / "underhost.db")},
+        "kubernetes": {"kubeconfig": str(kube.kubeconfig)},
+        "vsphere": {"url": vcsim.url, "username": USERNAME, "passwordFile": str(password), "caFile": str(ca)},
+        "web": {"listen": f"127.0.0.1:{free_ports(1)[0]}"},
+    }
 
 
 def answer_of(*arguments: str, code: int) -> Any:

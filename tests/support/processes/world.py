@@ -20,6 +20,7 @@ import pyVim.connect
 import pyVim.task
 from pyVmomi import vim, vmodl
 from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.underhost import config_of
 from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, start_vcsim
 
 HOST_LABEL = "node.cluster.x-k8s.io/esxi-host"
@@ -249,21 +250,12 @@ class World:
 
     def config(self, kafka: Mapping[str, str], web: int) -> Path:
         """A configuration of every sink but evictions, over these parts; the `kafka` section is given."""
-        password, ca = self.folder / "password", self.folder / "vcenter.pem"
-        password.write_text(PASSWORD)
-        ca.write_text(self.vcsim.certificate)
         tree = {
             "apiVersion": "underhost/v1",
             "kind": "Config",
             "site": "prod-a",
+            **config_of(self.folder, self.kube, self.vcsim),
             "kafka": dict(kafka),
-            "kubernetes": {"kubeconfig": str(self.kube.kubeconfig)},
-            "vsphere": {
-                "url": self.vcsim.url,
-                "username": USERNAME,
-                "passwordFile": str(password),
-                "caFile": str(ca),
-            },
             "sinks": {"labels": True, "bindings": True, "drsRules": True},
             "web": {"listen": f"127.0.0.1:{web}"},
         }

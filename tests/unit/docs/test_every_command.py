@@ -45,28 +45,28 @@ HERE = {
 NEEDS_A_CLUSTER = "needs a Kubernetes API"
 ELSEWHERE = {
     "make run": ("runs until Ctrl-C", "tests/e2e/test_demo_once.py"),
-    'make run ARGS="--config underhost.yaml"': ("runs until Ctrl-C, with a cluster", "tests/real/test_story.py"),
+    'make run ARGS="--config underhost.yaml"': ("runs until Ctrl-C, with a cluster", "tests/real/world/test_story.py"),
     "make test": ("is what runs this", "Makefile"),
     "kubectl underhost check --context prod": (NEEDS_A_CLUSTER, "tests/unit/commands/test_sources.py"),
     "underhost check --context prod": (NEEDS_A_CLUSTER, "tests/unit/commands/test_sources.py"),
     "underhost explain shop/db-2 -f docs/examples/cluster.yaml --watch": (
         "runs until Ctrl-C", "tests/unit/commands/test_progress.py"
     ),
-    "underhost inventory --url": ("needs a vCenter", "tests/real/test_vsphere.py"),
-    "underhost run --config underhost.yaml": ("runs until Ctrl-C, with a cluster", "tests/real/test_story.py"),
-    "underhost run --config underhost.yaml --agents": ("needs Kafka", "tests/real/test_split.py"),
+    "underhost inventory --url": ("needs a vCenter", "tests/real/vsphere/test_vcenter.py"),
+    "underhost run --config underhost.yaml": ("runs until Ctrl-C, with a cluster", "tests/real/world/test_story.py"),
+    "underhost run --config underhost.yaml --agents": ("needs Kafka", "tests/real/kafka/test_split.py"),
     "underhost violations --follow": ("runs until Ctrl-C", "tests/unit/commands/test_operators.py"),
     "underhost drain worker-1 worker-2 --server": ("needs a worker", "tests/unit/commands/test_sources.py"),
     "underhost maintain host/esx-3 --server": ("needs a worker", "tests/unit/commands/test_sources.py"),
     "underhost fail --each host --server": ("needs a worker", "tests/unit/commands/test_sources.py"),
     "underhost replay --at": ("needs a past", "tests/e2e/test_replay.py"),
     "underhost resume prod-a": ("needs a worker that has stopped", "tests/unit/commands/test_resume.py"),
-    "kcat ": ("needs Kafka", "tests/real/test_consumers.py"),
-    "docs/examples/consume.sh": ("needs Kafka", "tests/real/test_consumers.py"),
+    "kcat ": ("needs Kafka", "tests/real/kafka/test_consumers.py"),
+    "docs/examples/consume.sh": ("needs Kafka", "tests/real/kafka/test_consumers.py"),
     "make up": ("needs Docker: `make stack-test`", "tests/compose/stack.sh"),
     "docker ": ("needs Docker and a registry: `make stack-test` builds the image", "tests/compose/stack.sh"),
-    "helm ": ("needs a cluster: the chart is rendered and applied", "tests/real/test_access.py"),
-    "kubectl ": ("needs a cluster: kubectl is not part of the tests", "tests/real/test_access.py"),
+    "helm ": ("needs a cluster: the chart is rendered and applied", "tests/real/kubernetes/test_access.py"),
+    "kubectl ": ("needs a cluster: kubectl is not part of the tests", "tests/real/kubernetes/test_access.py"),
 }  # fmt: skip
 """By the beginning of the line: why it is not run here, and who does what it does."""
 

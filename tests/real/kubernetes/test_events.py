@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from support.processes.crowd import HOST_LABEL, Object, a_node, a_pod, inventory
-from support.processes.kafka import free_ports
-from support.processes.kube import Kube, start_kube
+from support.processes.kube import Kube
+from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually
 
@@ -31,12 +31,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
-
-
-@pytest.fixture(scope="module")
-def kube(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Kube]:
-    with start_kube(tmp_path_factory.mktemp("kube"), parts) as kube:
-        yield kube
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any
 import aiohttp
 import pytest
 from support.fakes.topics import FakeTopics
-from support.processes.kube import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, free_ports, start_kube
+from support.processes.kube import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, start_kube
+from support.processes.ports import free_ports
 from support.processes.relay import Outage
 from typer.testing import CliRunner, Result
 
@@ -36,12 +37,6 @@ from underhost.streams.timing import Timing
 
 pytestmark = pytest.mark.real
 KEY = "node.cluster.x-k8s.io/esxi-host"
-
-
-@pytest.fixture(scope="module")
-def kube(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    with start_kube(tmp_path_factory.mktemp("kube") / "state", parts) as running:
-        yield running
 
 
 @pytest.fixture

@@ -3,48 +3,21 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.kafka import free_ports
-from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
-from support.processes.underhost import UNDERHOST
-from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, start_vcsim
+from support.processes.kube import ADMIN_TOKEN, Kube
+from support.processes.ports import free_ports
+from support.processes.underhost import UNDERHOST, config_of
+from support.processes.vcsim import Vcsim
 
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture(scope="module")
-def kube(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Kube]:
-    with start_kube(tmp_path_factory.mktemp("kube"), parts) as kube:
-        yield kube
-
-
-@pytest.fixture(scope="module")
-def vcsim(parts: Path) -> Iterator[Vcsim]:
-    vcsim = start_vcsim(parts, 2, 2)
-    yield vcsim
-    vcsim.stop()
-
-
 @pytest.fixture
 def config(kube: Kube, vcsim: Vcsim, tmp_path: Path) -> dict[str, Any]:
-    """A configuration that works."""
-    (tmp_path / "password").write_text(PASSWORD)
-    (tmp_path / "ca.pem").write_text(vcsim.certificate)
-    return {
-        "kafka": {"embedded": str(tmp_path / "underhost.db")},
-        "kubernetes": {"kubeconfig": str(kube.kubeconfig)},
-        "vsphere": {
-            "url": vcsim.url,
-            "username": USERNAME,
-            "passwordFile": str(tmp_path / "password"),
-            "caFile": str(tmp_path / "ca.pem"),
-        },
-        "web": {"listen": f"127.0.0.1:{free_ports(1)[0]}"},
-    }
+    return config_of(tmp_path, kube, vcsim)
 
 
 def run(config: dict[str, Any], folder: Path) -> tuple[int, list[str]]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.kube import Kube, free_ports, start_kube
+from support.processes.kube import Kube, start_kube
+from support.processes.ports import free_ports
 from support.processes.scheduler import kube_scheduler
 from support.processes.underhost import UNDERHOST
 from support.processes.world import Audit, KubeApi, eventually, helpers

@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,7 +20,7 @@ from underhost.streams.settings.kafka import KafkaSettings
 
 pytestmark = pytest.mark.real
 
-EXAMPLES = Path(__file__).parents[2] / "docs/examples"
+EXAMPLES = Path(__file__).parents[3] / "docs/examples"
 OPENED = FindingEvent(
     id="9f2c",
     state="opened",
@@ -39,13 +38,10 @@ OPENED = FindingEvent(
 
 
 @pytest.fixture(scope="module")
-def broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def broker(lasting_broker: KafkaProcess) -> str:
     """The address of a broker whose violations topic holds one finding that opened and resolved."""
-    process = KafkaProcess(tmp_path_factory.mktemp("kafka"), parts)
-    process.start()
-    asyncio.run(publish_findings(process.address))
-    yield process.address
-    process.kill()
+    asyncio.run(publish_findings(lasting_broker.address))
+    return lasting_broker.address
 
 
 async def publish_findings(address: str) -> None:

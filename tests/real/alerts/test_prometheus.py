@@ -14,11 +14,11 @@ import pytest
 import yaml
 from support.fakes.receiver import Receiver
 from support.processes.alerting import AlertmanagerProcess, PrometheusProcess, missing
-from support.processes.kafka import free_ports
+from support.processes.ports import free_ports
 
 pytestmark = pytest.mark.real
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RULES = ROOT / "compose/prometheus/rules/underhost.yml"
 CONFIGURATION = """
 global: {{scrape_interval: 500ms, evaluation_interval: 500ms}}

@@ -9,16 +9,14 @@ import json
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.fakes.receiver import Receiver
-from support.processes.kafka import free_ports
-from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
-from support.processes.underhost import UNDERHOST
-from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, start_vcsim
+from support.processes.kube import ADMIN_TOKEN, Kube
+from support.processes.underhost import UNDERHOST, config_of
+from support.processes.vcsim import Vcsim
 from support.processes.world import KubeApi
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -33,38 +31,21 @@ PATHS = (
 
 
 @pytest.fixture(scope="module")
-def kube(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Kube]:
-    with start_kube(tmp_path_factory.mktemp("kube"), parts) as kube:
-        KubeApi(kube).add_node("nobody-knows", "00000000-0000-4000-8000-000000000000")
-        yield kube
+def watched(kube: Kube) -> Kube:
+    """The cluster, with a node whose VM nobody has."""
+    KubeApi(kube).add_node("nobody-knows", "00000000-0000-4000-8000-000000000000")
+    return kube
 
 
-@pytest.fixture(scope="module")
-def vcsim(parts: Path) -> Iterator[Vcsim]:
-    vcsim = start_vcsim(parts, 2, 2)
-    yield vcsim
-    vcsim.stop()
-
-
-def config_of(folder: Path, kube: Kube, vcsim: Vcsim, webhook: str = "http://127.0.0.1:9") -> dict[str, Any]:
-    (folder / "password").write_text(PASSWORD)
+def with_secrets(folder: Path, kube: Kube, vcsim: Vcsim, webhook: str = "http://127.0.0.1:9") -> dict[str, Any]:
+    """A configuration that works and has a secret wherever one can be."""
     (folder / "headers").write_text(f"Authorization: Bearer {HEADER}\n")
-    (folder / "ca.pem").write_text(vcsim.certificate)
-    receiver = webhook.replace("://", f"://{USER}:{URL}@")
     return {
-        "kafka": {"embedded": str(folder / "underhost.db")},
-        "kubernetes": {"kubeconfig": str(kube.kubeconfig)},
-        "vsphere": {
-            "url": vcsim.url,
-            "username": USERNAME,
-            "passwordFile": str(folder / "password"),
-            "caFile": str(folder / "ca.pem"),
-        },
+        **config_of(folder, kube, vcsim),
         "alerting": {
-            "alertmanagers": [receiver],
+            "alertmanagers": [webhook.replace("://", f"://{USER}:{URL}@")],
             "webhooks": [{"url": f"{webhook}/{URL}?key={URL}", "headersFile": str(folder / "headers")}],
         },
-        "web": {"listen": f"127.0.0.1:{free_ports(1)[0]}"},
     }
 
 
@@ -86,10 +67,10 @@ def leaks(text: str) -> list[str]:
 
 
 async def test_a_worker_that_is_refused_by_its_webhook_tells_no_secret(
-    kube: Kube, vcsim: Vcsim, tmp_path: Path
+    watched: Kube, vcsim: Vcsim, tmp_path: Path
 ) -> None:
     async with Receiver(*[500] * 100) as receiver:
-        config = config_of(tmp_path, kube, vcsim, receiver.url)
+        config = with_secrets(tmp_path, watched, vcsim, receiver.url)
         command = [UNDERHOST, "run", "-vv", "--config", str(written(tmp_path, config))]
         with (tmp_path / "underhost.log").open("wb") as out:
             process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out)
@@ -128,23 +109,23 @@ def ask_everything(listen: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("verbose", [pytest.param([], id="quiet"), pytest.param(["-vv"], id="all")])
 def test_a_token_or_a_password_that_is_refused_is_not_repeated(
-    kube: Kube, vcsim: Vcsim, tmp_path: Path, verbose: list[str]
+    watched: Kube, vcsim: Vcsim, tmp_path: Path, verbose: list[str]
 ) -> None:
-    config = config_of(tmp_path, kube, vcsim)
-    config["kubernetes"]["kubeconfig"] = str(kube.kubeconfig_of(WRONG_TOKEN))
+    config = with_secrets(tmp_path, watched, vcsim)
+    config["kubernetes"]["kubeconfig"] = str(watched.kubeconfig_of(WRONG_TOKEN))
     code, text = said("run", *verbose, "--config", str(written(tmp_path, config)))
     assert (code, "401" in text or "Unauthorized" in text, leaks(text)) == (3, True, [])
-    config["kubernetes"]["kubeconfig"] = str(kube.kubeconfig)
+    config["kubernetes"]["kubeconfig"] = str(watched.kubeconfig)
     (tmp_path / "password").write_text(WRONG_PASSWORD)
     code, text = said("run", *verbose, "--config", str(written(tmp_path, config)))
     assert (code, "wrong user name or password" in text, leaks(text)) == (3, True, [])
 
 
 def test_what_the_configuration_holds_is_printed_without_its_secrets(
-    kube: Kube, vcsim: Vcsim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    watched: Kube, vcsim: Vcsim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UNDERHOST_VSPHERE__PASSWORD", OTHER_PASSWORD)
-    code, text = said("config", "print", "--config", str(written(tmp_path, config_of(tmp_path, kube, vcsim))))
+    code, text = said("config", "print", "--config", str(written(tmp_path, with_secrets(tmp_path, watched, vcsim))))
     assert (code, "http://127.0.0.1:9" in text, leaks(text)) == (0, True, [])
     code, text = said("config", "print", "--config", str(tmp_path / "underhost.yaml"), "--listen", "nowhere")
     assert leaks(text) == []

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from pyVmomi import vim
-from support.processes.kafka import free_ports
 from support.processes.listener import Listener
+from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST, running
 from support.processes.vcsim import start_vcsim
 from support.processes.world import HOST_LABEL, NODES, VCenter, World, eventually, world

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.kube import ADMIN_TOKEN, Kube, free_ports, start_kube
+from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
 from support.processes.listener import Listener
+from support.processes.ports import free_ports
 from support.processes.underhost import running
 from support.processes.world import Audit, KubeApi, eventually, helpers
 

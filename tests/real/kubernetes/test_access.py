@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.kube import Kube, free_ports, start_kube
+from support.processes.kube import Kube, start_kube
 from support.processes.manifests import NAMESPACES, PLAIN, SINKS, apply, config_of, objects, put, token_of
+from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually
 

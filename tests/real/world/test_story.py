@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.kafka import KafkaProcess, free_ports
+from support.processes.kafka import KafkaProcess
 from support.processes.listener import Listener
+from support.processes.ports import free_ports
 from support.processes.underhost import answer_of, running
 from support.processes.world import CLUSTER, FOREIGN_RULE, NODES, World, eventually, world
 

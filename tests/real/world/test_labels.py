@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from pyVim.task import WaitForTask
 from pyVmomi import vim
-from support.processes.kafka import free_ports
 from support.processes.listener import Listener
+from support.processes.ports import free_ports
 from support.processes.underhost import running
 from support.processes.vcsim import Tagging
 from support.processes.world import CLUSTER, FOREIGN_RULE, NODES, VCenter, World, eventually, world
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
-DUMP = json.loads((Path(__file__).parents[1] / "data" / "kubevirt" / "dump.json").read_text())
+DUMP = json.loads((Path(__file__).parents[2] / "data" / "kubevirt" / "dump.json").read_text())
 TAINT = {"key": "underhost.io/startup", "effect": "NoSchedule"}
 RACK, ZONE, ROW = "topology.example/rack", "topology.example/zone", "topology.example/row"
 DERIVED = [

@@ -2,12 +2,12 @@
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from support.processes.kube import Kube, start_kube
+from support.processes.kube import Kube
 from support.processes.vcsim import PASSWORD, USERNAME, start_vcsim
 from support.simulation.operated import OperatedSite, a_site
 
@@ -76,12 +76,6 @@ class RealCluster:
         await self._create("/api/v1/namespaces/default/pods", {"metadata": metadata, "spec": spec})
         if ending:
             await self._client.call("DELETE", f"/api/v1/namespaces/default/pods/{name}")
-
-
-@pytest.fixture(scope="module")
-def kube(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    with start_kube(tmp_path_factory.mktemp("kube") / "state", parts) as running:
-        yield running
 
 
 @pytest.fixture(params=["simulated", "kube-apiserver"])

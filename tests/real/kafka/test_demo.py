@@ -2,8 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.processes.kafka import KafkaProcess
@@ -13,12 +11,9 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a broker of this module's own."""
-    process = KafkaProcess(tmp_path_factory.mktemp("kafka"), parts)
-    process.start()
-    yield process.address
-    process.kill()
+def broker(lasting_broker: KafkaProcess) -> str:
+    """Its address."""
+    return lasting_broker.address
 
 
 def run(broker: str, *arguments: str) -> subprocess.CompletedProcess[str]:

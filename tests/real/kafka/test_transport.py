@@ -1,9 +1,8 @@
 """The same checks as for the embedded log, over a real Kafka broker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing
-from pathlib import Path
 
 import pytest
 from support.processes.kafka import KafkaProcess
@@ -23,19 +22,10 @@ from underhost.streams.settings.model import Settings
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture(scope="module")
-def broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaProcess]:
-    """A broker of this module's own."""
-    process = KafkaProcess(tmp_path_factory.mktemp("kafka"), parts)
-    process.start()
-    yield process
-    process.kill()
-
-
 @pytest.fixture
-async def kafka(broker: KafkaProcess) -> AsyncIterator[KafkaSettings]:
+async def kafka(lasting_broker: KafkaProcess) -> AsyncIterator[KafkaSettings]:
     """Settings of a broker without our topics."""
-    settings = KafkaSettings(bootstrap_servers=broker.address, partitions=4)
+    settings = KafkaSettings(bootstrap_servers=lasting_broker.address, partitions=4)
     yield settings
     async with clients.admin(settings) as admin:
         names = {topic.name for topic in TOPICS} & set(await clients.partition_counts(admin))
@@ -67,7 +57,7 @@ async def test_an_app_publishes_over_kafka_as_over_the_embedded_log(kafka: Kafka
 
 
 async def test_a_broker_that_was_killed_and_came_back_lost_nothing_that_was_acknowledged(
-    broker: KafkaProcess, kafka: KafkaSettings
+    lasting_broker: KafkaProcess, kafka: KafkaSettings
 ) -> None:
     await ensure_topics(kafka)
     acknowledged = []
@@ -79,9 +69,9 @@ async def test_a_broker_that_was_killed_and_came_back_lost_nothing_that_was_ackn
             await publisher.publish(pod("a", b"%d" % number))
             acknowledged.append(b"%d" % number)
         assert len(await take(records, 100)) == 100
-        broker.kill()
+        lasting_broker.kill()
         during = asyncio.ensure_future(publisher.publish(pod("a", b"while it was away")))
-        await asyncio.to_thread(broker.start)
+        await asyncio.to_thread(lasting_broker.start)
         await during
         await publisher.publish(pod("a", b"after"))
         followed = [record.value for record in await take(records, 2)]
@@ -90,15 +80,17 @@ async def test_a_broker_that_was_killed_and_came_back_lost_nothing_that_was_ackn
         assert [record.value async for record in history] == [*acknowledged, b"while it was away", b"after"]
 
 
-async def test_a_broker_that_hangs_for_a_while_is_waited_for(broker: KafkaProcess, kafka: KafkaSettings) -> None:
+async def test_a_broker_that_hangs_for_a_while_is_waited_for(
+    lasting_broker: KafkaProcess, kafka: KafkaSettings
+) -> None:
     await ensure_topics(kafka)
     async with KafkaPublisher(kafka, kafka.partitions) as publisher:
         await publisher.publish(pod("a", b"before"))
-        broker.pause()
+        lasting_broker.pause()
         during = asyncio.ensure_future(publisher.publish(pod("a", b"while it hung"), pod("a", b"and in order")))
         await asyncio.wait([during], timeout=1)
         assert not during.done(), "nothing is acknowledged by a broker that stands still"
-        broker.resume()
+        lasting_broker.resume()
         await during
     async with aclosing(open_reader(kafka).history([PODS])) as history:
         assert [record.value async for record in history] == [b"before", b"while it hung", b"and in order"]
