@@ -43,23 +43,30 @@ class Buffer(ProducerBuffer):  # type: ignore[misc]
             return
         tp, milliseconds = TP(topic, message.partition), int((message.timestamp or time.time()) * 1000)
         written = log.append(tp, message.key, message.value, milliseconds, _headers(message.headers))
-        written.add_done_callback(functools.partial(_resolve, fut, tp, milliseconds))
+        written.add_done_callback(functools.partial(_resolve_message, fut, tp, milliseconds))
 
     async def wait_until_ebb(self) -> None:
         """Hold the streams back while too much waits for a commit."""
         await self.producer.embedded.room()
 
 
-def _resolve(fut: FutureMessage, tp: TP, milliseconds: int, offset: "asyncio.Future[int]") -> None:
+def _resolve(sent: "asyncio.Future[Any]", tp: TP, milliseconds: int, offset: "asyncio.Future[int]") -> None:
+    """Tell the sender what became of a record of the log."""
+    if sent.done():
+        return
     if offset.cancelled():
-        fut.cancel()
+        sent.cancel()
     elif (error := offset.exception()) is not None:
-        fut.set_exception(error)
-        fut.exception()  # the worker is told by the log itself
+        sent.set_exception(error)
+        sent.exception()  # a sender that does not wait is told by the log itself
     else:
-        fut.set_result(RecordMetadata(tp.topic, tp.partition, tp, offset.result(), milliseconds, CREATE_TIME))
-        if fut.message.callback:
-            fut.message.callback(fut)
+        sent.set_result(RecordMetadata(tp.topic, tp.partition, tp, offset.result(), milliseconds, CREATE_TIME))
+
+
+def _resolve_message(message: FutureMessage, tp: TP, milliseconds: int, offset: "asyncio.Future[int]") -> None:
+    _resolve(message, tp, milliseconds, offset)
+    if message.message.callback and not offset.cancelled() and offset.exception() is None:
+        message.message.callback(message)
 
 
 def _headers(headers: Any) -> Headers:
@@ -142,20 +149,9 @@ class Producer(base.Producer):  # type: ignore[misc]
             partition = self.transport.choose_partition(key, count)
         tp, milliseconds = TP(topic, partition), int((time.time() if timestamp is None else timestamp) * 1000)
         written = log.append(tp, key, value, milliseconds, _headers(headers))
-        done: asyncio.Future[RecordMetadata] = written.get_loop().create_future()
-
-        def resolve(offset: asyncio.Future[int]) -> None:
-            if done.done():
-                return
-            if offset.cancelled():
-                done.cancel()
-            elif (error := offset.exception()) is not None:
-                done.set_exception(error)
-            else:
-                done.set_result(RecordMetadata(topic, partition, tp, offset.result(), milliseconds, CREATE_TIME))
-
-        written.add_done_callback(resolve)
-        return done
+        sent: asyncio.Future[RecordMetadata] = written.get_loop().create_future()
+        written.add_done_callback(functools.partial(_resolve, sent, tp, milliseconds))
+        return sent
 
     async def send_together(self, records: Iterable[ProducerRecord]) -> None:
         """Append records; return once all are on disk, in one commit if they are few."""

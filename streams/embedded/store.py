@@ -10,7 +10,8 @@ the next offset is the last one plus one, because the last record of a partition
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -169,17 +170,11 @@ def offsets(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
 
 def create_topic(db: sqlite3.Connection, name: str, count: int, config: Mapping[str, str]) -> list[int]:
     """Add a topic; the numbers of its partitions, in order."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(db):
         encoded = msgspec.json.encode(dict(config)).decode()
         topic = db.execute("INSERT INTO topics(name, config) VALUES(?, ?)", (name, encoded)).lastrowid
         insert = "INSERT INTO partitions(topic, partition) VALUES(?, ?)"
-        numbers = [db.execute(insert, (topic, partition)).lastrowid or 0 for partition in range(count)]
-        db.execute("COMMIT")
-    except BaseException:  # whatever it was, KeyboardInterrupt too: the connection has to be out of the transaction
-        roll_back(db)
-        raise
-    return numbers
+        return [db.execute(insert, (topic, partition)).lastrowid or 0 for partition in range(count)]
 
 
 def append(
@@ -188,22 +183,23 @@ def append(
     committed: Mapping[tuple[str, int], int],
 ) -> None:
     """One transaction: records as (rowid, timestamp, key, headers, value), offsets by (consumer, partition number)."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(db):
         db.executemany("INSERT INTO records(id, timestamp, key, headers, value) VALUES(?, ?, ?, ?, ?)", records)
         if committed:
             rows = [(consumer, number, offset) for (consumer, number), offset in committed.items()]
             db.executemany("INSERT OR REPLACE INTO offsets(consumer, partition, offset) VALUES(?, ?, ?)", rows)
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
         db.execute("COMMIT")
     except BaseException:  # whatever it was, KeyboardInterrupt too: the connection has to be out of the transaction
-        roll_back(db)
+        if db.in_transaction:  # SQLite leaves it by itself on a full disk
+            db.execute("ROLLBACK")
         raise
-
-
-def roll_back(db: sqlite3.Connection) -> None:
-    """Leave the transaction, if SQLite has not left it by itself (it does on a full disk)."""
-    if db.in_transaction:
-        db.execute("ROLLBACK")
 
 
 def read(db: sqlite3.Connection, number: int, start: int, end: int, limit: int) -> list[Entry]:
@@ -218,13 +214,8 @@ def read(db: sqlite3.Connection, number: int, start: int, end: int, limit: int) 
 
 def remove(db: sqlite3.Connection, number: int, gone: Sequence[int]) -> None:
     """Remove these offsets of a partition, in one transaction."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(db):
         db.executemany("DELETE FROM records WHERE id = ?", [(rowid(number, offset),) for offset in gone])
-        db.execute("COMMIT")
-    except BaseException:  # whatever it was, KeyboardInterrupt too: the connection has to be out of the transaction
-        roll_back(db)
-        raise
 
 
 def shrink(db: sqlite3.Connection, pages: int = 1000) -> None:
