@@ -1,6 +1,7 @@
-"""The topics themselves: made before the worker starts, checked, and described for people.
+"""Creating, checking and describing the topics.
 
-In: `KafkaSettings` and the table of topics. Out: topics that exist with the configured count of partitions.
+In: `KafkaSettings` and the table of topics. Out: topics that exist with the configured count of partitions, or a
+description of those that do.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from underhost.streams.settings.kafka import KafkaSettings
 CLEANUP = "cleanup.policy"
 POLL_SECONDS = 0.1
 APPEAR_SECONDS = 60.0
-"""How long a broker that has taken new topics may need to show them: it answers, so that it is only busy."""
+"""Seconds that a broker may need to show topics that it has created. It answers meanwhile, so it is only busy."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ async def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOPIC
 
 @dataclass(frozen=True)
 class _There:
-    """An existing topic. `cleanup` is None where we may not see it."""
+    """An existing topic. `cleanup` is None where we have no right to read it."""
 
     partitions: int
     cleanup: str | None

@@ -1,4 +1,4 @@
-"""CloudEvents attributes as Kafka headers (binary mode): what, whose and when, beside the record's value.
+"""CloudEvents attributes as Kafka headers (binary mode): type, source and time beside the record's value.
 
 In: topic, site and event id. Out: headers for any producer.
 """
@@ -15,7 +15,7 @@ BYTES = b"application/octet-stream"
 
 
 def cloud_event(topic: Topic, site: str, event_id: str, now: datetime | None = None) -> list[tuple[str, bytes]]:
-    """The headers of one record, in a fixed order. `now` is for tests; it must be aware of its time zone.
+    """The headers of one record, in a fixed order. `now` must be aware of its time zone.
 
     A topic of raw bytes (dead letters) says so in its content type.
     """
@@ -23,7 +23,7 @@ def cloud_event(topic: Topic, site: str, event_id: str, now: datetime | None = N
 
 
 def cloud_events(now: datetime | None = None) -> Callable[[Topic, str, str], list[tuple[str, bytes]]]:
-    """`cloud_event` for records of one moment: hundreds of them are published at once."""
+    """`cloud_event` for many records of one moment, which share the work."""
     moment = (now or datetime.now(UTC)).astimezone(UTC)
     time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
 

@@ -1,4 +1,7 @@
-"""How derived records are written: their keys, their bytes and the id of their event."""
+"""Records that the agents derive: their keys, their bytes and the ids of their events.
+
+Equal content gives equal bytes and equal ids, so that a repeated record can be told from a new one.
+"""
 
 import hashlib
 from datetime import UTC, datetime
@@ -30,7 +33,7 @@ def event_id(key: str, value: bytes) -> str:
 
 
 FLEETING = "event/"
-"""Targets of commands that no table keeps: what was told is of no use after a restart, and there is no end of it."""
+"""Prefix of the targets whose commands no table keeps: they are many, and of no use after a restart."""
 
 
 def node_key(site: str, node: str) -> str:

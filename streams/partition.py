@@ -1,4 +1,4 @@
-"""Which partition a site's records go to: one, always the same, so that a site is totally ordered per topic.
+"""Which partition a site's records go to: always the same one, so that a topic is totally ordered for a site.
 
 In: a site and the count of partitions. Out: murmur2(site) modulo the count, as Kafka's default partitioner hashes the
 bytes of the site.

@@ -1,4 +1,4 @@
-"""What the streams offer to the rest, as protocols: two transports and the tests' fakes implement them."""
+"""What the streams offer to the agents, as protocols: both transports and the tests' fakes implement them."""
 
 import asyncio
 from abc import abstractmethod
@@ -64,24 +64,24 @@ class TopicReader(Protocol):
         begun: asyncio.Event | None = None,
         caught_up: asyncio.Event | None = None,
     ) -> AsyncGenerator[Record, None]:
-        """Records of all partitions as they arrive, for ever; first all that are there, if asked.
+        """Records of all partitions as they arrive, until the caller stops; with `from_beginning` all older ones first.
 
-        `begun` is set as soon as nothing that comes from now on can be missed, `caught_up` once all that was there at
-        the beginning has come.
+        `begun` is set once no later record can be missed, `caught_up` once every record that was there at the start
+        has been yielded.
         """
 
     def history(self, topics: Iterable[Topic]) -> AsyncIterator[Record]:
-        """Every record that is there now, in order per partition; then it ends."""
+        """Every record that is there now, in the order of each partition, and no later one."""
 
     async def check(self) -> None:
-        """Whether the topics can be read now. Raises Unreachable."""
+        """Return if the topics can be read now. Raises Unreachable."""
 
     async def close(self) -> None:
         """Release connections."""
 
 
 class PodState(NamedTuple):
-    """A live pod as far as one condition goes. `node` is "" while it is not bound, `condition` empty if it has none."""
+    """A live pod and one of its conditions. `node` is "" before it is bound, `condition` is empty where it has none."""
 
     uid: str
     version: str
@@ -116,11 +116,11 @@ class Source(Protocol):
         return None
 
     def accept(self) -> list[str]:
-        """A person says that what is missing is gone: it is deleted. The lines that are settled by that."""
+        """A person confirms that what is missing is gone: delete it. Returns the settled lines."""
         return []
 
     def refresh(self) -> None:
-        """Read again now what the server does not announce: somebody has just changed it. Most have nothing such."""
+        """Read what the server does not announce again now: we have just changed it. Often nothing to do."""
         return
 
     @abstractmethod

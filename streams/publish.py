@@ -32,15 +32,15 @@ log = structlog.get_logger("underhost.publish")
 
 SITE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ERROR_LENGTH = 1000
-"""An error in a header is cut to so many characters."""
+"""Characters of an error that a header keeps."""
 RETRY = 1.0
-"""Seconds between attempts to publish what a broker does not take."""
+"""Seconds between attempts to publish."""
 
 
 async def publish_until_taken(
     publisher: Publisher, records: Sequence[Outgoing], what: str, timing: Timing | None = None
 ) -> None:
-    """Publish, however long the broker is away: a record that is dropped here is lost.
+    """Publish, and try again for as long as the broker is away: a record that is given up here is lost.
 
     `what` names the records in the log. Attempts are `RETRY` seconds apart, or back off as `timing` says.
     """
@@ -56,9 +56,9 @@ async def publish_until_taken(
 
 
 def dead_letter(origin: Record, stage: str, error: BaseException | str) -> Outgoing:
-    """The record for `dead-letters`: the original key and bytes, and in headers where it came from and why.
+    """The record for `dead-letters`: the original key and bytes; headers say where it came from and why.
 
-    A key that is no UTF-8 keeps its bytes; a missing key becomes an empty one.
+    A key that is not UTF-8 keeps its bytes; a missing key becomes an empty one.
     """
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     headers = {
@@ -74,7 +74,7 @@ def dead_letter(origin: Record, stage: str, error: BaseException | str) -> Outgo
 
 
 def partition_for(record: Outgoing, count: int) -> int:
-    """The partition of a record's site; a dead letter whose key names no site stays in the partition of its origin."""
+    """The partition of a record's site; a dead letter whose key names no site goes to the partition of its origin."""
     site = site_of(record.key)
     if record.topic is DEAD_LETTERS and not ("/" in record.key and SITE.fullmatch(site)):
         origin = record.headers.get("origin_partition", b"0")

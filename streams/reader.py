@@ -1,8 +1,8 @@
-"""Reading topics without a consumer group: the state of a site, the history, and what comes.
+"""Reading topics without a consumer group: the state of a site, the history, and records as they arrive.
 
-In: where the topics live (`KafkaSettings`). Out: live records by key, or a stream of `Record`. Watchers use it when
-they restart, commands to look, the web page to follow. The embedded log is read in memory when this process owns it,
-and read-only from its file when another one does. Every method raises Unreachable when nobody answers.
+In: where the topics are (`KafkaSettings`). Out: live records by key, or a stream of `Record`. The embedded log is read
+in memory when this process owns it, and from its file, read-only, when another process does. Every method raises
+Unreachable when the broker or the file does not answer.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ def open_reader(settings: KafkaSettings) -> TopicReader:
 
 
 async def _live(records: AsyncIterator[Record], site: str) -> dict[str, bytes]:
-    """What is left of a site after its records were applied in order."""
+    """The live records of a site: its records applied in order."""
     live: dict[str, bytes] = {}
     async for record in records:
         key = (record.key or b"").decode("utf-8", "replace")
@@ -102,7 +102,7 @@ class EmbeddedReader:
                 await view.wait_beyond(positions)
 
     async def check(self) -> None:
-        """Whether the file can be read."""
+        """See `TopicReader.check`."""
         async with open_view(self._path):
             pass
 
@@ -184,7 +184,7 @@ class KafkaReader:
                     yield record
 
     async def check(self) -> None:
-        """Whether a broker answers."""
+        """See `TopicReader.check`."""
         await self._counts()
 
     async def close(self) -> None:

@@ -1,7 +1,4 @@
-"""How long watchers wait, and why: timeouts, pauses and the back-off after failures.
-
-In: nothing. Out: times. What is done between two pauses is left to the watchers.
-"""
+"""How long watchers wait, and why: timeouts, pauses, and the back-off after failures."""
 
 import asyncio
 import random
@@ -14,12 +11,12 @@ class Timing:
     """Times in seconds, with the reasons for them; `sleep` and `rng` are others in tests.
 
     Attributes:
-        inactivity: a stream that is silent for longer is dead (the API server sends a bookmark every minute).
+        inactivity: a watch that is silent for longer is dead (the API server sends a bookmark every minute).
         watch_timeout: range of the time after which the server is asked to end a watch: spreads the load of many
             clients, as client-go does.
         first_delay, longest_delay: of the back-off after a second failure in a row; the first is retried at once.
-        steady: a stream that lasted so long was a good one, even if nothing happened.
-        absent: until a kind that the API did not serve is asked for again.
+        steady: a watch that lasted so long has worked, even if nothing happened.
+        absent: pause before a kind that the API did not serve is asked for again.
     """
 
     inactivity: float = 70.0
@@ -50,7 +47,7 @@ class Backoff:
         self._failures = 0
 
     def reset(self) -> None:
-        """Things went well."""
+        """The last attempt succeeded."""
         self._failures = 0
 
     def next(self) -> float:

@@ -1,1 +1,1 @@
-"""The Faust application and what both transports need of it: fetches, tables, membership in the consumer group."""
+"""The Faust application, and what it needs over either transport: fetches, tables, membership in the group."""

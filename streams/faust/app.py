@@ -1,7 +1,7 @@
-"""The Faust application: in come settings, out comes an app with nothing started.
+"""The Faust application: settings in, an app out, with nothing started.
 
-Topics are raw bytes on both sides; records are decoded by whoever reads them, so that one bad record is a value to
-report and never an agent that crashes again and again.
+Topics are raw bytes in both directions. Agents decode records themselves, so that a bad record becomes a dead letter
+and not an agent that crashes again and again.
 """
 
 import functools
@@ -23,30 +23,30 @@ from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
 
 COMMIT_INTERVAL = 1.0
-"""Seconds between commits of offsets: what is read again after a kill. Agents are idempotent, so it is only work."""
+"""Seconds between commits of offsets. After a kill the records since then are read again; agents are idempotent."""
 
 BUFFERED = 5000
-"""Changes of tables that may wait to be sent before streams are held back."""
+"""Changes of tables that may wait to be sent before Faust holds the streams back."""
 
 
 class _NoSensors(SensorDelegate):  # type: ignore[misc]
-    """Not even Faust's monitor, which measures each step of each record: nobody reads that, and it costs a tenth."""
+    """No sensors. Faust's own monitor measures each step of each record: nobody reads that, and it costs a tenth."""
 
     def add(self, sensor: Any) -> None:
-        """Leave it out."""
+        """Add nothing."""
 
     def on_rebalance_start(self, app: Any) -> dict[None, None]:
-        """Faust warns of a rebalance that no sensor has anything to say of."""
+        """One empty answer: Faust warns of a rebalance to which no sensor answers."""
         return {None: None}
 
 
 class UnderhostApp(faust.App):  # type: ignore[misc]
-    """Faust's app without its surprises: it makes no folders, and an agent that raises is not started again unseen.
+    """Faust's app, but that it makes no folders and reports an agent that raises instead of restarting it silently.
 
     Attributes:
         membership: whether the consumer group still counts on this worker.
-        on_failure: called with what an agent raised, which is always a bug (our agents answer for bad records), and
-            with what the consumer cannot go on after.
+        on_failure: called with what an agent raised, which is always a bug (agents handle bad records), and with
+            errors from which the consumer does not recover.
     """
 
     membership = Membership()
@@ -57,18 +57,18 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
         self.sensors = _NoSensors(self)
 
     def fail(self, error: BaseException) -> None:
-        """Say what this app has failed of."""
+        """Report the error to `on_failure`."""
         if self.on_failure is not None:
             self.on_failure(error)
 
     def _create_directories(self) -> None:
-        """Nothing is kept in files: tables live in memory and in their changelog topics."""
+        """Make none: tables are in memory and in their changelog topics."""
 
     def _new_transport(self) -> Any:
         urls = self.conf.broker_consumer
         if urls[0].scheme != "kafka":
             return super()._new_transport()
-        # Imported here: whoever runs on the embedded log needs none of it.
+        # Imported here: a worker on the embedded log starts without the Kafka driver.
         from underhost.streams.kafka.transport import KafkaTransport
 
         return KafkaTransport(urls, self)
@@ -79,12 +79,12 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
         return consumer
 
     async def _producer_flush(self, logger: Any) -> None:
-        """Faust's; at the end it is left to the producer, which does not wait for ever."""
+        """Faust's; at the end it is left to the producer, whose wait is limited."""
         if not self.should_stop:
             await super()._producer_flush(logger)
 
     def _new_producer(self) -> Any:
-        """A producer whose buffer of table changes is no brake: at Faust's 100 each record waits for it, one by one."""
+        """A producer with a larger buffer of table changes: at Faust's 100 each record waits for the one before it."""
         producer = super()._new_producer()
         producer.buffer.max_messages = BUFFERED
         return producer
@@ -95,10 +95,10 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
 
 
 def _first_step_first(wait_first: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Faust's `wait_first`, but that what needs not wait at all makes no tasks.
+    """Faust's `wait_first`, without its tasks where there is nothing to wait for.
 
-    Faust hands each record to its streams in a race with the end of the flow: four tasks a record, most of what a
-    record costs. Nearly always there is room in the streams' queues, and the first step of the hand-over is the last.
+    Faust hands each record to its streams in a race with the end of the flow: four tasks for each record, most of a
+    record's cost. Nearly always the streams' queues have room, and the first step of the hand-over is also the last.
     """
 
     async def wait(*waits: Any, timeout: Any = None) -> Any:
@@ -121,7 +121,7 @@ def _first_step_first(wait_first: Callable[..., Awaitable[Any]]) -> Callable[...
 
 
 async def _rest(begun: Coroutine[Any, Any, Any], held: Any) -> Any:
-    """The rest of a coroutine that has begun, and waits for `held`."""
+    """The rest of a coroutine that has been started and waits for `held`."""
     return await _go_on(begun, held)
 
 
@@ -162,7 +162,7 @@ def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
         autodiscover=False,
         topic_partitions=kafka.partitions,
         topic_replication_factor=kafka.replication_factor,
-        # A standby copy of a table in memory costs as much as the table, and recovery of a site takes a second.
+        # A standby copy of a table costs as much memory as the table, and recovering a site takes a second.
         table_standby_replicas=0,
         processing_guarantee="at_least_once",
         consumer_auto_offset_reset="earliest",
@@ -172,7 +172,7 @@ def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
         stream_wait_empty=False,
         web_enabled=False,
         reply_create_topic=False,
-        # Without it a stream waits for its queue even where something lies in it.
+        # Without it a stream waits for its queue even when that is not empty.
         cython_optimizations=True,
     )
     if kafka.bootstrap_servers:

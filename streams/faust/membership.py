@@ -1,9 +1,9 @@
 """Whether this worker is still a member of its consumer group: only a member owns partitions, and only owners write.
 
 In: what the transport hears from the group's coordinator. Out: `doubt`, why the worker may not act as the owner now.
-Kafka moves the partitions of a member that it has not heard of for the session timeout, and tells the member nothing. A
-worker that was frozen (a stopped process, a suspended machine, a long pause) goes on where it stood: it must see by its
-own clock that its time is over. Asked by everything that writes; `watchdog.py` ends a pipeline whose doubt lasts.
+Kafka moves the partitions of a member that has been silent for the session timeout, without telling that member. A
+worker that was frozen (a stopped process, a suspended machine, a long pause) resumes where it was, so it must see by
+its own clock that its membership has expired.
 """
 
 import asyncio
@@ -11,18 +11,18 @@ import time
 from collections.abc import Callable
 
 LOOK = 0.05
-"""Seconds between two looks of somebody who waits for the group."""
+"""Seconds between two checks while a caller waits for the group."""
 
 
 def now() -> float:
-    """Seconds of a clock that nobody sets and that goes on while the machine is suspended."""
+    """Seconds of a clock that is never set and that counts while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Membership:
     """The membership of one consumer. Without a session timeout there is no group, and never a doubt.
 
-    The transport's thread writes, the event loop reads: each note is one assignment.
+    The transport's thread writes and the event loop reads, so every change is a single assignment.
     """
 
     def __init__(self, session_timeout: float | None = None, *, clock: Callable[[], float] = now) -> None:
@@ -32,11 +32,11 @@ class Membership:
 
     # --------------------------------------------------------------------------------------- told by the transport
     def renewed(self, sent: float) -> None:
-        """The coordinator has accepted a heartbeat that was sent at this time, or let us join."""
+        """The coordinator has accepted a heartbeat, or a request to join, that was sent at this time."""
         self._heard = sent
 
     def ended(self) -> None:
-        """The coordinator does not know us any more: the partitions may be another's by now."""
+        """The coordinator no longer knows this member: another one may own the partitions by now."""
         if self._heard is not None:
             self._reason = "its consumer group has gone on without it"
         self._heard = None
@@ -55,7 +55,7 @@ class Membership:
         return f"its consumer group has not answered for {silent:.0f} s, and counts on it for {self._timeout:.0f} s"
 
     async def confirmed(self) -> None:
-        """Wait until there is no doubt. Where the partitions move meanwhile, whoever waits is cancelled."""
+        """Wait until there is no doubt. The caller is cancelled where the partitions move meanwhile."""
         while True:
             if self.doubt() is None:
                 return

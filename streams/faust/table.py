@@ -1,9 +1,8 @@
-"""A Faust table whose changes go straight into the embedded log; on Kafka it is Faust's own.
+"""A Faust table whose changes go straight into the embedded log; on Kafka they go Faust's own way.
 
 In: `table[key] = value` and `del table[key]` while a record is handled. Out: the change in the changelog, in the log's
-next commit. Faust makes a future, a message and a callback of each change, for stores that remember how far they have
-come; tables in memory do not. Made by the app (`app.py`); the changelog itself, its recovery and its partitions are
-Faust's business.
+next commit. Faust makes a future, a message and a callback of each change, for stores that keep their offset; a table
+in memory needs none of them. The changelog, its recovery and its partitions are left to Faust.
 """
 
 import faust

@@ -1,1 +1,1 @@
-"""Apache Kafka: connecting, TLS and users, and Faust's consumer and producer as we need them."""
+"""Apache Kafka: clients, TLS and SASL, and Faust's transport with what we need beyond it."""

@@ -1,4 +1,4 @@
-"""Connecting to Apache Kafka without Faust: one deadline, one line when nobody answers.
+"""Connecting to Apache Kafka without Faust: one deadline, and one line when no broker answers.
 
 In: `KafkaSettings`. Out: started aiokafka clients, closed by their context. How they are secured is in
 `security.py`.
@@ -28,7 +28,7 @@ def reason(error: BaseException) -> str:
 
 
 def translated(error: BaseException) -> BaseException:
-    """Kafka's and Faust's own errors as ours, any other as it is."""
+    """Kafka's and Faust's errors as ours, any other error unchanged."""
     if not isinstance(error, KafkaError | FaustError | OSError):
         return error
     unreachable = Unreachable(f"Kafka: {reason(error)}")
@@ -51,7 +51,7 @@ def answering(servers: str) -> Iterator[None]:
 async def started(settings: KafkaSettings, client: Any) -> AsyncIterator[Any]:
     """Start a client of aiokafka, and stop it at the end.
 
-    Raises Unreachable within `CONNECT_SECONDS`, or Refused where the brokers have something against us.
+    Raises Unreachable within `CONNECT_SECONDS`, or Refused where the brokers reject us.
     """
     servers = settings.bootstrap_servers or ""
     try:

@@ -1,7 +1,7 @@
-"""Faust's consumer of Apache Kafka as we need it: it loses no record, knows whether its group counts on it, and ends.
+"""Faust's consumer of Apache Kafka as we need it: it loses no record, knows its membership, and stops in time.
 
-In: Faust's app, whose `membership` is told what the group's coordinator says. Out: a consumer for `transport.py`.
-Everything else is Faust's driver for aiokafka, whose coordinator is listened to where all its requests pass.
+In: Faust's app, whose `membership` it keeps up to date. Out: a consumer for `transport.py`.
+Everything else is left to Faust's driver for aiokafka; we intercept the requests of its group coordinator.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from underhost.streams.faust.fetching import CarefulFetches
 from underhost.streams.faust.membership import Membership, now
 
 COMMIT_WITHIN, END_WITHIN = 1.5, 2.0
-"""Seconds at the end of a consumer for its last commit, and for leaving its group: Kafka may not answer at all."""
+"""Seconds that a stop waits for the last commit, and for leaving the group: Kafka may not answer."""
 ACCEPTED = (NoError, RebalanceInProgressError)
 """Answers to a heartbeat of a member: while a rebalance is under way its partitions are still its own."""
 
 
 class RebalanceListener(driver.ConsumerRebalanceListener):  # type: ignore[misc]
-    """Faust's, which also says that we have joined."""
+    """Faust's, and it records that we have joined."""
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """Faust's; membership begins once the new generation is known, so that nothing of an older one passes."""
+        """Faust's; membership begins once the new generation is known, so that no older record is handled."""
         thread = self._thread
         thread.app.consumer_generation_id = thread._ensure_consumer()._coordinator.generation
         thread.app.membership.renewed(thread.joined)
@@ -35,7 +35,7 @@ class RebalanceListener(driver.ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 async def within(seconds: float, ending: Coroutine[Any, Any, None]) -> bool:
-    """Whether it has ended within these seconds; then it is cancelled, and no longer waited for."""
+    """Whether the coroutine ended within these seconds; after them it is cancelled and not waited for."""
     task = asyncio.ensure_future(ending)
     await asyncio.wait([task], timeout=seconds)
     if not task.done():
@@ -52,9 +52,9 @@ def listen(
     joining: Callable[[float], None],
     failed: Callable[[BaseException], None],
 ) -> None:
-    """Hear what the coordinator of an aiokafka consumer sends, is answered, forgets and cannot go on after.
+    """Intercept a consumer's group coordinator: its heartbeats, its loss of membership and its fatal errors.
 
-    `joining` is told when the request was sent whose answer is an assignment.
+    `joining` is called with the time of the request whose answer is an assignment.
     """
     send, forget, push = coordinator._send_req, coordinator.reset_generation, coordinator._push_error_to_user
 
@@ -73,8 +73,8 @@ def listen(
         forget()
 
     def push_and_tell(error: BaseException) -> Any:
-        # aiokafka stands still until somebody who polls it takes the error, and Faust never does: a worker would be
-        # out of its group for ever.
+        # aiokafka waits until a poll takes the error, and Faust never takes it: the worker would stay out of its
+        # group for ever.
         failed(error)
         return push(error)
 
@@ -83,12 +83,12 @@ def listen(
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-    """The thread in which aiokafka runs; `joined` is when the request was sent that was answered by our assignment."""
+    """The thread in which aiokafka runs; `joined` is when the request for the present assignment was sent."""
 
     joined = 0.0
 
     async def on_start(self) -> None:
-        """Faust's, then listen to the coordinator."""
+        """Faust's, then intercept the coordinator."""
         await super().on_start()
         listen(
             self._ensure_consumer()._coordinator,
@@ -100,29 +100,29 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     def keep_alive(self) -> None:
         """See `CarefulFetches.keep_alive`.
 
-        aiokafka leaves the group, for ever, when nothing was fetched for `broker_max_poll_interval`: so would a worker
-        that stands by for another's partitions.
+        aiokafka leaves the group for good when nothing was fetched for `broker_max_poll_interval`. A worker that has
+        no partitions and stands by would then never get any.
         """
         if self._consumer is not None:
             self._consumer._subscription._last_fetch_ended = time.monotonic()
 
     async def on_thread_stop(self) -> None:
-        """Faust's, though aiokafka's fetches, which it cancels, end it by their cancellation."""
+        """Faust's, which the cancellation of aiokafka's own fetches may end too early."""
         try:
             await super().on_thread_stop()
         except asyncio.CancelledError:
             await self._ensure_consumer()._client.close()
 
     async def _shutdown_thread(self) -> None:
-        """Faust's, but it ends. What does not answer is left; a thread that lives on would stay a member of the group.
+        """Faust's, with a limit. A thread that went on would stay a member of the group.
 
-        Its partitions would be assigned to it for ever, and nobody would read them.
+        Kafka would leave the partitions to it, and nobody would read them.
         """
         await within(END_WITHIN, super()._shutdown_thread())
         self.set_shutdown()
 
     async def seek_to_committed(self) -> Mapping[TP, int | None]:
-        """Faust's, by one request instead of one after another for each partition; changelogs have no commits."""
+        """Faust's, with one request instead of one for each partition; changelogs have no commits."""
         found: Mapping[TP, int | None] = await self.call_thread(self._seek_to_committed)
         return found
 
@@ -149,8 +149,8 @@ class KafkaConsumer(CarefulFetches, driver.Consumer):  # type: ignore[misc]
         self._thread.keep_alive()
 
     async def on_stop(self) -> None:
-        """Faust's last commit, if Kafka takes it: what is not committed is read again."""
+        """Faust's last commit, if Kafka answers: what is not committed is read again."""
         await within(COMMIT_WITHIN, super().on_stop())
 
     def close(self) -> None:
-        """Nothing: Faust's ends the client from another thread than its own when partitions move during the end."""
+        """Nothing: Faust's would close the client from a foreign thread when partitions move during a stop."""

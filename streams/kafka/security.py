@@ -1,8 +1,8 @@
-"""Who Kafka is and who we are: the one place where `kafka.tls` and `kafka.sasl` become arguments of clients.
+"""TLS and SASL: the one place where `kafka.tls` and `kafka.sasl` become arguments of clients.
 
-In: `KafkaSettings`; the files that they name are read for every new client, so that a rotated one is taken up. Out:
-arguments of aiokafka's clients, credentials for Faust's, and what a broker has against us, in one line that names the
-setting. A password is in no text that is made here.
+In: `KafkaSettings`; the files that they name are read for every new client, so that rotated files are used. Out:
+arguments of aiokafka's clients, credentials of Faust's, and the reason why a broker rejects us, in one line that names
+the setting. No text that is made here contains a password.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ from underhost.schemas.errors import BackendError, InputError, Refused, Unreacha
 from underhost.streams.settings.kafka import KafkaSettings, KafkaTlsSettings
 
 ASK_SECONDS = 5.0
-"""For the question why Kafka does not take us, of all its brokers together."""
+"""Limit for asking all brokers why they reject us."""
 _OTHER_NAME = {62, 64}
 """OpenSSL's codes of a certificate that is for another host name, or for another address."""
 
 
 class _Ending(ssl.SSLObject):
-    """TLS that ends when we end: asyncio waits half a minute for a broker that does not say that it ends, too."""
+    """TLS that closes at once: asyncio waits half a minute for a broker that does not close its side."""
 
     def unwrap(self) -> None:
-        """Say so, as TLS asks, and do not wait for the answer: nothing is read any more."""
+        """Send the closing message and do not wait for its answer: nothing more is read."""
         with suppress(ssl.SSLWantReadError):
             super().unwrap()
 
 
 def client_arguments(settings: KafkaSettings) -> dict[str, Any]:
-    """What every client of aiokafka is made with: where, how, and as whom. Raises InputError."""
+    """Arguments of every aiokafka client: servers, TLS and user. Raises InputError."""
     return {"bootstrap_servers": settings.bootstrap_servers, **_security(settings)}
 
 
@@ -69,7 +69,7 @@ def _security(settings: KafkaSettings) -> dict[str, Any]:
 
 
 def tls_context(settings: KafkaTlsSettings | None) -> ssl.SSLContext | None:
-    """How the brokers' certificates are checked, and ours is shown; None is no TLS. Raises InputError."""
+    """How the brokers' certificates are checked and ours is presented; None without TLS. Raises InputError."""
     if settings is None:
         return None
     ca, cert, key = settings.ca_file, settings.cert_file, settings.key_file
@@ -111,9 +111,9 @@ def _password(path: Path) -> str:
 
 
 async def refusal(settings: KafkaSettings) -> BackendError | None:
-    """What a bootstrap server, or a broker that it names, has against us or we against it; None where nothing is told.
+    """Why a bootstrap server, or a broker that it names, rejects us or is rejected by us; None if no reason is found.
 
-    aiokafka says only that it cannot connect, and why to its log: so one connection to each broker is made to ask.
+    aiokafka's error says only that it cannot connect; so this connects to each broker once to see why.
     """
     try:
         async with asyncio.timeout(ASK_SECONDS):
@@ -141,7 +141,7 @@ async def _asked(settings: KafkaSettings) -> BackendError | None:
 
 
 def against(error: BaseException, where: str, settings: KafkaSettings) -> BackendError | None:
-    """The error of a connection by what is wrong, with the setting to look at; None where nobody answers at all."""
+    """The error of a connection by its cause, with the setting to look at; None where the broker does not answer."""
     who = f"Kafka at {where}"
     for cause in _causes(error):
         match cause:

@@ -1,6 +1,6 @@
-"""Faust's transport of Apache Kafka with our consumer, and a producer that sends nothing after its end.
+"""Faust's transport of Apache Kafka with our consumer, and a producer that sends nothing after its stop.
 
-In: Faust's app. Out: its transport. Made by `app.py`. Everything else is Faust's driver for aiokafka.
+In: Faust's app. Out: its transport. Everything else is left to Faust's driver for aiokafka.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from underhost.streams.kafka.sending import send_together
 from underhost.streams.ports import ProducerRecord
 
 SEND_WITHIN = 1.5
-"""Seconds at the end of a producer for what is not acknowledged yet."""
+"""Seconds that a stop waits for acknowledgements."""
 
 
 class KafkaProducer(driver.Producer):  # type: ignore[misc]
@@ -34,9 +34,9 @@ class KafkaProducer(driver.Producer):  # type: ignore[misc]
         return False
 
     async def on_stop(self) -> None:
-        """Faust's; what Kafka has not taken by then is dropped.
+        """Faust's; records that Kafka has not acknowledged by then are dropped.
 
-        aiokafka would send it as soon as Kafka is back: old state, after what the next pipeline has said.
+        aiokafka would send them as soon as Kafka is back: old state, after records of the next pipeline.
         """
         producer = self._producer
         if not await within(SEND_WITHIN, super().on_stop()) and producer is not None:

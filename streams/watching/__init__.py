@@ -1,1 +1,1 @@
-"""Keeping the topics equal to what a server shows: list, compare, watch, resume; and what is not believed."""
+"""Keeping topics equal to what a server or a file shows: list, compare, watch; doubts about what has vanished."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Seen(NamedTuple):
-    """An object as it is now, or (None) the news that it is gone."""
+    """An object as it is now; `value` is None where it was deleted."""
 
     key: str
     uid: str
@@ -15,7 +15,7 @@ class Seen(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """An object that could not be decoded; `key` as far as it can be told."""
+    """An object that could not be decoded; its `key` as far as that could be read."""
 
     key: str
     data: bytes
@@ -23,7 +23,7 @@ class Unreadable(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """All objects of a kind at one moment; `position` is where a watch goes on from."""
+    """All objects of a kind at one moment; a watch continues from `position`."""
 
     objects: Mapping[str, Seen]
     unreadable: Sequence[Unreadable]
@@ -31,19 +31,19 @@ class Listing(NamedTuple):
 
 
 class WatchBatch(NamedTuple):
-    """What a watch brought at once, in order; `position` is after it."""
+    """Changes that arrived together, in order; `position` is after them."""
 
     changes: Sequence[Seen | Unreadable]
     position: str
 
 
 class ListWatch(Protocol):
-    """One kind of object of one server."""
+    """Lists and watches one kind of object of one server."""
 
     name: str
 
     async def list(self) -> Listing:
-        """Everything there is. Raises Gone (the kind is not served), Refused, Retry or Unreachable."""
+        """All objects. Raises Gone (the kind is not served), Refused, Retry or Unreachable."""
 
     def watch(self, position: str) -> AsyncGenerator[WatchBatch, None]:
         """Changes after the position, until the server ends the stream.

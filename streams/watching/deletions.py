@@ -1,8 +1,8 @@
-"""Deletions that a server tells of, one by one or many at once: too many in a minute are not believed.
+"""Deletions that a watch reports: too many within a minute are not believed.
 
-In: the changes of a watch, in order, and how many objects are held. Out: the changes without the deletions that are
-held back, until the object is there again or a person accepts it. Objects that are missing in a list are the follower's
-own.
+In: the changes of a watch, in order, and the objects that are held. Out: the changes without the deletions that are
+held back until the object appears again or a person accepts them. Objects that a list no longer shows are left to the
+reflector.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ WITHIN = 60.0
 
 
 class Deletions:
-    """Those of one kind of objects (`name`, for people); what is doubted goes into `doubts`."""
+    """Judges the deletions of one kind of object (`name`, for messages); doubted ones go into `doubts`."""
 
     def __init__(self, name: str, doubts: Doubts, clock: Callable[[], float]) -> None:
         self._name, self._doubts, self._clock = name, doubts, clock
@@ -54,11 +54,11 @@ class Deletions:
         return True
 
     def take_accepted(self) -> list[Seen | Unreadable]:
-        """What was held back, and a person has accepted since."""
+        """The deletions that were held back and that a person has accepted since."""
         keys = sorted(self._kept.keys() & self._doubts.accepted)
         self._doubts.settle(keys)
         return [self._kept.pop(key) for key in keys]
 
     def forget(self) -> None:
-        """A new list says what is there."""
+        """Drop what is held back: a new list shows which objects exist."""
         self._kept.clear()

@@ -1,9 +1,9 @@
 """What a source does not believe of its server's answers, until a person accepts it.
 
-In: what a list or an update shows to be missing, and a person's word. Out: the lines for markers, metrics and people.
-Held by each source (live watchers, followers, files). A doubt lasts, even when all objects are back: a server that
-showed nothing for a while is a reason to look before anything is written again. What counts as a collapse is
-`reconcile.py`'s; that nothing is written meanwhile is the guards' (`agents/pipeline/gates/guards.py`).
+In: the objects that a list or an update no longer shows, and a person's confirmation. Out: lines for markers, metrics
+and people. A doubt lasts even when all objects are back: somebody should look at a server that showed nothing for a
+while before anything is written again. How many objects are too many is decided in `reconcile.py`; that nothing is
+written meanwhile, in `agents/pipeline/gates`.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,7 +17,7 @@ class Doubts:
     """The doubts of one source, or of one kind of its objects.
 
     Attributes:
-        lines: one line for each collapse that nobody has accepted; empty when all is well.
+        lines: one line for each collapse that nobody has accepted; empty without a doubt.
         missing: keys of the objects that are held though they are not shown any more.
         accepted: keys that a person has said are gone, until they have been deleted.
     """
@@ -35,12 +35,12 @@ class Doubts:
         return "; ".join(self.lines)
 
     def recall(self, doubt: str) -> None:
-        """What the topics say that an earlier run did not believe: nobody has accepted it since."""
+        """Take over the doubt that the topics carry from an earlier run: nobody has accepted it since."""
         if doubt and not self.lines:
             self.see([doubt])
 
     def see(self, lines: Iterable[str], missing: Collection[str] = ()) -> None:
-        """What the newest list shows to be missing beyond belief; nothing, where it is whole again."""
+        """Note what the newest list lacks and is not believed to lack; no lines where the list is complete."""
         self.missing = frozenset(missing) - self.accepted  # somebody may have accepted it while it was judged
         if (now := list(lines)) and (self.missing or not missing):
             for line in now:
@@ -49,7 +49,7 @@ class Doubts:
             self.lines = now
 
     def accept(self) -> list[str]:
-        """A person says that what is missing is gone: the lines that are settled by that."""
+        """A person confirms that what is missing is gone. Returns the lines that this settles."""
         settled, self.lines = self.lines, []
         self.accepted |= self.missing
         self.missing = frozenset()
@@ -58,5 +58,5 @@ class Doubts:
         return settled
 
     def settle(self, accepted: Iterable[str]) -> None:
-        """These that were accepted have been deleted, or are there again."""
+        """These accepted objects have been deleted, or have appeared again."""
         self.accepted -= frozenset(accepted)

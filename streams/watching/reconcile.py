@@ -1,7 +1,7 @@
-"""A fresh list against what the topics hold: only differences are published, and what vanished is tombstoned.
+"""A new list compared with what the topics hold: publish differences only, and tombstones of what has vanished.
 
-In: the live records of a site (TopicReader.state) and the objects that a source has just listed. Out: the records to
-publish, in order, with the `listed` markers last. Pure: reading, publishing and logging are the caller's.
+In: the live records of a site (`TopicReader.state`) and the objects that a source has just listed. Out: the records to
+publish, in order, with the `listed` markers last. Pure: reading, publishing and logging are left to the caller.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -64,12 +64,13 @@ def plan_listing(
 
     `held` and `listed` are by the topic's full name, then by record key; markers in `held` are ignored. An object that
     differs in its resourceVersion only is not published. Where a list is empty, or shorter than what is held by more
-    than `shrink_limit`, a broken answer is likelier than the truth, so the topic stays as it is: two inventories must
-    not be mixed (one single vanished object beside others is always believed; so are services, workloads, budgets and
-    rules while nothing else shrank).
+    than `shrink_limit`, a broken answer is likelier than the truth. The topic then stays as it is, because two
+    inventories must not be mixed. Always believed: a single object that vanished beside others; services, workloads,
+    budgets and rules that vanished while nothing else did.
 
-    `accepted` are objects that a person has said are gone. `doubt` is an earlier list's that nobody has accepted yet:
-    until then no vanished object is believed to be gone. The markers carry the doubt of this list, or that one.
+    `accepted` are objects that a person has confirmed to be gone. `doubt` is that of an earlier list which nobody has
+    accepted yet: while it stands no object is believed to be gone. The markers carry the doubt of this list, or else
+    that one.
     """
     plan = ListingPlan()
     objects = {topic.name: _objects(held.get(topic.name, {})) for topic in topics}
@@ -106,7 +107,7 @@ def plan_listing(
 
 
 def doubt_of(site: str, source: str, held: Mapping[str, Mapping[str, bytes]]) -> str:
-    """What the markers in the topics say that a source did not believe when it last ran, "" where all was well."""
+    """What a source did not believe when it last ran, as its markers in the topics say; "" without a doubt."""
     for records in held.values():
         marker = records.get(listed_key(site, source))
         if marker is not None and (doubt := _marker(marker).doubt):
@@ -122,7 +123,7 @@ def _marker(data: bytes) -> Listed:
 
 
 def is_collapse(gone: int, of: int, limit: float = SHRINK_LIMIT) -> bool:
-    """Whether so many of the objects are gone at once that a fault is likelier than the truth."""
+    """Whether so many objects are gone at once that a fault is likelier than their deletion."""
     return gone > max(1.0, limit * of)
 
 

@@ -28,7 +28,7 @@ LARGEST = 900_000
 
 
 def outgoing_of(topic: Topic, key: str, value: Struct | None, deleted_uid: str = "") -> Outgoing:
-    """The record of one object as it is now, or its tombstone (None; then `deleted_uid` says whose).
+    """The record of one object as it is now, or (None) its tombstone, for which `deleted_uid` gives the uid.
 
     The event id is `UID/resourceVersion`, so that equal input gives equal ids; where a file has no uid the key stands
     in for it, and a digest of the value for a missing resourceVersion. A tombstone's is `UID/deleted`.
@@ -41,7 +41,7 @@ def outgoing_of(topic: Topic, key: str, value: Struct | None, deleted_uid: str =
 
 
 def marker_of(site: str, source: str, topic: Topic, listed: Listed) -> Outgoing:
-    """The record that says a source has listed everything that belongs into this topic."""
+    """The `listed` marker: the source has listed everything that belongs into this topic."""
     key, data = listed_key(site, source), encode(listed)
     said = f"/{hashlib.sha256(data).hexdigest()[:16]}" if listed.doubt or listed.seen else ""
     return Outgoing(topic, key, data, f"{key}/{topic.short}/{listed.epoch}{said}")
@@ -74,7 +74,7 @@ def letter_of(topic: Topic, item: Unreadable) -> Outgoing:
 
 
 def deliverable(record: Outgoing) -> Outgoing:
-    """The record, or the dead letter of one that no broker takes: it would hold up everything behind it."""
+    """The record, or a dead letter where it is too large for a broker and would block every record after it."""
     if record.value is None or len(record.value) <= LARGEST:
         return record
     error = f"{len(record.value)} bytes are more than a record holds; the value is cut"

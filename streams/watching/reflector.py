@@ -26,14 +26,14 @@ log = structlog.get_logger("underhost.watch")
 
 
 class Held(NamedTuple):
-    """What is remembered of a published object."""
+    """What is kept of a published object, to recognise changes."""
 
     uid: str
     digest: bytes
 
 
 def held_of(seen: Seen) -> Held:
-    """What to remember of an object: equal digests mean equal but for the resourceVersion."""
+    """What to keep of an object: equal digests mean equal but for the resourceVersion."""
     assert seen.value is not None
     return Held(seen.uid, fingerprint(seen.value))
 
@@ -77,17 +77,17 @@ class Reflector:
 
     @property
     def shrunk(self) -> str:
-        """What is not believed of what the server shows, "" when all is well."""
+        """What is not believed of this kind, "" without a doubt."""
         return str(self._doubts)
 
     def accept(self) -> list[str]:
-        """A person says that what is missing is gone: it is deleted. The lines that this settles."""
+        """See `Source.accept`."""
         settled = self._doubts.accept()
         self._accepted.set()
         return settled
 
     async def run(self, position: str | None) -> None:
-        """Follow from the position; None when the kind was not served when it was first asked for."""
+        """Watch from the position; None where the first list found the kind not served."""
         backoff = Backoff(self._timing)
         delay = 0.0 if position is not None else self._timing.absent
         clock = asyncio.get_running_loop().time
@@ -124,7 +124,7 @@ class Reflector:
                 tell("watch interrupted", kind=self._source.name, reason=str(error), delay=round(delay, 1))
 
     async def _pause(self, delay: float) -> None:
-        """So many seconds, or while a list is not believed until a person accepts it."""
+        """Sleep; while a list is not believed, only until a person accepts it."""
         if not self._doubts:
             await self._timing.sleep(delay)
         else:
@@ -167,7 +167,7 @@ class Reflector:
         return believed
 
     async def delete_accepted(self) -> None:
-        """Delete what the server said to be deleted and a person has accepted; a list is read anew instead."""
+        """Publish the deletions of the watch that were held back and that a person has accepted."""
         if self._deletions is not None:
             await self._take(self._deletions.take_accepted())
 
