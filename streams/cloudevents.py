@@ -3,7 +3,6 @@
 In: topic, site and event id. Out: headers for any producer.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from urllib.parse import quote
@@ -14,30 +13,24 @@ JSON = b"application/json"
 BYTES = b"application/octet-stream"
 
 
-def cloud_event(topic: Topic, site: str, event_id: str, now: datetime | None = None) -> list[tuple[str, bytes]]:
-    """The headers of one record, in a fixed order. `now` must be aware of its time zone.
+def cloud_event(topic: Topic, site: str, event_id: str, time: bytes) -> list[tuple[str, bytes]]:
+    """The headers of one record, in a fixed order; `time` by `event_time`.
 
     A topic of raw bytes (dead letters) says so in its content type.
     """
-    return cloud_events(now)(topic, site, event_id)
+    return [
+        ("ce_specversion", b"1.0"),
+        ("ce_id", event_id.encode()),
+        ("ce_source", _source(site)),
+        ("ce_type", _type(topic.event_type)),
+        ("ce_time", time),
+        ("content-type", JSON if topic.record is not None else BYTES),
+    ]
 
 
-def cloud_events(now: datetime | None = None) -> Callable[[Topic, str, str], list[tuple[str, bytes]]]:
-    """`cloud_event` for many records of one moment, which share the work."""
-    moment = (now or datetime.now(UTC)).astimezone(UTC)
-    time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
-
-    def headers(topic: Topic, site: str, event_id: str) -> list[tuple[str, bytes]]:
-        return [
-            ("ce_specversion", b"1.0"),
-            ("ce_id", event_id.encode()),
-            ("ce_source", _source(site)),
-            ("ce_type", _type(topic.event_type)),
-            ("ce_time", time),
-            ("content-type", JSON if topic.record is not None else BYTES),
-        ]
-
-    return headers
+def event_time(moment: datetime) -> bytes:
+    """A moment, aware of its time zone, in UTC to the millisecond."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
 
 
 @lru_cache(maxsize=4096)

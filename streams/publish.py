@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import structlog
@@ -19,7 +20,7 @@ from faust.exceptions import FaustError
 from underhost.schemas.errors import BackendError, UnderhostError, Unreachable
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import DEAD_LETTERS
-from underhost.streams.cloudevents import cloud_events
+from underhost.streams.cloudevents import cloud_event, event_time
 from underhost.streams.kafka import connect as kafka
 from underhost.streams.kafka.security import client_arguments
 from underhost.streams.kafka.sending import send_together
@@ -84,10 +85,10 @@ def partition_for(record: Outgoing, count: int) -> int:
 
 def _prepared(records: Iterable[Outgoing], count: int) -> Iterator[ProducerRecord]:
     """The records for topics of `count` partitions."""
-    headers_of = cloud_events()
+    time = event_time(datetime.now(UTC))
     for record in records:
         site = site_of(record.key)
-        headers = headers_of(record.topic, site if SITE.fullmatch(site) else "", record.event_id)
+        headers = cloud_event(record.topic, site if SITE.fullmatch(site) else "", record.event_id, time)
         headers += record.headers.items()
         key = record.key.encode("utf-8", "surrogateescape")
         yield ProducerRecord(record.topic.name, key, record.value, partition_for(record, count), headers)

@@ -1,8 +1,8 @@
-"""Which records of a partition may go: Kafka's clean-up policies, decided over (offset, timestamp, key, tombstone).
+"""Which records of a partition to remove, by Kafka's clean-up policies: from offset, timestamp, key and tombstone.
 
 In: a topic's configuration, a connection for reading and the state of the last run. Out: offsets to remove.
 
-The last record of a partition always stays: recovery of a table waits for it, and the next offset is derived from it.
+The last record of a partition always stays: the recovery of a table waits for it, and the next offset follows it.
 """
 
 import sqlite3
@@ -51,7 +51,7 @@ class Policy:
 
 @dataclass
 class Progress:
-    """What the last run left, per partition: offsets below `cleaned` hold one record per key, `rows` of them."""
+    """State after the last run of one partition: below offset `cleaned` there is one record a key, `rows` in all."""
 
     cleaned: int = 0
     rows: int = 0
@@ -62,7 +62,7 @@ def plan(
 ) -> list[int]:
     """The offsets of partition `number` to remove, given its `end` and the time `now` (milliseconds since 1970).
 
-    `force` compacts however little is new.
+    `force` compacts even where little is new.
     """
     gone: list[int] = []
     start = 0

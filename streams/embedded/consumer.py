@@ -1,8 +1,7 @@
 """Faust's consumer over the embedded log: positions, commits, and the rebalances of a group of one member.
 
-In: the subscription of the app's agents and tables. Out: their records, in the order of each partition. Created by
-Faust through `transport.py`. Faust's own assignor, recovery and flow control run unchanged; what Kafka's group
-coordinator and aiokafka do for them is done here.
+In: the subscription of the app's agents and tables. Out: their records, in the order of each partition. Faust's own
+assignor, recovery and flow control run unchanged; this does what Kafka's group coordinator and aiokafka do for them.
 """
 
 import asyncio
@@ -21,15 +20,15 @@ from underhost.streams.embedded.store import Entry
 from underhost.streams.faust.fetching import CarefulFetches
 
 POLL_RECORDS = 500
-"""At most this many records of one partition per poll, so that the others are not kept waiting."""
+"""Most records of one partition in one poll, so that the other partitions do not wait."""
 POLL_SECONDS = 0.5
-"""How often a waiting poll looks whether the flow was stopped meanwhile."""
+"""Seconds between two checks of a waiting poll whether the flow was stopped."""
 MEMBER = "worker"
 TIMESTAMP_TYPE = 0
 
 
 class LogConsumer(base.Consumer):  # type: ignore[misc]
-    """The only member of its group; it is assigned every partition of what it subscribes to."""
+    """The only member of its group; it is assigned every partition of the topics that it subscribes to."""
 
     _opened: Log | None = None
 
@@ -64,21 +63,21 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
 
     @Service.task  # type: ignore[untyped-decorator]
     async def _fail_with_the_log(self) -> None:
-        """A worker whose log cannot be written any more stops, with the reason."""
+        """Stop the worker, with the reason, when its log can no longer be written."""
         await self.wait(self.embedded.failed)
         if self.embedded.failure is not None:
             await self.crash(self.embedded.failure)
 
     # ----------------------------------------------------------------------------------------------------- assignment
     async def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to these topics and no other. The rebalance goes on in the background: it waits for the caller."""
+        """Subscribe to these topics only. The rebalance runs in the background, because it waits for the caller."""
         wanted = set(topics)
         if wanted != self._subscribed:
             self._subscribed = wanted
             self.add_future(self._rebalance())
 
     async def _rebalance(self) -> None:
-        """What the group coordinator does, with Faust's own assignor and this one member."""
+        """Assign all partitions to this one member by Faust's own assignor, as a group coordinator does."""
         async with self._rebalancing:
             app = self.app
             app.on_rebalance_start()
@@ -97,7 +96,7 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
             await self.on_partitions_assigned(set(self._assigned), self._generation)
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """What the assignor asks of a cluster's metadata."""
+        """The partitions of a topic, as the assignor expects it of a cluster's metadata."""
         count = self.embedded.partition_count(topic)
         return None if count is None else set(range(count))
 
@@ -142,7 +141,7 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
         return committed
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
-        """Go to these offsets. The base class drops records below its own note of what was read: move that, too."""
+        """Go to these offsets, and move the base class's `_read_offset`, too: it drops records below that."""
         for tp, offset in partitions.items():
             self._position[tp] = offset
             if offset > 0:
@@ -177,7 +176,7 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Mapping[TP, list[Entry]]:
         deadline = time.monotonic() + timeout
         while True:
-            arrived = self.embedded.arrived  # before looking, so that nothing slips in between
+            arrived = self.embedded.arrived  # taken before the check, so that no record is missed between the two
             found = await self._read(self._assigned if active_partitions is None else active_partitions)
             left = deadline - time.monotonic()
             if found or left <= 0 or not self.flow_active or self.should_stop:

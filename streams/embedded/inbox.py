@@ -1,8 +1,8 @@
-"""A letter-box beside an embedded log: how another process hands a record to the one that holds the log.
+"""An inbox beside an embedded log, through which another process hands a record to the owner of the log.
 
 In: bytes from a command on the same machine. Out: the same bytes, once, in the worker that owns the file. A letter is
-a file of a folder `FILE-inbox` that only the log's owner can read and write, so that whoever can put one in may as
-well write the log itself. What a letter says is its sender's and its receiver's business.
+a file in the folder `FILE-inbox`, which only the log's owner can read and write: who can add a letter could also write
+the log. The content of letters is left to sender and receiver.
 """
 
 from pathlib import Path
@@ -13,12 +13,12 @@ SUFFIX = ".letter"
 
 
 def folder_of(log: Path) -> Path:
-    """The letter-box of the log."""
+    """The inbox of the log."""
     return log.with_name(f"{log.name}-inbox")
 
 
 def post(log: Path, name: str, data: bytes) -> Path:
-    """Put a letter in, whole or not at all; its path. Raises Unreachable where there is no log, or no right to."""
+    """Add a letter, complete or not at all; returns its path. Raises Unreachable without a log, or the right."""
     if not log.exists():
         raise Unreachable(f"{log}: no such file; `underhost run` makes it")
     box = folder_of(log)
@@ -35,7 +35,7 @@ def post(log: Path, name: str, data: bytes) -> Path:
 
 
 def collect(log: Path) -> list[bytes]:
-    """Take every letter out, oldest first. One that cannot be read is left for the next time."""
+    """Take out every letter, oldest first. One that cannot be read stays for the next time."""
     box = folder_of(log)
     try:
         waiting = sorted(box.glob(f"*{SUFFIX}"), key=lambda letter: (letter.stat().st_mtime_ns, letter.name))
@@ -53,7 +53,7 @@ def collect(log: Path) -> list[bytes]:
 
 
 def withdraw(letter: Path) -> bool:
-    """Take one's own letter back; False where it was collected."""
+    """Take a letter of one's own back; False where it was collected already."""
     try:
         letter.unlink()
     except FileNotFoundError:

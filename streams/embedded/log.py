@@ -1,10 +1,10 @@
-"""The embedded log: what a broker is to Kafka, in the worker's process, durable in one SQLite file.
+"""The embedded log: a broker in the worker's process, durable in one SQLite file.
 
-In: records to append and offsets to commit. Out: offsets once they are on disk, records to whoever reads. Leaves the
-file to `store.py` and the choice of what to remove to `compaction.py`.
+In: records to append and offsets to commit. Out: offsets once they are on disk, and records to readers. SQLite is left
+to `store.py`, the choice of records to remove to `compaction.py`.
 
-Group commit: whatever was asked for while the last transaction was written becomes the next one. A future resolves
-only after COMMIT, and a record can be read only then. After a failed write nothing is accepted any more.
+Group commit: everything that arrives while one transaction is being written becomes the next one. A future resolves
+only after COMMIT, and only then can its record be read. After a failed write nothing is accepted any more.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ MAX_PENDING = 10_000
 REMOVE_AT_ONCE = 2000
 """Records removed per transaction, so that compaction never holds a commit back for long."""
 COMMIT_APART, BUSY_APART = 0.002, 0.010
-"""Seconds between the end of a commit and the next one; the longer ones after a commit of more than `BUSY` records: a
-stream of them is better written in few turns, while one change goes on through its topics at once."""
+"""Seconds from the end of a commit to the next one. The longer pause follows a commit of more than `BUSY` records: a
+stream of records is written in few commits, while a single change is passed on at once."""
 BUSY = 4
 COMPACT_EVERY = 60.0
 
@@ -42,8 +42,8 @@ class Log:
     """The log of one file, owned by this process. Not thread-safe: everything is called on one event loop.
 
     Attributes:
-        topics: configuration by name. failure: why it stopped accepting, or None. failed: set with it.
-        arrived: set, and replaced, whenever records become readable; take it before looking.
+        topics: configuration by name. failure: why nothing is accepted any more, or None. failed: set with it.
+        arrived: set, and replaced, whenever records become readable; take it before you check for records.
     """
 
     def __init__(self, path: Path, sync: str = "NORMAL", compact_every: float = COMPACT_EVERY) -> None:
@@ -60,7 +60,7 @@ class Log:
 
     # ------------------------------------------------------------------------------------------------ open and close
     async def open(self) -> None:
-        """Take the file and read what it holds. Raises Refused (another process has it), Unreachable, InputError."""
+        """Lock the file and read its topics. Raises Refused (another process has it), Unreachable or InputError."""
         self.arrived, self.failed, self._wake, self._room = (asyncio.Event() for _ in range(4))
         self._create_lock = asyncio.Lock()
         self._lock = store.lock(self.path)
@@ -69,7 +69,7 @@ class Log:
         try:
             self._db = await self._write(lambda: store.connect(self.path, read_only=False, sync=self.sync))
             self._read_db = await self._read(lambda: store.connect(self.path, read_only=True))
-        except BaseException:  # a cancellation too: threads and the lock of a log that nobody has are given back
+        except BaseException:  # a cancellation, too: release the threads and the lock
             self._writer.shutdown(wait=False)
             self._reader.shutdown(wait=False)
             self._lock.close()
@@ -85,7 +85,7 @@ class Log:
         self._tasks = [asyncio.create_task(self._flusher()), asyncio.create_task(self._compactor())]
 
     async def close(self) -> None:
-        """Write what is pending, then let go of the file."""
+        """Write what is pending, then release the file."""
         self._closing = True
         with suppress(BackendError):
             await self._drain()
@@ -106,7 +106,7 @@ class Log:
         return await self._guarded(self._reader, "read", work)
 
     async def _guarded(self, pool: ThreadPoolExecutor, verb: str, work: Callable[[], T]) -> T:
-        """Work on the file; a failure is final, because what is on disk is no longer what we think."""
+        """Work on the file; a failure is final, because we no longer know what is on disk."""
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, work)
         except (sqlite3.Error, OSError) as error:
@@ -145,7 +145,7 @@ class Log:
         return self._partitions[tp].end
 
     def beyond(self, positions: Mapping[TP, int]) -> list[TP]:
-        """Which of the partitions hold records at these positions or after them: of hundreds, asked at each commit."""
+        """The partitions with records at or after these positions. Called often, for hundreds of partitions."""
         partitions = self._partitions
         return [tp for tp, position in positions.items() if position < partitions[tp].end]
 
@@ -162,7 +162,7 @@ class Log:
     def put(
         self, tp: TopicPartition, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
     ) -> int:
-        """Append a record whose commit nobody awaits by itself (`flush` does for all); the offset it will have.
+        """Append a record without a future of its own (`flush` waits for all); returns the offset it will have.
 
         Raises Refused after a failed write.
         """
@@ -184,13 +184,13 @@ class Log:
             await self._room.wait()
 
     async def commit(self, consumer: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Remember how far a consumer has come; returns once it is on disk. Raises Refused after a failed write."""
+        """Store a consumer's offsets; returns once they are on disk. Raises Refused after a failed write."""
         for tp, offset in offsets.items():
             self._batch.committed[consumer, tp] = offset
         await self.flush()
 
     def committed(self, consumer: str, tp: TopicPartition) -> int | None:
-        """The next offset that a consumer has to process, as committed; None when it never committed."""
+        """The next offset that a consumer has to process; None when it never committed."""
         return self._committed.get((consumer, tp))
 
     async def flush(self) -> None:
@@ -216,7 +216,7 @@ class Log:
         clock, following = asyncio.get_running_loop().time, 0.0
         while True:
             await self._wake.wait()
-            # A commit costs a turn of two threads whatever it holds: what follows one closely goes together.
+            # A commit costs a turn of two threads whatever its size, so records that follow closely share one.
             if (early := following - clock()) > 0:
                 await asyncio.sleep(early)
             self._wake.clear()
@@ -263,7 +263,7 @@ class Log:
             for future in futures:
                 if not future.done():
                     future.set_exception(error)
-                    future.exception()  # whoever dropped the future is told by the failed worker, not by the collector
+                    future.exception()  # mark it as retrieved: the worker reports the failure
         self._batch = Transaction()
         self._room.set()
 
@@ -282,7 +282,7 @@ class Log:
 
     async def wait_beyond(self, positions: Mapping[TopicPartition, int]) -> None:
         """Return once there may be records beyond these positions. Raises Refused after a failed write."""
-        arrived = self.arrived  # before looking, so that nothing slips in between
+        arrived = self.arrived  # taken before the check, so that no record is missed between the two
         self._check()
         if not self.beyond(positions):
             await arrived.wait()
@@ -295,7 +295,7 @@ class Log:
                 await self.compact()
 
     async def compact(self, now: int | None = None, *, force: bool = False) -> int:
-        """Remove what the topics' policies let go at the time `now` (milliseconds since 1970); how many records went.
+        """Remove what the topics' policies no longer keep at `now` (milliseconds since 1970); returns how many records.
 
         Runs beside reads and writes. `force` compacts partitions in which little is new, too.
         """

@@ -1,6 +1,6 @@
-"""What the embedded log keeps in memory: bounds and newest records per partition, and what the next commit will hold.
+"""What the embedded log keeps in memory: bounds and newest records of each partition, and the next transaction.
 
-In: committed records. Out: the newest of them without a look at the disk.
+In: committed records. Out: the newest of them without reading the disk.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from underhost.streams.embedded.compaction import Progress
 from underhost.streams.embedded.store import Entry, TopicPartition
 
 TAIL_BYTES = 1 << 20
-"""The newest records of a partition are kept in memory; beyond this size the older half is only on disk."""
+"""Bytes of newest records that a partition keeps in memory; beyond them the older half is only on disk."""
 
 
 class Partition:
@@ -20,7 +20,7 @@ class Partition:
     def __init__(self, number: int, first: int = 0, end: int = 0) -> None:
         self.number = number
         self.first = first
-        self.end = self.next = end  # `end` is on disk; `next` counts those that wait for their commit, too
+        self.end = self.next = end  # `next` also counts records that wait for their commit
         self.tail: list[Entry] = []
         self.size = 0
         self.progress = Progress()
@@ -42,7 +42,7 @@ class Partition:
 
 
 def _size(entry: Entry) -> int:
-    """About what a record takes in memory: its bytes and 200 for the objects around them."""
+    """About the memory that a record takes: its bytes, and 200 for the objects around them."""
     return 200 + len(entry.key or b"") + len(entry.value or b"")
 
 

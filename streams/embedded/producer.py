@@ -1,7 +1,6 @@
 """Faust's producer over the embedded log.
 
-In: sends of agents, tables and publishers. Out: futures that resolve once the record is on disk. Created by Faust
-through `transport.py`; the log does the work.
+In: sends of agents, tables and publishers. Out: futures that resolve once the record is on disk.
 """
 
 import asyncio
@@ -23,13 +22,13 @@ from underhost.streams.ports import ProducerRecord
 CREATE_TIME = 0
 """RecordMetadata.timestamp_type: the timestamp is the producer's."""
 AT_ONCE = 1000
-"""Records between two looks whether the log has room."""
+"""Records between two checks whether the log has room."""
 
 
 class Buffer(ProducerBuffer):  # type: ignore[misc]
-    """Where Faust puts the changes of tables: here they go straight into the log, whose next commit takes them.
+    """Faust's buffer for the changes of tables, which here go straight into the log's next commit.
 
-    Faust's own buffer hands them on one by one, a task's turn each, and flushes by waiting for one after another.
+    Faust's own hands them on one by one, each in a turn of its task, and flushes by waiting for one after another.
     """
 
     producer: "Producer"
@@ -39,14 +38,14 @@ class Buffer(ProducerBuffer):  # type: ignore[misc]
         message, log = fut.message, self.producer.embedded
         topic = message.channel.get_topic_name()
         if message.partition is None or log.partition_count(topic) is None:
-            super().put(fut)  # it is declared, or its partition chosen, on the way
+            super().put(fut)  # `send` declares the topic, or chooses the partition
             return
         tp, milliseconds = TP(topic, message.partition), int((message.timestamp or time.time()) * 1000)
         written = log.append(tp, message.key, message.value, milliseconds, _headers(message.headers))
         written.add_done_callback(functools.partial(_resolve_message, fut, tp, milliseconds))
 
     async def wait_until_ebb(self) -> None:
-        """Hold the streams back while too much waits for a commit."""
+        """Wait while too many records wait for a commit."""
         await self.producer.embedded.room()
 
 
@@ -167,9 +166,9 @@ class Producer(base.Producer):  # type: ignore[misc]
             await log.flush()
 
     def put_change(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> bool:
-        """Append a table's change; False, and nothing done, for a changelog that is not declared yet.
+        """Append a table's change; False, without doing anything, where the changelog is not declared yet.
 
-        It is on disk before any offset is that is committed after it.
+        It is on disk before any offset that is committed later.
         """
         log = self.embedded
         if log.partition_count(topic) is None:
@@ -182,7 +181,7 @@ class Producer(base.Producer):  # type: ignore[misc]
         return await (await self.send(*args, **options))
 
     async def flush(self) -> None:
-        """Return once everything sent so far is on disk. Raises Refused after a failed write, unless we stop."""
+        """Return once everything sent so far is on disk. Raises Refused after a failed write, but not during a stop."""
         if self._opened is None:
             return
         try:

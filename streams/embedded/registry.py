@@ -1,6 +1,6 @@
 """Which embedded logs this process holds open: the transport, readers and admin commands share one log per file.
 
-In: a path. Out: the open log, counted; the last one to release it closes it.
+In: a path. Out: the open log, with a count of its users; the last user's release closes it.
 """
 
 import asyncio
@@ -39,19 +39,19 @@ async def acquire(path: Path, sync: str = "NORMAL") -> Log:
         entry = _held[key] = _Held(Log(key, sync), loop, asyncio.Lock())
     entry.users += 1
     try:
-        async with entry.lock:  # whoever is opening or closing it comes first
+        async with entry.lock:  # wait for an open or close that is under way
             if not entry.open:
                 entry.log = Log(key, sync)
                 await entry.log.open()
                 entry.open = True
-    except BaseException:  # a cancellation too: whoever did not get the log must not count as its user
+    except BaseException:  # a cancellation, too: who did not get the log is not its user
         await _leave(key, entry)
         raise
     return entry.log
 
 
 async def release(log: Log) -> None:
-    """Give a log back that was acquired; the last one closes it."""
+    """Release a log that was acquired; the last user closes it."""
     entry = _held.get(log.path)
     if entry is not None and entry.log is log:
         await _leave(log.path, entry)

@@ -1,6 +1,6 @@
 """The SQLite file of the embedded log: schema, lock, reads and writes. Blocking; knows no event loop and no Faust.
 
-In: rows to append, offsets to commit, ranges to read. Out: the same, durable. What may be removed is decided in
+In: rows to append, offsets to commit, ranges to read. Out: the same, durable. Which records to remove is left to
 `compaction.py`.
 
 A record's rowid is its partition's number times 2**40 plus its offset: a partition is one range of the table, and
@@ -196,7 +196,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         db.execute("COMMIT")
-    except BaseException:  # whatever it was, KeyboardInterrupt too: the connection has to be out of the transaction
+    except BaseException:  # KeyboardInterrupt, too: the connection must not stay in the transaction
         if db.in_transaction:  # SQLite leaves it by itself on a full disk
             db.execute("ROLLBACK")
         raise

@@ -1,7 +1,7 @@
 """The Faust transport `embedded:///PATH`: found through the entry point `faust.transports`, at-least-once only.
 
 In: a broker URL, `embedded:///absolute/path.db`, with `?sync=FULL` for an fsync per commit. Out: Faust's consumer and
-producer over one log. `embedded_url` makes the URL; `register` is for an interpreter that has no metadata of ours.
+producer over one log. `register` is for an interpreter without our package's metadata.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A look at an embedded log that another process writes: read-only, on the same file, by polling.
+"""Reading an embedded log that another process writes: read-only, from the same file, by polling.
 
-In: a path. Out: the same reading methods as `log.Log` has, so that readers and admin commands need not know which one
-they hold; `open_view` chooses. Never takes the lock, never writes, never holds a read transaction open.
+In: a path. Out: the reading methods of `log.Log`, so that readers and admin commands work with either; `open_view`
+chooses. Never takes the lock, never writes, never holds a read transaction open.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class LogView(Protocol):
-    """What a reader needs of a log. What it shows is as of its opening, or of the last `wait_beyond`."""
+    """What a reader needs of a log, as of its opening or of the last `wait_beyond`."""
 
     @property
     def topics(self) -> Mapping[str, Mapping[str, str]]:
@@ -77,7 +77,7 @@ class FileView:
             raise Unreachable(f"{self.path}: cannot be read: {error}") from error
 
     async def _refresh(self) -> bool:
-        """Look at topics and bounds again, if another process has written meanwhile; whether it has."""
+        """Read topics and bounds again if another process has written meanwhile; returns whether it has."""
 
         def look() -> tuple[int, dict[str, dict[str, str]], list[PartitionRow]] | None:
             version = int(self._db.execute("PRAGMA data_version").fetchone()[0])
@@ -116,7 +116,7 @@ class FileView:
 
     async def wait_beyond(self, positions: Mapping[TopicPartition, int]) -> None:
         """Return once there may be records beyond these positions."""
-        while not await self._refresh():  # noqa: ASYNC110 (another process signals nothing)
+        while not await self._refresh():  # noqa: ASYNC110 (another process sends no signal)
             await asyncio.sleep(POLL_SECONDS)
 
 

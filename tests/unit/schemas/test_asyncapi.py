@@ -98,7 +98,7 @@ def test_a_record_of_another_shape_does_not_fit() -> None:
 
 @pytest.mark.parametrize("topic", TOPICS, ids=[topic.short for topic in TOPICS])
 def test_the_headers_that_are_sent_are_those_of_every_message(topic: Any) -> None:
-    sent = {name: value.decode() for name, value in cloud_event(topic, "prod", "u/1")}
+    sent = {name: value.decode() for name, value in cloud_event(topic, "prod", "u/1", b"2026-01-02T12:00:00.005Z")}
     for reference in DOCUMENT["channels"][topic.short]["messages"].values():
         headers = DOCUMENT["components"]["messages"][reference["$ref"].rpartition("/")[2]]["headers"]
         jsonschema.Draft7Validator(headers).validate(sent)

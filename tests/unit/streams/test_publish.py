@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -107,6 +108,17 @@ async def test_a_tombstone_carries_the_headers_too_and_own_headers_come_after_th
         "origin",
     ]
     assert dict(headers)["ce_id"] == b"uid-a/1"
+
+
+async def test_a_record_carries_the_time_of_its_publication() -> None:
+    producer = FakeProducer()
+    before = datetime.now(UTC) - timedelta(milliseconds=1)  # the header is cut to milliseconds
+    publishing = asyncio.ensure_future(FaustPublisher(FakeApp(producer)).publish(a_pod("a")))
+    await producer.until_sent(1)
+    producer.acknowledge()
+    await publishing
+    time = dict(producer.sent[0].headers)["ce_time"].decode()
+    assert before <= datetime.fromisoformat(time) <= datetime.now(UTC)
 
 
 @pytest.mark.parametrize(
