@@ -56,8 +56,8 @@ def each(
         parts = {name: getattr(document, name) for name in WhatIf.__struct_fields__}
         count = sum(counts[node] for node in nodes)
         found.append(Target(**parts, target=f"{kind}/{known}", nodes=nodes, pods=count))
-    order = [*(True for _ in _WORST), False]
-    worst = table(found).with_row_index(fr.ROW).sort(*_WORST, fr.TARGET, descending=order, maintain_order=True)
+    most_first = [True] * len(_WORST) + [False]
+    worst = table(found).with_row_index(fr.ROW).sort(*_WORST, fr.TARGET, descending=most_first, maintain_order=True)
     return [found[row] for row in worst[fr.ROW]]
 
 

@@ -9,14 +9,17 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.processes.terminal import Terminal
 from typer.testing import CliRunner
 
 from underhost.agents.commands.application import build
-from underhost.agents.commands.output.files import csv
+from underhost.agents.commands.output.files import csv, parquet
 from underhost.agents.evaluate.tables import findings
 from underhost.schemas.frames import FINDINGS
 from underhost.schemas.records import Domain, Finding
+from underhost.schemas.severities import SEVERITIES
 
 ROOT = Path(__file__).parents[3]
 KUBEVIRT, EXAMPLE = ROOT / "tests/data/kubevirt", ROOT / "docs/examples"
@@ -71,6 +74,30 @@ def test_csv_holds_what_json_lists_with_blanks_between_peers(command: list[str],
     frame = pl.read_csv(io.BytesIO(output(command, "csv")), schema=types)
     rows = [as_json({**row, "peers": (row["peers"] or "").split()}) for row in frame.to_dicts()]
     assert (len(rows), rows) == (count, listed(command))
+
+
+NAMES = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"], include_characters=[" "]), min_size=1)
+ANY_FINDING = st.builds(
+    Finding,
+    id=NAMES,
+    severity=st.sampled_from(SEVERITIES),
+    rule=NAMES,
+    reason=NAMES,
+    message=NAMES,
+    pod=st.none() | NAMES,
+    peers=st.lists(st.sampled_from(["shop/a", "shop/b"])),
+    domain=st.none() | st.builds(Domain, NAMES, NAMES | st.just("")),
+    pods=st.none() | st.integers(0, 150_000),
+)
+
+
+@given(st.lists(ANY_FINDING, max_size=5))
+def test_whatever_the_words_of_findings_both_files_hold_them(found: list[Finding]) -> None:
+    frame = findings(found)
+    assert pl.read_parquet(parquet(frame)).equals(frame)
+    read = pl.read_csv(io.BytesIO(csv(frame)), schema={**FINDINGS.polars_schema, "peers": pl.String})
+    plain = frame.with_columns(pl.col("peers").list.join(" "), pl.col(pl.String).str.replace("^[=+@-]", "'$0"))
+    assert read.fill_null("").equals(plain.fill_null(""))
 
 
 def test_csv_without_findings_is_a_header() -> None:
