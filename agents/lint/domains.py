@@ -13,30 +13,41 @@ import numpy as np
 from underhost.agents.compiled.classes import HONOR, IGNORE
 from underhost.agents.compiled.domains import BoolArray
 from underhost.agents.evaluate import findings as f
-from underhost.agents.lint.checks import Check, Complaint, plural
-from underhost.agents.lint.parts import ANTI_AFFINITY, SPREAD_CONSTRAINT, Place
-from underhost.agents.lint.subjects import DAEMON_SET, JOB
-from underhost.agents.lint.view import Reach, View
+from underhost.agents.lint.checks import Check, plural, preferences
+from underhost.agents.lint.subjects import ANTI_AFFINITY, DAEMON_SET, JOB, SPREAD_CONSTRAINT, Complaint, PodRule
+from underhost.agents.lint.view import View
 from underhost.agents.site.selectors import Selector
+from underhost.agents.site.terms import SpreadConstraint
+
+
+def separating(view: View) -> Iterator[PodRule]:
+    """Required rules that keep a workload's own replicas apart, where there are nodes that these may use."""
+    for rule in view.rules:
+        if rule.subject.kind in (DAEMON_SET, JOB):
+            continue  # one for each node; and a Job's pods may wait for their turn
+        apart = rule.form in (ANTI_AFFINITY, SPREAD_CONSTRAINT) and rule.required and bool(rule.key)
+        if apart and not rule.others and rule.selects_own and view.reach(rule.subject).some:
+            yield rule
 
 
 def replicas_exceed_domains(view: View) -> Iterator[Complaint]:
     """More replicas than domains, each of which may hold one; workloads that share a term count together."""
-    sharing: defaultdict[tuple[str, Selector | None, Selector | None], list[Place]] = defaultdict(list)
-    for place, _ in separating(view, ANTI_AFFINITY):
-        sharing[(place.key, place.exact, place.loose)].append(place)
-    for (key, _, _), places in sharing.items():
-        groups = [[one] for one in places]
-        found = [group for group in groups if _wanted(group) > _room(view, key, group)]
-        if not found and len(places) > 1 and _wanted(places) > _room(view, key, places):
-            found = [places]
+    sharing: defaultdict[tuple[str, Selector | None, Selector | None], list[PodRule]] = defaultdict(list)
+    for rule in separating(view):
+        if rule.form == ANTI_AFFINITY:
+            sharing[(rule.key, rule.exact, rule.loose)].append(rule)
+    for rules in sharing.values():
+        found = [[one] for one in rules if _wanted([one]) > _room(view, [one])]
+        if not found and _wanted(rules) > _room(view, rules):
+            found = [rules]
         for group in found:
-            yield _too_many(view, key, group)
+            yield _too_many(view, group)
 
 
-def _room(view: View, key: str, places: list[Place]) -> float:
+def _room(view: View, rules: list[PodRule]) -> float:
     """How many pods the nodes in reach have domains for; without the key, a node takes any number."""
-    reaches = {id(reach): reach for reach in (view.reach(place.subject) for place in places)}
+    key = rules[0].key
+    reaches = {id(reach): reach for reach in (view.reach(rule.subject) for rule in rules)}
     if any(reach.without(key) for reach in reaches.values()):
         return inf
     if len(reaches) == 1:
@@ -45,124 +56,83 @@ def _room(view: View, key: str, places: list[Place]) -> float:
     return len(np.unique(view.codes(key)[mask]))
 
 
-def _wanted(places: list[Place]) -> int:
-    return sum({id(place.subject): place.subject.replicas for place in places}.values())
+def _wanted(rules: list[PodRule]) -> int:
+    return sum({rule.subject: rule.subject.replicas for rule in rules}.values())
 
 
-def _too_many(view: View, key: str, places: list[Place]) -> Complaint:
-    domains, wanted, place = int(_room(view, key, places)), _wanted(places), places[0]
-    names = list(dict.fromkeys(one.subject.name for one in places))
+def _too_many(view: View, rules: list[PodRule]) -> Complaint:
+    domains, wanted, rule = int(_room(view, rules)), _wanted(rules), rules[0]
+    names = list(dict.fromkeys(one.subject.name for one in rules))
     what = f"{names[0]} wants {wanted} replicas" if len(names) == 1 else f"{f.listing(names)} want {wanted} replicas"
-    if all(one.subject.kind == "Pod" for one in places):
+    if all(one.subject.kind == "Pod" for one in rules):
         what = f"{f.listing(names)} want to be {wanted} pods"
-    return Complaint(
-        place.subject.object,
-        f"{place.field}.topologyKey",
-        f"{what}, each in a {key} of its own, and the nodes in reach have {plural(domains, 'domain')}: "
+    return rule.complaint(
+        "topologyKey",
+        f"{what}, each in a {rule.key} of its own, and the nodes in reach have {plural(domains, 'domain')}: "
         f"{wanted - domains} can never be placed; use fewer replicas, or make the rule a preference.",
-        place.rule,
-        key,
+        rule.key,
     )
 
 
-def spread_exceeds_domains(view: View) -> Iterator[Complaint]:
+def spread_exceeds_domains(view: View, rule: PodRule) -> Iterator[Complaint]:
     """A DoNotSchedule constraint whose minimum stays 0, with more replicas than maxSkew allows in each domain."""
-    for place, reach in separating(view, SPREAD_CONSTRAINT):
-        one = place.constraint
-        if one is None or not view.selects_only_own(place):
-            continue
-        wanted = place.subject.replicas
-        if wanted <= one.max_skew * reach.domains(place.key):
-            continue
-        codes = view.codes(place.key)
-        may = set(codes[reach.eligible & (codes >= 0)].tolist())
-        counted = set(codes[_counted(view, place) & (codes >= 0)].tolist())
-        empty, least = len(counted - may), one.min_domains or 1
-        room = one.max_skew * len(may)
-        if not may or (not empty and len(counted) >= least):
-            continue
-        why = (
-            f"minDomains is {least} and there {'is' if len(counted) == 1 else 'are'} {len(counted)}"
-            if len(counted) < least
-            else f"{plural(empty, 'domain')} that they cannot use stay{'s' if empty == 1 else ''} empty and "
-            f"{'is' if empty == 1 else 'are'} counted"
-        )
-        yield Complaint(
-            place.subject.object,
-            f"{place.field}.{'minDomains' if len(counted) < least else 'maxSkew'}",
-            f"{place.subject.name} wants {wanted} replicas, at most {one.max_skew} in each {place.key}, because {why}: "
-            f"{wanted - room} can never be placed; {_spread_remedy(len(counted) < least)}.",
-            place.rule,
-            place.key,
-        )
-
-
-def _spread_remedy(too_few: bool) -> str:
+    one, wanted = rule.constraint, rule.subject.replicas
+    reach, codes = view.reach(rule.subject), view.codes(rule.key)
+    if one is None or not rule.selects_only_own or wanted <= one.max_skew * reach.domains(rule.key):
+        return
+    may = set(codes[reach.eligible & (codes >= 0)].tolist())
+    counted = set(codes[_counted(view, rule, one) & (codes >= 0)].tolist())
+    empty, least, number = len(counted - may), one.min_domains or 1, len(counted)
+    too_few = number < least
+    if not may or not (empty or too_few):
+        return
     if too_few:
-        return "lower minDomains, or raise maxSkew"
-    return "raise maxSkew, or set nodeTaintsPolicy and nodeAffinityPolicy to Honor"
+        part, remedy = "minDomains", "lower minDomains, or raise maxSkew"
+        why = f"minDomains is {least} and there {'is' if number == 1 else 'are'} {number}"
+    else:
+        part, remedy = "maxSkew", "raise maxSkew, or set nodeTaintsPolicy and nodeAffinityPolicy to Honor"
+        verbs = ("stays", "is") if empty == 1 else ("stay", "are")
+        why = f"{plural(empty, 'domain')} that they cannot use {verbs[0]} empty and {verbs[1]} counted"
+    yield rule.complaint(
+        part,
+        f"{rule.subject.name} wants {wanted} replicas, at most {one.max_skew} in each {rule.key}, because {why}: "
+        f"{wanted - one.max_skew * len(may)} can never be placed; {remedy}.",
+        rule.key,
+    )
 
 
-def min_domains_without_effect(view: View) -> Iterator[Complaint]:
-    """minDomains beside ScheduleAnyway."""
-    for place in view.places:
-        if place.constraint is not None and not place.required and place.constraint.min_domains is not None:
-            yield Complaint(
-                place.subject.object,
-                f"{place.field}.minDomains",
-                f"The {place.what} of {place.subject.name} sets minDomains, which the API server allows only with "
-                "DoNotSchedule: use that, or leave minDomains out.",
-                place.rule,
-            )
-
-
-def separating(view: View, form: str) -> Iterator[tuple[Place, Reach]]:
-    """Required places that keep a workload's own replicas apart, and the nodes that these may use."""
-    for subject, parsed in view.parts:
-        if subject.kind in (DAEMON_SET, JOB):
-            continue  # one for each node; and a Job's pods may wait for their turn
-        for place in parsed.places:
-            if place.form == form and place.required and place.key and not place.others and view.selects_own(place):
-                reach = view.reach(subject)
-                if reach.some:
-                    yield place, reach
-
-
-def _counted(view: View, place: Place) -> BoolArray:
+def _counted(view: View, rule: PodRule, constraint: SpreadConstraint) -> BoolArray:
     """The nodes whose domains count for the minimum, by the two inclusion policies."""
-    one, reach = place.constraint, view.reach(place.subject)
-    mask = np.ones(len(view.model.nodes), bool)
-    if one is None or one.node_affinity_policy != IGNORE:
+    reach, mask = view.reach(rule.subject), np.ones(len(view.model.nodes), bool)
+    if constraint.node_affinity_policy != IGNORE:
         mask &= reach.selected
-    if one is not None and one.node_taints_policy == HONOR:
+    if constraint.node_taints_policy == HONOR:
         mask &= reach.tolerated
-    for other in view.parsed(place.subject).places:
+    for other in rule.subject.rules.between_pods:
         if other.form == SPREAD_CONSTRAINT and other.required and other.key:
             mask &= view.codes(other.key) >= 0
     return mask
 
 
+def min_domains_without_effect(view: View, rule: PodRule) -> Iterator[Complaint]:
+    """minDomains beside ScheduleAnyway."""
+    if rule.constraint is not None and rule.constraint.min_domains is not None:
+        yield rule.complaint(
+            "minDomains",
+            f"The {rule.what} of {rule.subject.name} sets minDomains, which the API server allows only with "
+            "DoNotSchedule: use that, or leave minDomains out.",
+        )
+
+
+_IPA = "pkg/scheduler/framework/plugins/interpodaffinity/filtering.go (satisfyPodAntiAffinity)"
 _PTS = "pkg/scheduler/framework/plugins/podtopologyspread"
+_MINIMUM = f"{_PTS}/filtering.go (minMatchNum), common.go (matchNodeInclusionPolicies)"
+_API = "pkg/apis/core/validation/validation.go (validateMinDomains)"
 CHECKS = (
-    Check(
-        "replicas-exceed-domains",
-        f.UNSATISFIABLE,
-        "required anti-affinity with more replicas than domains",
-        "pkg/scheduler/framework/plugins/interpodaffinity/filtering.go (satisfyPodAntiAffinity)",
-        replicas_exceed_domains,
-    ),
-    Check(
-        "spread-exceeds-domains",
-        f.UNSATISFIABLE,
-        "a DoNotSchedule constraint leaves no room for all replicas",
-        f"{_PTS}/filtering.go (minMatchNum), common.go (matchNodeInclusionPolicies)",
-        spread_exceeds_domains,
-    ),
-    Check(
-        "min-domains-without-effect",
-        f.UNSATISFIABLE,
-        "minDomains beside ScheduleAnyway",
-        "pkg/apis/core/validation/validation.go (validateMinDomains)",
-        min_domains_without_effect,
-    ),
-)
+    Check("replicas-exceed-domains", f.UNSATISFIABLE, "required anti-affinity with more replicas than domains", _IPA,
+          None, replicas_exceed_domains),
+    Check("spread-exceeds-domains", f.UNSATISFIABLE, "a DoNotSchedule constraint leaves no room for all replicas",
+          _MINIMUM, separating, spread_exceeds_domains),
+    Check("min-domains-without-effect", f.UNSATISFIABLE, "minDomains beside ScheduleAnyway", _API, preferences,
+          min_domains_without_effect),
+)  # fmt: skip

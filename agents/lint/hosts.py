@@ -6,71 +6,65 @@ In: a view. Out: complaints; `CHECKS` is the table. Terms on the host key itself
 from collections.abc import Iterator
 from itertools import pairwise
 
+from underhost.agents.drs.cover import AFFINITY
+from underhost.agents.drs.cover import ANTI_AFFINITY as SEPARATE
 from underhost.agents.evaluate import findings as f
-from underhost.agents.lint.checks import Check, Complaint, plural
+from underhost.agents.lint.checks import Check, plural
 from underhost.agents.lint.domains import separating
-from underhost.agents.lint.parts import ANTI_AFFINITY, SPREAD_CONSTRAINT
+from underhost.agents.lint.subjects import ANTI_AFFINITY, Complaint, PodRule
 from underhost.agents.lint.view import View
 
 RULE = "PhysicalHost"
-AFFINITY, SEPARATE = "affinity", "anti-affinity"
 
 
-def shares_host(view: View) -> Iterator[Complaint]:
+def kept_by_nodes(view: View) -> Iterator[PodRule]:
+    """Rules that keep replicas apart by a key other than the host's, where hosts are known."""
+    topology = view.model.topology
+    return (rule for rule in separating(view) if topology.hosts is not None and not topology.is_host_key(rule.key))
+
+
+def shares_host(view: View, rule: PodRule) -> Iterator[Complaint]:
     """Pods of one workload in different domains of a required rule, and all the same on one ESXi host."""
-    hosts = view.model.topology.hosts
-    if hosts is None:
-        return
-    index = view.model.nodes.index
-    for form in (ANTI_AFFINITY, SPREAD_CONSTRAINT):
-        for place, _ in separating(view, form):
-            if view.model.topology.is_host_key(place.key):
-                continue
-            codes = view.model.topology.of(place.key).code_list
-            at = {index[name] for name in place.subject.nodes if name in index}
-            pairs = {(hosts.code_list[node], codes[node]) for node in at}
-            held = sorted(host for host, code in pairs if host >= 0 and code >= 0)
-            shared = sorted({hosts.values[a] for a, b in pairwise(held) if a == b})
-            if shared:
-                yield Complaint(
-                    place.subject.object,
-                    f"{place.field}.topologyKey",
-                    f"The {place.what} of {place.subject.name} is kept by {place.key}, yet pods of it share ESXi host "
-                    f"{f.listing(shared)}: use the key {view.options.host_keys[0]}, or let `underhost run` write "
-                    "DRS rules.",
-                    RULE,
-                    place.key,
-                )
+    hosts, index = view.model.topology.hosts, view.model.nodes.index
+    assert hosts is not None
+    codes = view.model.topology.of(rule.key).code_list
+    at = {index[name] for name in rule.subject.nodes if name in index}
+    pairs = {(hosts.code_list[node], codes[node]) for node in at}
+    held = sorted(host for host, code in pairs if host >= 0 and code >= 0)
+    shared = sorted({hosts.values[a] for a, b in pairwise(held) if a == b})
+    if shared:
+        yield Complaint(
+            rule.subject.object,
+            f"{rule.field}.topologyKey",
+            f"The {rule.what} of {rule.subject.name} is kept by {rule.key}, yet pods of it share ESXi host "
+            f"{f.listing(shared)}: use the key {view.options.host_keys[0]}, or let `underhost run` write DRS rules.",
+            RULE,
+            rule.key,
+        )
 
 
-def replicas_exceed_hosts(view: View) -> Iterator[Complaint]:
+def replicas_exceed_hosts(view: View, rule: PodRule) -> Iterator[Complaint]:
     """More replicas that must be apart than ESXi hosts under the nodes that they may use, though nodes are enough."""
-    hosts = view.model.topology.hosts
-    if hosts is None:
+    host_key, reach = view.options.host_keys[0], view.reach(rule.subject)
+    if rule.form != ANTI_AFFINITY or reach.without(rule.key) or reach.without(host_key):
         return
-    host_key = view.options.host_keys[0]
-    for place, reach in separating(view, ANTI_AFFINITY):
-        if view.model.topology.is_host_key(place.key) or reach.without(place.key) or reach.without(host_key):
-            continue
-        count, wanted = reach.domains(host_key), place.subject.replicas
-        if count < wanted <= reach.domains(place.key):
-            yield Complaint(
-                place.subject.object,
-                f"{place.field}.topologyKey",
-                f"{place.subject.name} wants {wanted} replicas apart, and the nodes that they may use run on "
-                f"{plural(count, 'ESXi host')}: some must share one; use fewer replicas, or add hosts.",
-                RULE,
-                place.key,
-            )
+    count, wanted = reach.domains(host_key), rule.subject.replicas
+    if count < wanted <= reach.domains(rule.key):
+        yield Complaint(
+            rule.subject.object,
+            f"{rule.field}.topologyKey",
+            f"{rule.subject.name} wants {wanted} replicas apart, and the nodes that they may use run on "
+            f"{plural(count, 'ESXi host')}: some must share one; use fewer replicas, or add hosts.",
+            RULE,
+            rule.key,
+        )
 
 
 def lonely_rules(view: View) -> Iterator[Complaint]:
     """DRS rules of fewer than two VMs that are there."""
     for (cluster, name), rule in sorted(view.snapshot.rules.items()):
-        if rule.type not in (AFFINITY, SEPARATE):
-            continue
         there = sorted({vm for vm in rule.vms if vm in view.snapshot.vms})
-        if len(there) < 2:
+        if rule.type in (AFFINITY, SEPARATE) and len(there) < 2:
             who = f"only the VM {view.snapshot.vms[there[0]].name}" if there else "no VM that is there"
             yield Complaint(
                 f"DrsRule/{cluster}/{name}",
@@ -81,20 +75,11 @@ def lonely_rules(view: View) -> Iterator[Complaint]:
             )
 
 
+_DESIGN = "design: PhysicalHost, docs/rules.md"
 CHECKS = (
-    Check(
-        "separation-shares-host",
-        f.PHYSICAL,
-        "a required separation is kept by nodes and undone by an ESXi host",
-        "design: PhysicalHost, docs/rules.md",
-        shares_host,
-    ),
-    Check(
-        "replicas-exceed-hosts",
-        f.UNSATISFIABLE,
-        "required anti-affinity with more replicas than ESXi hosts",
-        "design: PhysicalHost, docs/rules.md",
-        replicas_exceed_hosts,
-    ),
-    Check("drs-rule-alone", f.DRIFT, "a DRS rule has fewer than two VMs", "vim25 ClusterRuleInfo", lonely_rules),
-)
+    Check("separation-shares-host", f.PHYSICAL, "a required separation is kept by nodes and undone by an ESXi host",
+          _DESIGN, kept_by_nodes, shares_host),
+    Check("replicas-exceed-hosts", f.UNSATISFIABLE, "required anti-affinity with more replicas than ESXi hosts",
+          _DESIGN, kept_by_nodes, replicas_exceed_hosts),
+    Check("drs-rule-alone", f.DRIFT, "a DRS rule has fewer than two VMs", "vim25 ClusterRuleInfo", None, lonely_rules),
+)  # fmt: skip

@@ -4,70 +4,56 @@ In: a view. Out: complaints; `CHECKS` is the table. A key of the ESXi host means
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
+from underhost.agents.compiled.classes import HOSTNAME_KEY, ZONE_KEY
 from underhost.agents.evaluate import findings as f
-from underhost.agents.lint.checks import Check, Complaint, plural
-from underhost.agents.lint.parts import AFFINITY_TERM, ANTI_AFFINITY, Parsed, Place
-from underhost.agents.lint.subjects import Subject
+from underhost.agents.lint.checks import Check, plural, preferences, required_rules, rules, subjects
+from underhost.agents.lint.subjects import AFFINITY_TERM, ANTI_AFFINITY, Complaint, PodRule, Subject
 from underhost.agents.lint.view import Reach, View
 from underhost.agents.rules.node_affinity import NAME as NODE_AFFINITY
+from underhost.agents.site.terms import PREFERRED, REQUIRED
 
-HOSTNAME, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-DEPRECATED = {"failure-domain.beta.kubernetes.io/zone": ZONE, "failure-domain.beta.kubernetes.io/region": REGION}
+REGION_KEY = "topology.kubernetes.io/region"
+DEPRECATED = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE_KEY,
+    "failure-domain.beta.kubernetes.io/region": REGION_KEY,
+}
 MISTAKEN = {
-    "topology.kubernetes.io/hostname": HOSTNAME,
-    "topology.kubernetes.io/host": HOSTNAME,
-    "topology.kubernetes.io/node": HOSTNAME,
-    "hostname": HOSTNAME,
-    "kubernetes.io/zone": ZONE,
-    "kubernetes.io/region": REGION,
+    "topology.kubernetes.io/hostname": HOSTNAME_KEY,
+    "topology.kubernetes.io/host": HOSTNAME_KEY,
+    "topology.kubernetes.io/node": HOSTNAME_KEY,
+    "hostname": HOSTNAME_KEY,
+    "kubernetes.io/zone": ZONE_KEY,
+    "kubernetes.io/region": REGION_KEY,
 }
 """Keys that no kubelet and no cloud provider writes, and the ones that were meant."""
 
 
-def empty(view: View) -> Iterator[Complaint]:
+def empty(view: View, rule: PodRule) -> Iterator[Complaint]:
     """A term without a topologyKey."""
-    for place in view.places:
-        if not place.key:
-            yield Complaint(
-                place.subject.object,
-                f"{place.field}.topologyKey",
-                f"The {place.what} of {place.subject.name} has an empty topologyKey, which the API server refuses: "
-                f"name the node label that makes a domain, for example {HOSTNAME}.",
-                place.rule,
-            )
+    if not rule.key:
+        yield rule.complaint(
+            "topologyKey",
+            f"The {rule.what} of {rule.subject.name} has an empty topologyKey, which the API server refuses: "
+            f"name the node label that makes a domain, for example {HOSTNAME_KEY}.",
+        )
 
 
-def deprecated(view: View) -> Iterator[Complaint]:
+def deprecated(view: View, rule: PodRule) -> Iterator[Complaint]:
     """A topologyKey that Kubernetes replaced in 1.17."""
-    for place in view.places:
-        new = DEPRECATED.get(place.key)
-        if new is not None:
-            yield Complaint(
-                place.subject.object,
-                f"{place.field}.topologyKey",
-                f"The {place.what} of {place.subject.name} uses the deprecated {place.key}: {_replacement(view, new)}.",
-                place.rule,
-                place.key,
-            )
+    if rule.key in DEPRECATED:
+        message = f"The {rule.what} of {rule.subject.name} uses the deprecated {rule.key}: "
+        yield rule.complaint("topologyKey", f"{message}{_replacement(view, rule.key)}.", rule.key)
 
 
-def deprecated_selection(view: View) -> Iterator[Complaint]:
+def deprecated_selection(view: View, subject: Subject) -> Iterator[Complaint]:
     """A nodeSelector or a node affinity that reads a deprecated label."""
-    for subject, parsed in view.parts:
-        for field, key in _node_keys(subject, parsed):
-            new = DEPRECATED.get(key)
-            if new is not None:
-                yield Complaint(
-                    subject.object,
-                    field,
-                    f"{subject.name} chooses nodes by the deprecated label {key}: {_replacement(view, new)}.",
-                    NODE_AFFINITY,
-                    key,
-                )
+    for field, key in _node_keys(subject):
+        if key in DEPRECATED:
+            message = f"{subject.name} chooses nodes by the deprecated label {key}: {_replacement(view, key)}."
+            yield subject.complaint(field, message, NODE_AFFINITY, key)
 
 
 def deprecated_labels(view: View) -> Iterator[Complaint]:
@@ -86,62 +72,50 @@ def deprecated_labels(view: View) -> Iterator[Complaint]:
             )
 
 
-def absent(view: View, required: bool) -> Iterator[Complaint]:
+def absent(view: View, rule: PodRule) -> Iterator[Complaint]:
     """A topologyKey that no node carries, or none of those that the pods may use."""
-    for place, reach in _usable(view):
-        if place.required != required or reach.domains(place.key):
-            continue
-        new = DEPRECATED.get(place.key) or MISTAKEN.get(place.key)
-        remedy = f"{new} is meant" if new is not None else _remedy(view, reach)
-        yield Complaint(
-            place.subject.object,
-            f"{place.field}.topologyKey",
-            f"{_nobody(view, place.key)} {_carries(view, place.key)}, so {_effect(place)}: {remedy}.",
-            place.rule,
-            place.key,
-        )
-
-
-def partial_key(view: View) -> Iterator[Complaint]:
-    """A topologyKey that only some of the nodes that the pods may use carry."""
-    for place, reach in _usable(view):
-        if not reach.without(place.key) or not reach.domains(place.key):
-            continue
-        without = view.names(reach.eligible & (view.codes(place.key) < 0))
-        total = int(reach.eligible.sum())
-        verb = "has" if len(without) == 1 else "have"
-        remedy = "add their VMs" if view.model.topology.is_host_key(place.key) else "label them"
-        yield Complaint(
-            place.subject.object,
-            f"{place.field}.topologyKey",
-            f"{len(without)} of {plural(total, 'node')} that {place.subject.its_pods} may use "
-            f"({f.listing(without)}) {verb} no {_thing(view, place.key)}: {_partial_effect(place)}; {remedy}.",
-            place.rule,
-            place.key,
-        )
-
-
-def mistaken(view: View) -> Iterator[Complaint]:
-    """A well-known mistake for a topologyKey, where no node is there to ask."""
-    if len(view.model.nodes):
+    reach = view.reach(rule.subject)
+    if not rule.key or not reach.some or reach.domains(rule.key):
         return
-    for place in view.places:
-        if place.key in MISTAKEN:
-            yield Complaint(
-                place.subject.object,
-                f"{place.field}.topologyKey",
-                f"The {place.what} of {place.subject.name} uses {place.key}, a label that Kubernetes gives to no node: "
-                f"{MISTAKEN[place.key]} is meant.",
-                place.rule,
-                place.key,
-            )
+    topology = view.model.topology
+    nobody = "No node in reach of its pods" if topology.of(rule.key).present.any() else "No node"
+    is_host = topology.is_host_key(rule.key)
+    carries = f"has a known ESXi host for {rule.key}" if is_host else f"carries the label {rule.key}"
+    meant = DEPRECATED.get(rule.key) or MISTAKEN.get(rule.key)
+    remedy = f"{meant} is meant" if meant is not None else _remedy(view, reach)
+    yield rule.complaint("topologyKey", f"{nobody} {carries}, so {_effect(rule)}: {remedy}.", rule.key)
+
+
+def partial_key(view: View, rule: PodRule) -> Iterator[Complaint]:
+    """A topologyKey that only some of the nodes that the pods may use carry."""
+    reach = view.reach(rule.subject)
+    if not rule.key or not reach.without(rule.key) or not reach.domains(rule.key):
+        return
+    without = view.names(reach.eligible & (view.codes(rule.key) < 0))
+    total = int(reach.eligible.sum())
+    verb = "has" if len(without) == 1 else "have"
+    is_host = view.model.topology.is_host_key(rule.key)
+    lacked = f"known ESXi host for {rule.key}" if is_host else f"label {rule.key}"
+    yield rule.complaint(
+        "topologyKey",
+        f"{len(without)} of {plural(total, 'node')} that {rule.subject.its_pods} may use ({f.listing(without)}) {verb} "
+        f"no {lacked}: {_partial_effect(rule)}; {'add their VMs' if is_host else 'label them'}.",
+        rule.key,
+    )
+
+
+def mistaken(view: View, rule: PodRule) -> Iterator[Complaint]:
+    """A well-known mistake for a topologyKey, where no node is there to ask."""
+    if rule.key in MISTAKEN and not len(view.model.nodes):
+        message = f"The {rule.what} of {rule.subject.name} uses {rule.key}, a label that Kubernetes gives to no node: "
+        yield rule.complaint("topologyKey", f"{message}{MISTAKEN[rule.key]} is meant.", rule.key)
 
 
 def host_labels(view: View) -> Iterator[Complaint]:
     """The label of the ESXi host is on some nodes and not on others."""
+    if view.model.has_hosts:
+        return  # the live host counts then, and `check` tells of nodes without one
     for key in view.options.host_keys:
-        if view.model.has_hosts:
-            return  # the live host counts then, and `check` tells of nodes without one
         domains = view.model.topology.labels(key)
         known = np.array([code >= 0 and domains.values[code] != "" for code in domains.code_list], bool)
         if known.any() and not known.all():
@@ -158,127 +132,69 @@ def host_labels(view: View) -> Iterator[Complaint]:
 
 
 # ----------------------------------------------------------------------------------------------------------- words
-def _usable(view: View) -> Iterator[tuple[Place, Reach]]:
-    """Places with a key, where there is any node that their pods may use."""
-    for place in view.places:
-        if place.key:
-            reach = view.reach(place.subject)
-            if reach.some:
-                yield place, reach
+def _node_keys(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Every node label that a subject reads, and where in its pod spec."""
+    for key in sorted(subject.rules.node_selector):
+        yield f"nodeSelector[{key}]", key
+    listed = [(f"{REQUIRED}.nodeSelectorTerms[{n}]", one) for n, one in enumerate(subject.rules.node_terms or ())]
+    listed += [(f"{PREFERRED}[{n}].preference", one.preference) for n, one in enumerate(subject.rules.preferred_node)]
+    for at, term in listed:
+        for index, expression in enumerate(term.match_expressions or ()):
+            yield f"affinity.nodeAffinity.{at}.matchExpressions[{index}].key", expression.key
 
 
-def _node_keys(subject: Subject, parsed: Parsed) -> Iterator[tuple[str, str]]:
-    """Every node label that a subject reads, and where."""
-    for key in sorted(parsed.node_selector):
-        yield f"{subject.at}.nodeSelector[{key}]", key
-    at = f"{subject.at}.affinity.nodeAffinity"
-    for number, term in enumerate(parsed.node_terms or ()):
-        for index, one in enumerate(term.match_expressions or ()):
-            place = f"requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{number}]"
-            yield f"{at}.{place}.matchExpressions[{index}].key", one.key
-    for number, preferred in enumerate(parsed.preferred_node):
-        for index, one in enumerate(preferred.preference.match_expressions or ()):
-            place = f"preferredDuringSchedulingIgnoredDuringExecution[{number}].preference"
-            yield f"{at}.{place}.matchExpressions[{index}].key", one.key
-
-
-def _replacement(view: View, new: str) -> str:
+def _replacement(view: View, old: str) -> str:
+    new = DEPRECATED[old]
     if not len(view.model.nodes) or view.model.topology.labels(new).present.all():
         return f"use {new}"
     return f"label the nodes with {new}, which some lack, then use that"
 
 
-def _thing(view: View, key: str) -> str:
-    return f"known ESXi host for {key}" if view.model.topology.is_host_key(key) else f"label {key}"
-
-
-def _carries(view: View, key: str) -> str:
-    return f"has a known ESXi host for {key}" if view.model.topology.is_host_key(key) else f"carries the label {key}"
-
-
-def _nobody(view: View, key: str) -> str:
-    return "No node in reach of its pods" if view.model.topology.of(key).present.any() else "No node"
-
-
 def _remedy(view: View, reach: Reach) -> str:
-    carried = [key for key in (HOSTNAME, ZONE, *view.options.host_keys) if not reach.without(key)]
+    carried = [key for key in (HOSTNAME_KEY, ZONE_KEY, *view.options.host_keys) if not reach.without(key)]
     return f"label the nodes, or use a key that they carry ({', '.join(carried)})" if carried else "label the nodes"
 
 
-def _effect(place: Place) -> str:
-    name = place.subject.name
-    if place.form == ANTI_AFFINITY:
-        return f"the {place.what} of {name} keeps nothing apart"
-    if not place.required:
-        return f"the {place.what} of {name} has no effect"
-    return f"the {place.what} of {name} can never be met and {place.subject.stuck}"
+def _effect(rule: PodRule) -> str:
+    name = rule.subject.name
+    if rule.form == ANTI_AFFINITY:
+        return f"the {rule.what} of {name} keeps nothing apart"
+    if not rule.required:
+        return f"the {rule.what} of {name} has no effect"
+    return f"the {rule.what} of {name} can never be met and {rule.subject.stuck}"
 
 
-def _partial_effect(place: Place) -> str:
-    if place.form == ANTI_AFFINITY:
-        return f"the {place.what} keeps nothing apart there"
-    if place.required:
-        return f"the {place.what} never lets a pod go there"
-    return (
-        f"the {place.what} gives them no preference"
-        if place.form == AFFINITY_TERM
-        else (f"the {place.what} leaves them out of its count")
-    )
+def _partial_effect(rule: PodRule) -> str:
+    if rule.form == ANTI_AFFINITY:
+        return f"the {rule.what} keeps nothing apart there"
+    if rule.required:
+        return f"the {rule.what} never lets a pod go there"
+    if rule.form == AFFINITY_TERM:
+        return f"the {rule.what} gives them no preference"
+    return f"the {rule.what} leaves them out of its count"
 
 
 _IPA = "pkg/scheduler/framework/plugins/interpodaffinity/filtering.go"
 _PTS = "pkg/scheduler/framework/plugins/podtopologyspread/filtering.go"
-_VALIDATION = "pkg/apis/core/validation/validation.go"
+_REFUSING = f"{_IPA} (satisfyPodAffinity, satisfyPodAntiAffinity), {_PTS} (Filter)"
+_SCORING = "pkg/scheduler/framework/plugins/interpodaffinity/scoring.go, podtopologyspread/scoring.go"
+_API = "pkg/apis/core/validation/validation.go"
+_LABELS = "staging/src/k8s.io/api/core/v1/well_known_labels.go"
+_OURS = "design: host key, docs/rules.md"
 CHECKS = (
-    Check("topology-key-empty", f.UNSATISFIABLE, "the topologyKey is empty", _VALIDATION, empty),
-    Check(
-        "topology-key-absent",
-        f.UNSATISFIABLE,
-        "no node carries the topologyKey of a required rule",
-        f"{_IPA} (satisfyPodAffinity, satisfyPodAntiAffinity), {_PTS} (Filter)",
-        partial(absent, required=True),
-    ),
-    Check(
-        "preferred-topology-key-absent",
-        f.DRIFT,
-        "no node carries the topologyKey of a preference",
-        "pkg/scheduler/framework/plugins/interpodaffinity/scoring.go, podtopologyspread/scoring.go",
-        partial(absent, required=False),
-    ),
-    Check("topology-key-partial", f.DRIFT, "only some nodes carry the topologyKey", f"{_IPA}, {_PTS}", partial_key),
-    Check(
-        "topology-key-mistaken",
-        f.DRIFT,
-        "the topologyKey is a well-known mistake",
-        "staging/src/k8s.io/api/core/v1/well_known_labels.go",
-        mistaken,
-    ),
-    Check(
-        "topology-key-deprecated",
-        f.DRIFT,
-        "the topologyKey is deprecated since Kubernetes 1.17",
-        "staging/src/k8s.io/api/core/v1/well_known_labels.go",
-        deprecated,
-    ),
-    Check(
-        "node-label-deprecated",
-        f.DRIFT,
-        "nodes are chosen by a label that is deprecated since Kubernetes 1.17",
-        "staging/src/k8s.io/api/core/v1/well_known_labels.go",
-        deprecated_selection,
-    ),
-    Check(
-        "node-labels-behind",
-        f.DRIFT,
-        "nodes carry only the deprecated topology label",
-        "staging/src/k8s.io/api/core/v1/well_known_labels.go",
-        deprecated_labels,
-    ),
-    Check(
-        "host-label-missing",
-        f.DRIFT,
-        "the ESXi host's label is missing on some nodes",
-        "design: host key, docs/rules.md",
-        host_labels,
-    ),
-)
+    Check("topology-key-empty", f.UNSATISFIABLE, "the topologyKey is empty", _API, rules, empty),
+    Check("topology-key-absent", f.UNSATISFIABLE, "no node carries the topologyKey of a required rule", _REFUSING,
+          required_rules, absent),
+    Check("preferred-topology-key-absent", f.DRIFT, "no node carries the topologyKey of a preference", _SCORING,
+          preferences, absent),
+    Check("topology-key-partial", f.DRIFT, "only some nodes carry the topologyKey", f"{_IPA}, {_PTS}", rules,
+          partial_key),
+    Check("topology-key-mistaken", f.DRIFT, "the topologyKey is a well-known mistake", _LABELS, rules, mistaken),
+    Check("topology-key-deprecated", f.DRIFT, "the topologyKey is deprecated since Kubernetes 1.17", _LABELS, rules,
+          deprecated),
+    Check("node-label-deprecated", f.DRIFT, "nodes are chosen by a label that is deprecated since Kubernetes 1.17",
+          _LABELS, subjects, deprecated_selection),
+    Check("node-labels-behind", f.DRIFT, "nodes carry only the deprecated topology label", _LABELS, None,
+          deprecated_labels),
+    Check("host-label-missing", f.DRIFT, "the ESXi host's label is missing on some nodes", _OURS, None, host_labels),
+)  # fmt: skip

@@ -8,13 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
 from underhost.agents.evaluate import findings as f
-from underhost.agents.lint import budgets as lint_budgets
-from underhost.agents.lint import domains as lint_domains
-from underhost.agents.lint import hosts as lint_hosts
-from underhost.agents.lint import keys as lint_keys
-from underhost.agents.lint import nodes as lint_nodes
-from underhost.agents.lint import terms as lint_terms
-from underhost.agents.lint.checks import Check, Complaint
+from underhost.agents.lint import budgets, domains, hosts, keys, nodes, terms
+from underhost.agents.lint.checks import Check
+from underhost.agents.lint.subjects import Complaint
 from underhost.agents.lint.view import View
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -23,12 +19,12 @@ from underhost.schemas.manifests import Manifest
 from underhost.schemas.records import Finding
 
 CHECKS: tuple[Check, ...] = (
-    *lint_nodes.CHECKS,
-    *lint_keys.CHECKS,
-    *lint_terms.CHECKS,
-    *lint_domains.CHECKS,
-    *lint_hosts.CHECKS,
-    *lint_budgets.CHECKS,
+    *nodes.CHECKS,
+    *keys.CHECKS,
+    *terms.CHECKS,
+    *domains.CHECKS,
+    *hosts.CHECKS,
+    *budgets.CHECKS,
 )
 
 
@@ -49,7 +45,7 @@ def lint(
     view = View(snapshot, options, manifests, misspelled or {}, makers)
     found: dict[str, Finding] = {}
     for check in CHECKS:
-        for complaint in check.find(view):
+        for complaint in check.complaints(view):
             one = _finding(snapshot.site, check, complaint)
             found.setdefault(one.id, one)
     findings = sorted(found.values(), key=_order)

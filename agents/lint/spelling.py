@@ -7,63 +7,43 @@ that decide a placement, and the way to them, are known here; others are left al
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from underhost.agents.site.terms import PREFERRED, REQUIRED
+
 Tree = Mapping[str, Any]  # a field to the fields below it; [tree] for a list of objects; None for anything
 
-_REQUIRED, _PREFERRED = (
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "preferredDuringSchedulingIgnoredDuringExecution",
-)
-_EXPRESSIONS: list[Tree] = [{"key": None, "operator": None, "values": None}]
+
+def _fields(*names: str) -> Tree:
+    """Fields that may hold anything."""
+    return dict.fromkeys(names)
+
+
+_EXPRESSIONS = [_fields("key", "operator", "values")]
 SELECTOR: Tree = {"matchLabels": None, "matchExpressions": _EXPRESSIONS}
 _NODE_TERM: Tree = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
 _TERM: Tree = {
+    **_fields("topologyKey", "namespaces", "matchLabelKeys", "mismatchLabelKeys"),
     "labelSelector": SELECTOR,
-    "topologyKey": None,
-    "namespaces": None,
     "namespaceSelector": SELECTOR,
-    "matchLabelKeys": None,
-    "mismatchLabelKeys": None,
 }
-_POD_AFFINITY: Tree = {_REQUIRED: [_TERM], _PREFERRED: [{"weight": None, "podAffinityTerm": _TERM}]}
-AFFINITY: Tree = {
-    "nodeAffinity": {
-        _REQUIRED: {"nodeSelectorTerms": [_NODE_TERM]},
-        _PREFERRED: [{"weight": None, "preference": _NODE_TERM}],
-    },
-    "podAffinity": _POD_AFFINITY,
-    "podAntiAffinity": _POD_AFFINITY,
+_POD_AFFINITY: Tree = {REQUIRED: [_TERM], PREFERRED: [{"weight": None, "podAffinityTerm": _TERM}]}
+_NODE_AFFINITY: Tree = {
+    REQUIRED: {"nodeSelectorTerms": [_NODE_TERM]},
+    PREFERRED: [{"weight": None, "preference": _NODE_TERM}],
 }
-SPREAD: list[Tree] = [
-    {
-        "maxSkew": None,
-        "minDomains": None,
-        "topologyKey": None,
-        "whenUnsatisfiable": None,
-        "labelSelector": SELECTOR,
-        "matchLabelKeys": None,
-        "nodeAffinityPolicy": None,
-        "nodeTaintsPolicy": None,
-    }
-]
-TOLERATIONS: list[Tree] = [
-    {"key": None, "operator": None, "value": None, "effect": None, "tolerationSeconds": None},
-]
+_SPREAD: Tree = {
+    **_fields("maxSkew", "minDomains", "topologyKey", "whenUnsatisfiable"),
+    **_fields("matchLabelKeys", "nodeAffinityPolicy", "nodeTaintsPolicy"),
+    "labelSelector": SELECTOR,
+}
 POD_SPEC: Tree = {
-    "affinity": AFFINITY,
-    "nodeSelector": None,
-    "nodeName": None,
-    "tolerations": TOLERATIONS,
-    "topologySpreadConstraints": SPREAD,
-    "schedulerName": None,
-    "priorityClassName": None,
-    "schedulingGates": None,
-    "hostNetwork": None,
+    **_fields("nodeSelector", "nodeName", "schedulerName", "priorityClassName", "schedulingGates", "hostNetwork"),
+    "affinity": {"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY},
+    "tolerations": [_fields("key", "operator", "value", "effect", "tolerationSeconds")],
+    "topologySpreadConstraints": [_SPREAD],
 }
 BUDGET_SPEC: Tree = {
-    "minAvailable": None,
-    "maxUnavailable": None,
+    **_fields("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy"),
     "selector": SELECTOR,
-    "unhealthyPodEvictionPolicy": None,
 }
 WORKLOAD_SPEC: Tree = {
     "replicas": None,

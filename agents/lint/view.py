@@ -1,4 +1,4 @@
-"""What the checks of `lint` look at: subjects with their terms, the nodes they may use, the pods that terms select.
+"""What the checks of `lint` look at: subjects with their rules, the nodes they may use, the pods that rules select.
 
 In: a snapshot, options and the manifests. Out: one `View`, read by every check and changed by none. Everything is
 worked out for distinct templates, selectors and label sets, never for pods × nodes. Nodes are judged by lasting taints
@@ -14,12 +14,13 @@ import numpy as np
 
 from underhost.agents.compiled.classes import PodClass, RawClass
 from underhost.agents.compiled.domains import BoolArray, IndexArray, Topology
-from underhost.agents.compiled.matching import affinity_mask, untolerated_mask
+from underhost.agents.compiled.matching import affinity_mask, term_mask, untolerated_mask
 from underhost.agents.compiled.model import Model, compile
 from underhost.agents.compiled.state import State
 from underhost.agents.evaluate.budgets import Covered, cover
-from underhost.agents.lint.parts import Parsed, Parser, Place
-from underhost.agents.lint.subjects import DAEMON_SET, Subject, subjects_of
+from underhost.agents.lint.collecting import subjects_of
+from underhost.agents.lint.parsing import RuleParser
+from underhost.agents.lint.subjects import DAEMON_SET, Matched, PodRule, Subject
 from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.owners import FINISHED
@@ -80,7 +81,7 @@ class View:
     """An input, ready to be linted.
 
     Attributes:
-        snapshot, options: as given. subjects: sorted by object. places: every term and constraint of the subjects.
+        snapshot, options: as given. subjects: sorted by object. rules: every rule between pods of the subjects.
         misspelled: fields of specs that were not read for their capitals, by object.
         budgets: by name, with their pods and figures.
         model: the nodes of the input, compiled without pods; topology means live hosts where these are known.
@@ -107,26 +108,13 @@ class View:
             options,
         )
         self._state = State(self.model)
-        self._parser = Parser()
-        self.places: list[Place] = []
-        self._parsed = {id(subject): self._parser.parse(subject) for subject in self.subjects}
-        for parsed in self._parsed.values():
-            self.places += parsed.places
+        parser = RuleParser()
+        for subject in self.subjects:
+            subject.rules = parser.parse(subject)
+        self.rules = [rule for subject in self.subjects for rule in subject.rules.between_pods]
         self._reach: dict[tuple[bytes, bytes, bytes, bool], Reach] = {}
         self._distinct: dict[tuple[bytes, bytes], Reach] = {}
-        self._own: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        self._selects_own: dict[int, bool] = {}
-        self._labels_of: dict[str, dict[str, str]] | None = None
         self._match()
-
-    @property
-    def parts(self) -> list[tuple[Subject, Parsed]]:
-        """Every subject with its parsed parts."""
-        return [(subject, self.parsed(subject)) for subject in self.subjects]
-
-    def parsed(self, subject: Subject) -> Parsed:
-        """The parsed parts of a subject."""
-        return self._parsed[id(subject)]
 
     @cached_property
     def subject_of(self) -> dict[str, Subject]:
@@ -136,18 +124,17 @@ class View:
     # ------------------------------------------------------------------------------------------------- nodes
     def reach(self, subject: Subject) -> Reach:
         """The nodes that a subject's pods may use; the same object for subjects that may use them by equal rules."""
-        parsed, parts = self.parsed(subject), subject.parts
-        tolerations = b"" if subject.kind == DAEMON_SET else parts.tolerations
-        key = (parts.node_selector, parsed.node_key, tolerations, subject.kind == DAEMON_SET)
+        rules, parts, daemon = subject.rules, subject.parts, subject.kind == DAEMON_SET
+        key = (parts.node_selector, rules.node_key, b"" if daemon else parts.tolerations, daemon)
         found = self._reach.get(key)
         if found is None:
             one = PodClass(0, _RAW, {})
-            one.node_selector, one.node_terms = parsed.node_selector, parsed.node_terms
-            one.node_key = (parts.node_selector, parsed.node_key)
-            one.tolerations, one.tolerations_key = parsed.tolerations, parts.tolerations
+            one.node_selector, one.node_terms = rules.node_selector, rules.node_terms
+            one.node_key = (parts.node_selector, rules.node_key)
+            one.tolerations, one.tolerations_key = rules.tolerations, parts.tolerations
             every = np.ones(len(self.model.nodes), bool)
             selected = affinity_mask(self._state, one)
-            refused = None if subject.kind == DAEMON_SET else untolerated_mask(self._state, one)
+            refused = None if daemon else untolerated_mask(self._state, one)
             selected = every if selected is None else selected
             tolerated = every if refused is None else ~refused
             same = (selected.tobytes(), tolerated.tobytes())
@@ -158,14 +145,10 @@ class View:
                 self._state.memo.clear()
         return found
 
-    def matching(self, parsed: Parsed, selector: bool, node_terms: bool) -> int:
-        """How many nodes the nodeSelector, or the node affinity, or both allow."""
-        one = PodClass(0, _RAW, {})
-        one.node_selector = parsed.node_selector if selector else {}
-        one.node_terms = parsed.node_terms if node_terms else None
-        one.node_key = (repr(one.node_selector).encode(), msgspec.json.encode(one.node_terms))
-        mask = affinity_mask(self._state, one)
-        return len(self.model.nodes) if mask is None else int(mask.sum())
+    def is_met(self, term: terms.NodeSelectorTerm) -> bool:
+        """Whether some node matches a term of node affinity that is neither empty nor wrong."""
+        mask = term_mask(self._state, term)
+        return mask is not None and bool(mask.any())
 
     def codes(self, key: str) -> IndexArray:
         """intp[N]: each node's domain of a topologyKey, -1 where it has none."""
@@ -177,73 +160,46 @@ class View:
 
     # -------------------------------------------------------------------------------------------------- pods
     def _match(self) -> None:
-        """Match every selector of the places to the pods of the input, and to the templates that have none."""
+        """Match the selector of every rule to the pods of the input, and to the templates that have none."""
         exact, loose = SelectorTable(), SelectorTable()
-        for place in self.places:
-            if place.requirements is not None:
-                namespaces = self._namespaces(place)
-                place.exact = exact.add(namespaces, place.requirements)
-                place.loose = loose.add(namespaces, tuple(r for r in place.requirements if r[0] not in ADDED))
+        for rule in self.rules:
+            if rule.requirements is not None:
+                namespaces = self._namespaces(rule)
+                rule.exact = exact.add(namespaces, rule.requirements)
+                rule.loose = loose.add(namespaces, tuple(r for r in rule.requirements if r[0] not in ADDED))
         used = {name for table in (exact, loose) for one in table.selectors for name, _, _ in one.requirements}
-        self._pods = _Labels(used)
-        self._templates = _Labels(used)
-        for pod in self.snapshot.pods.values() if used or exact.selectors else ():
+        pods, templates = _Labels(used), _Labels(used)
+        for pod in self.snapshot.pods.values() if exact.selectors else ():
             if pod.status.phase not in FINISHED:
-                self._pods.add(pod.metadata.namespace, bytes(pod.metadata.labels), pod.metadata.name)
+                pods.add(pod.metadata.namespace, bytes(pod.metadata.labels), pod.metadata.name)
         for subject in self.subjects:
             if subject.template_labels is not None:
-                self._templates.add(subject.namespace, subject.template_labels, subject.name)
-        exact.match(self._pods.sets)
-        loose.match(self._templates.sets)
+                templates.add(subject.namespace, subject.template_labels, subject.name)
+        for table, labels in ((exact, pods), (loose, templates)):
+            table.match(labels.sets)
+        matched = {one: frozenset(one.classes) for table in (exact, loose) for one in table.selectors}
+        for rule in self.rules:
+            if rule.exact is not None and rule.loose is not None:
+                rule.selected = Matched(matched[rule.exact], matched[rule.loose])
+        for subject in self.subjects:
+            of_template = () if subject.template_labels is None else (subject.template_labels,)
+            subject.own = Matched(
+                frozenset(pods.at(subject.namespace, raw) for raw in subject.labels),
+                frozenset(templates.at(subject.namespace, raw) for raw in of_template),
+            )
 
-    def _namespaces(self, place: Place) -> Namespaces:
+    def _namespaces(self, rule: PodRule) -> Namespaces:
         """The namespaces of a term; every one where the input does not say what labels they have."""
-        named = (place.term.namespaces if place.term is not None else None) or ()
-        if place.spaces is None:
-            return frozenset(named or (place.subject.namespace,))
-        if not place.spaces or not self.snapshot.namespaces:
+        if rule.spaces is None:
+            return frozenset(rule.namespaces or (rule.subject.namespace,))
+        if not rule.spaces or not self.snapshot.namespaces:
             return None
-        if self._labels_of is None:
-            self._labels_of = {
-                name: terms.labels(bytes(namespace.metadata.labels))
-                for name, namespace in self.snapshot.namespaces.items()
-            }
-        selected = (name for name, labels in self._labels_of.items() if matches(place.spaces, labels))
-        return frozenset((*named, *selected))
+        selected = (name for name, labels in self._namespace_labels.items() if matches(rule.spaces, labels))
+        return frozenset((*rule.namespaces, *selected))
 
-    def matched(self, place: Place) -> tuple[frozenset[int], frozenset[int]]:
-        """The label sets (of pods, of templates) that a place's selector matches."""
-        if place.exact is None or place.loose is None:
-            return frozenset(), frozenset()
-        return frozenset(place.exact.classes), frozenset(place.loose.classes)
-
-    def own(self, subject: Subject) -> tuple[frozenset[int], frozenset[int]]:
-        """The label sets of a subject's own pods, and of its template."""
-        found = self._own.get(id(subject))
-        if found is None:
-            pods = frozenset(self._pods.at(subject.namespace, raw) for raw in subject.labels)
-            raw = subject.template_labels
-            templates = frozenset() if raw is None else frozenset({self._templates.at(subject.namespace, raw)})
-            found = self._own[id(subject)] = (pods, templates)
-        return found
-
-    def selects_own(self, place: Place) -> bool:
-        """Whether a place's selector matches the pods that carry it."""
-        found = self._selects_own.get(id(place))
-        if found is None:
-            (pods, templates), (own_pods, own_templates) = self.matched(place), self.own(place.subject)
-            found = not own_pods.isdisjoint(pods) or not own_templates.isdisjoint(templates)
-            self._selects_own[id(place)] = found
-        return found
-
-    def selects_any(self, place: Place) -> bool:
-        """Whether a place's selector matches some pod or template of the input."""
-        return any(self.matched(place))
-
-    def selects_only_own(self, place: Place) -> bool:
-        """Whether no pod of another subject, or without one, is matched."""
-        (pods, templates), (own_pods, own_templates) = self.matched(place), self.own(place.subject)
-        return pods <= own_pods and templates <= own_templates
+    @cached_property
+    def _namespace_labels(self) -> dict[str, dict[str, str]]:
+        return {name: terms.labels(bytes(one.metadata.labels)) for name, one in self.snapshot.namespaces.items()}
 
 
 class _Labels:

@@ -24,7 +24,7 @@ from underhost.agents.manifests.parts import (
     template_of,
     typed,
 )
-from underhost.agents.manifests.replicas import POD_HASH, Replicas, missing_of
+from underhost.agents.manifests.replicas import POD_HASH, Replicas, is_managed, missing_of
 from underhost.agents.site.fault import Fault
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.manifests import Manifest
@@ -90,7 +90,7 @@ class _Expander:
 
     @cached_property
     def _replicas(self) -> Replicas:
-        return Replicas(self._given, self.workloads, self._others)
+        return Replicas(self._given, self.workloads)
 
     @cached_property
     def _created(self) -> str:
@@ -101,7 +101,7 @@ class _Expander:
         """The pods that one workload lacks."""
         name, namespace = manifest.metadata.name, manifest.metadata.namespace
         label = f"{manifest.kind}/{namespace}/{name}"
-        if manifest.metadata.deletion_timestamp is not None or self._replicas.is_managed(manifest):
+        if manifest.metadata.deletion_timestamp is not None or is_managed(manifest, self._others):
             return
         try:
             if manifest.metadata.uid and not self._replicas.of(manifest):

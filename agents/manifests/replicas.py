@@ -10,28 +10,27 @@ import msgspec
 
 from underhost.agents.manifests.guests import NAME_LABEL
 from underhost.agents.site import terms
+from underhost.agents.site.owners import FINISHED, controller_of
 from underhost.agents.site.selectors import matches
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.manifests import Manifest
 
 POD_HASH = "pod-template-hash"
-VMI, VMI_SET = "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet"
+VM, VMI, VMI_SET = "VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet"
 
 
 class Replicas:
     """An index over the pods; nothing of it changes while pods are added."""
 
-    def __init__(
-        self, pods: Mapping[str, k8s.Pod], workloads: Mapping[str, k8s.Workload], others: Mapping[str, Manifest]
-    ) -> None:
-        self._workloads, self._others = workloads, dict(others)
+    def __init__(self, pods: Mapping[str, k8s.Pod], workloads: Mapping[str, k8s.Workload]) -> None:
+        self._workloads = workloads
         self._owned: defaultdict[tuple[str, str, str], list[k8s.Pod]] = defaultdict(list)
         self._orphans: defaultdict[str, list[k8s.Pod]] = defaultdict(list)
         self._made_by = _replica_sets(workloads)
         for pod in pods.values():
-            if pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None:
+            if pod.status.phase in FINISHED or pod.metadata.deletion_timestamp is not None:
                 continue
-            controller = controller_of(pod.metadata)
+            controller = controller_of(pod.metadata.owner_references)
             if controller is None:
                 self._orphans[pod.metadata.namespace].append(pod)
             else:
@@ -48,14 +47,6 @@ class Replicas:
             return self._owned[(namespace, VMI, name)] + named
         return self._owned[(namespace, manifest.kind, name)] + self._adopted(manifest, self._orphans[namespace])
 
-    def is_managed(self, manifest: Manifest) -> bool:
-        """Whether another workload of the input makes this one's pods."""
-        controller = controller_of(manifest.metadata)
-        return (
-            controller is not None
-            and f"{controller.kind}/{manifest.metadata.namespace}/{controller.name}" in self._others
-        )
-
     def template_hash(self, manifest: Manifest) -> str:
         """The hash that a Deployment's youngest pods carry, "" if it has none."""
         pods = sorted(self.of(manifest), key=lambda pod: pod.metadata.creation_timestamp or "")
@@ -69,10 +60,7 @@ class Replicas:
             return namespace, controller.kind, controller.name
         deployment = self._made_by.get((namespace, controller.name))
         if deployment is None and f"ReplicaSet/{namespace}/{controller.name}" not in self._workloads:
-            # the dump lacks the ReplicaSet: its name tells
-            digest = _labels(pod.metadata).get(POD_HASH)
-            if digest and controller.name.endswith(f"-{digest}"):
-                deployment = controller.name.removesuffix(f"-{digest}")
+            deployment = deployment_by_name(controller.name, pod)  # the dump lacks the ReplicaSet
         return (namespace, "Deployment", deployment) if deployment else (namespace, "ReplicaSet", controller.name)
 
     def _adopted(self, manifest: Manifest, candidates: list[k8s.Pod]) -> list[k8s.Pod]:
@@ -91,9 +79,16 @@ class _Selected(msgspec.Struct):
     selector: msgspec.Raw = msgspec.Raw(b"null")
 
 
-def controller_of(metadata: k8s.Metadata) -> k8s.OwnerReference | None:
-    """The owner that manages an object."""
-    return next((owner for owner in metadata.owner_references or () if owner.controller), None)
+def is_managed(manifest: Manifest, manifests: Mapping[str, Manifest]) -> bool:
+    """Whether another workload of the input makes this one's pods."""
+    owner, namespace = controller_of(manifest.metadata.owner_references), manifest.metadata.namespace
+    return owner is not None and f"{owner.kind}/{namespace}/{owner.name}" in manifests
+
+
+def deployment_by_name(replica_set: str, pod: k8s.Pod) -> str:
+    """The Deployment that the name of a ReplicaSet tells, "" if it tells none: its pod carries the rest of the name."""
+    digest = _labels(pod.metadata).get(POD_HASH)
+    return replica_set.removesuffix(f"-{digest}") if digest and replica_set.endswith(f"-{digest}") else ""
 
 
 def missing_of(prefix: str, namespace: str, count: int, pods: Mapping[str, k8s.Pod], start: int = 0) -> Iterator[str]:
@@ -112,7 +107,7 @@ def _replica_sets(workloads: Mapping[str, k8s.Workload]) -> dict[tuple[str, str]
     found = {}
     for workload in workloads.values():
         if workload.kind == "ReplicaSet":
-            controller = controller_of(workload.metadata)
+            controller = controller_of(workload.metadata.owner_references)
             if controller is not None and controller.kind == "Deployment":
                 found[(workload.metadata.namespace, workload.metadata.name)] = controller.name
     return found

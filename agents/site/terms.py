@@ -18,6 +18,8 @@ NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", 
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 DO_NOT_SCHEDULE, SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
 NODE_NAME_FIELD = "metadata.name"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -51,12 +53,16 @@ class LabelSelector(_Part, frozen=True):
 
 
 class PodAffinityTerm(_Part, frozen=True):
-    """One term of pod affinity or anti-affinity. A null labelSelector matches no pod."""
+    """One term of pod affinity or anti-affinity. A null labelSelector matches no pod.
+
+    `mismatch_label_keys` is raw: the API server has merged it into the selector, only lint looks at it.
+    """
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
     namespace_selector: LabelSelector | None = None
+    mismatch_label_keys: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class WeightedPodAffinityTerm(_Part, frozen=True):
@@ -69,12 +75,8 @@ class WeightedPodAffinityTerm(_Part, frozen=True):
 class PodAffinity(_Part, frozen=True):
     """podAffinity and podAntiAffinity."""
 
-    required: list[PodAffinityTerm] | None = msgspec.field(
-        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    preferred: list[WeightedPodAffinityTerm] | None = msgspec.field(
-        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
+    required: list[PodAffinityTerm] | None = msgspec.field(default=None, name=REQUIRED)
+    preferred: list[WeightedPodAffinityTerm] | None = msgspec.field(default=None, name=PREFERRED)
 
 
 class NodeSelectorTerm(_Part, frozen=True):
@@ -105,10 +107,8 @@ class NodeSelector(_Part, frozen=True):
 class NodeAffinity(_Part, frozen=True):
     """nodeAffinity."""
 
-    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[PreferredSchedulingTerm] | None = msgspec.field(
-        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
+    required: NodeSelector | None = msgspec.field(default=None, name=REQUIRED)
+    preferred: list[PreferredSchedulingTerm] | None = msgspec.field(default=None, name=PREFERRED)
 
 
 class Affinity(_Part, frozen=True):
@@ -180,10 +180,10 @@ def affinity(raw: bytes) -> Affinity:
     if node is not None:
         required = (node.required.node_selector_terms if node.required is not None else None) or []
         for at, term in enumerate(required):
-            place = f"requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{at}]"
+            place = f"{REQUIRED}.nodeSelectorTerms[{at}]"
             _check_operators(term, f"spec.affinity.nodeAffinity.{place}")
         for at, preferred in enumerate(node.preferred or ()):
-            place = f"preferredDuringSchedulingIgnoredDuringExecution[{at}].preference"
+            place = f"{PREFERRED}[{at}].preference"
             _check_operators(preferred.preference, f"spec.affinity.nodeAffinity.{place}")
     return found
 
