@@ -33,8 +33,6 @@ CLASS_NAMES_USED_TWICE = {
     "Left",
     "Observer",
     "Origin",
-    "Parsed",
-    "Parser",
     "Past",
     "Picture",
     "Place",
