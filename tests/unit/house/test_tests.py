@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2]
-LONGEST_NAME = 80
+LONGEST_NAME, MOST_MODULES = 80, 20
 
 
 def test_the_name_of_a_test_is_a_sentence_that_fits_a_line() -> None:
@@ -15,3 +15,19 @@ def test_the_name_of_a_test_is_a_sentence_that_fits_a_line() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(node.name) > LONGEST_NAME
     }
     assert long == {}
+
+
+def test_a_room_of_tests_holds_few_modules_and_none_with_the_rooms_name() -> None:
+    rooms: dict[Path, list[str]] = {}
+    for path in TESTS.rglob("*.py"):
+        rooms.setdefault(path.parent, []).append(path.stem.removeprefix("test_"))
+    assert {str(room): len(names) for room, names in rooms.items() if len(names) > MOST_MODULES} == {}
+    prefixed = [f"{room}/{name}" for room, names in rooms.items() for name in names if name.startswith(f"{room.name}_")]
+    assert prefixed == []
+
+
+def test_unit_tests_are_in_the_rooms_of_what_they_test() -> None:
+    root = TESTS.parent
+    rooms = {path.parent.relative_to(TESTS / "unit") for path in (TESTS / "unit").rglob("test_*.py")}
+    of_the_project = {room for room in rooms if (root / room).is_dir() or (root / "agents" / room).is_dir()}
+    assert rooms - of_the_project == {Path("house")}

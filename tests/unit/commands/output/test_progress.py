@@ -14,7 +14,7 @@ from support.processes.terminal import Terminal
 from underhost.agents.commands.output.progress import CLEAR
 from underhost.agents.schedule.progress import listen, told
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 pytestmark = pytest.mark.timeout(90)
 PROGRAM = Path(sys.executable).parent / "underhost"
 SITE = ROOT / "docs/examples/cluster.yaml"

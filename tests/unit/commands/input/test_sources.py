@@ -24,7 +24,7 @@ from underhost.streams.files.reader import load_files
 from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
 from underhost.streams.settings.model import Settings, WebSettings
 
-DATA = Path(__file__).parents[2] / "data" / "kubevirt"
+DATA = Path(__file__).parents[3] / "data" / "kubevirt"
 DUMP, INVENTORY = DATA / "dump.json", DATA / "inventory.json"
 PLURALS = {
     "Node": "nodes",

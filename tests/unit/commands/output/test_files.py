@@ -21,7 +21,7 @@ from underhost.schemas.frames import FINDINGS
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import SEVERITIES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 KUBEVIRT, EXAMPLE = ROOT / "tests/data/kubevirt", ROOT / "docs/examples"
 PROGRAM = [sys.executable, "-c", "from underhost.agents.cli import program; program()"]
 COMMANDS = [
