@@ -23,11 +23,23 @@ class Domains:
         missing: whether some node lacks the key. present: bool[N], the nodes that have it.
         unique: no two nodes share a domain; then the code of a node is its own index.
         values: the key's value by code ("" is a value like any other); for a host key the host's name.
-        code_of: code by value (the node's label, or the host's id).
+        ids: the node's label, or the host's id, by code. code_of: code by this.
         code_list: `codes` as a list, for one node at a time.
     """
 
-    __slots__ = ("_grouped", "code_list", "code_of", "codes", "key", "missing", "present", "size", "unique", "values")
+    __slots__ = (
+        "_grouped",
+        "code_list",
+        "code_of",
+        "codes",
+        "ids",
+        "key",
+        "missing",
+        "present",
+        "size",
+        "unique",
+        "values",
+    )
 
     def __init__(self, key: str, node_values: Sequence[str | None], names: Mapping[str, str] | None = None) -> None:
         different = dict.fromkeys(node_values)  # in the order of their first nodes
@@ -53,6 +65,7 @@ class Domains:
         self.size = len(values)
         self.present: BoolArray = self.codes >= 0
         self.missing = not bool(self.present.all())
+        self.ids = values
         self.values = values if names is None else [names.get(value, value) for value in values]
         self._grouped: tuple[IndexArray, IndexArray] | None = None
 

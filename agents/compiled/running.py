@@ -20,12 +20,11 @@ class Running:
 
     Attributes:
         keys: `namespace/name`. classes, requests, nodes: intp[P], positions in the model's lists.
-        class_at, request_at, node_at: of each position; a view reads one number quicker than an array does.
+        class_at, node_at: of each position; a view reads one number quicker than an array does.
         members, on_node: positions by class and by node; they are there once `index` was called.
     """
 
     class_at: Sequence[int]
-    request_at: Sequence[int]
     node_at: Sequence[int]
     members: list[set[int]]
     on_node: list[set[int]]
@@ -109,7 +108,7 @@ class Running:
 
     def _hold(self, rows: "np.ndarray[tuple[int, ...], np.dtype[np.intp]]") -> None:
         self._rows = rows
-        self.class_at, self.request_at, self.node_at = (row.data for row in rows)
+        self.class_at, self.node_at = rows[0].data, rows[2].data
 
     def _enter(self, key: str, at: int) -> None:
         self.at[key] = at

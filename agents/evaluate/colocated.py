@@ -1,19 +1,24 @@
-"""Replicas of one application that share one ESXi host, or one node, although nothing asks for it.
+"""Replicas of one application that share one ESXi host, or one node, and nothing asks for it: `co-located` findings.
 
-In: a snapshot, its model and what is found already. Out: `co-located` findings. Replicas that a rule keeps apart are in
-a violation or a physical finding; those that a required affinity gathers are where they were told to be.
+In: pods with the node they are bound to, all at once or as they change. Out: findings in the store. Replicas that a
+rule keeps apart are in a violation or a physical finding; those that a required affinity gathers are where they were
+told to be.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.model import Model
+from underhost.agents.compiled.site import Place as PodPlace
 from underhost.agents.evaluate import findings as f
+from underhost.agents.evaluate.case import Case
+from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.site.owners import PINNED, Application, application_under, controller_of, ready
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Domain, Finding
 
 RULE = "PhysicalHost"
@@ -21,6 +26,8 @@ REASON_HOST = "all ready replicas share an ESXi host"
 REASON_NODE = "all ready replicas share a node"
 HOST, NODE = "host", "node"
 NO_REPLICAS = (*PINNED, "Job")  # a Job's pods share the work; they do not stand in for one another
+_BY_WORKLOAD = ("ReplicaSet", "VirtualMachineInstance")  # kinds whose application the workloads tell
+_Owner = tuple[str, str, str]  # namespace, kind, name
 
 
 class Place(NamedTuple):
@@ -31,35 +38,140 @@ class Place(NamedTuple):
     name: str
 
 
-def colocated_findings(snapshot: Snapshot, model: Model, known: Iterable[Finding] = ()) -> list[Finding]:
-    """Two or more ready replicas of one owner, all in one place, where no rule says so.
+class CoLocated:
+    """The ready replicas of each application and where they are; indexed only where a site is followed."""
 
-    `known` are findings of broken or undone rules: replicas that share one of these are not found again.
-    """
-    told, alike = _gathered(model), sorted(_in_one_place(snapshot, model), key=lambda one: one.application)
-    of_pod: defaultdict[str | None, list[int]] = defaultdict(list)
-    for at, finding in enumerate(known):
-        for pod in (finding.pod, *finding.peers) if finding.peers and alike else ():
-            of_pod[pod].append(at)
-    found = []
-    for one in alike:
-        shared = [at for key, _ in one.members for at in of_pod.get(key, ())]
-        if len(shared) == len(set(shared)) and not any(cls in told for _, cls in one.members):
-            found.append(colocated_finding(snapshot, one.application, sorted(key for key, _ in one.members), one.place))
-    return f.in_order(found)
+    def __init__(self, store: FindingStore) -> None:
+        self._store = store
+        self._replicas: defaultdict[Application, dict[str, tuple[int, str]]] = defaultdict(dict)  # class, node
+        self._of_pod: dict[str, tuple[Application, _Owner]] = {}
+        self._by_owner: defaultdict[_Owner, set[str]] = defaultdict(set)
+        self._applications: dict[_Owner, Application] = {}
+        self._told: defaultdict[str, set[_Owner]] = defaultdict(set)  # by namespace, owners of `_BY_WORKLOAD`
+        self._dirty: set[Application] = set()
+
+    def judge_all(self, case: Case) -> None:
+        """Look at every application; violations and physical findings are in the store already."""
+        for one in _in_one_place(case.snapshot, case.model):
+            self._put(case, one.application, one.members, one.place)
+        self._store.take_regrouped()
+
+    def index(self, snapshot: Snapshot, places: Mapping[str, PodPlace]) -> None:
+        """From now on changes are told: `places` are the pods of the snapshot that have not finished."""
+        for key, place in places.items():
+            self.change_pod(snapshot, key, snapshot.pods[key], place)
+        self._dirty.clear()
+
+    def change_pod(self, snapshot: Snapshot, key: str, pod: Pod | None, place: PodPlace) -> None:
+        """A pod has this place (its node may be absent, or it waits for one), or is gone (None)."""
+        held = self._of_pod.pop(key, None)
+        if held is not None:
+            application, owner = held
+            del self._replicas[application][key]
+            self._by_owner[owner].discard(key)
+            self._dirty.add(application)
+        is_bound = bool(place.node or place.absent)
+        if pod is None or not is_bound or pod.metadata.deletion_timestamp is not None or not ready(pod):
+            return
+        reference = controller_of(pod.metadata.owner_references)
+        if reference is None or reference.kind in NO_REPLICAS:
+            return
+        owner = (pod.metadata.namespace, reference.kind, reference.name)
+        known = self._applications.get(owner)
+        if known is None:
+            known = self._applications[owner] = application_under(snapshot, reference, pod.metadata.namespace)
+            if reference.kind in _BY_WORKLOAD:
+                self._told[pod.metadata.namespace].add(owner)
+        self._replicas[known][key] = (place.cls, pod.spec.node_name)
+        self._of_pod[key] = known, owner
+        self._by_owner[owner].add(key)
+        self._dirty.add(known)
+
+    def change_workloads(self, namespace: str) -> set[str]:
+        """The pods whose application may be another now; the caller changes each of them."""
+        found: set[str] = set()
+        for owner in self._told.pop(namespace, ()):
+            del self._applications[owner]
+            found |= self._by_owner[owner]
+        return found
+
+    def judge(self, case: Case) -> None:
+        """Look at the applications that changed, and at those whose pods' groups did."""
+        for key in self._store.take_regrouped():
+            if key in self._of_pod:
+                self._dirty.add(self._of_pod[key][0])
+        for application in self._dirty:
+            replicas = self._replicas[application]
+            if not replicas:
+                del self._replicas[application]
+            place = _common(case.snapshot, [node for _, node in replicas.values()])
+            self._put(case, application, {key: cls for key, (cls, _) in replicas.items()}, place)
+        self._dirty.clear()
+
+    def _put(self, case: Case, application: Application, replicas: Mapping[str, int], place: Place | None) -> None:
+        """The finding of an application, whose ready replicas are these, by class, all in one place or (None) not."""
+        found = NOTHING
+        if place is not None and len(replicas) > 1:
+            shared = [at for key in replicas for at in self._store.of_pod.get(key, ())]
+            gathered = any(_is_gathered(case.model.classes[cls]) for cls in set(replicas.values()))
+            if len(shared) == len(set(shared)) and not gathered:
+                found = [_finding(case.snapshot, application, sorted(replicas), place)]
+        self._store.put(("co-located", application), found)
+
+
+def _is_gathered(cls: PodClass) -> bool:
+    """Whether a required affinity gathers the pods of the class with their own."""
+    return any(term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity)
+
+
+def _common(snapshot: Snapshot, nodes: Sequence[str]) -> Place | None:
+    """The place that the nodes share; most applications are spread after their second pod."""
+    first = place_of(snapshot, nodes[0]) if nodes else None
+    return first if all(node == nodes[0] or place_of(snapshot, node) == first for node in nodes) else None
+
+
+def _finding(snapshot: Snapshot, application: Application, pods: list[str], place: Place) -> Finding:
+    """All ready replicas of an application in one place."""
+    first = snapshot.pods[pods[0]]
+    where = f"ESXi host {place.name}" if place.kind == HOST else f"node {place.name}"
+    nodes = sorted({snapshot.pods[pod].spec.node_name for pod in pods})
+    on = f" (nodes {f.listing(nodes)})" if place.kind == HOST and len(nodes) > 1 else ""
+    message = (
+        f"All {len(pods)} ready replicas of {application.kind} {application.namespace}/{application.name} "
+        f"({f.listing(pods)}) run on {where}{on}, and no rule keeps them apart."
+    )
+    return Finding(
+        id=f.finding_id(snapshot.site, f.CO_LOCATED, RULE, place.kind, place.id, f.uid_of(pods[0], first)),
+        severity=f.CO_LOCATED,
+        rule=RULE,
+        reason=REASON_HOST if place.kind == HOST else REASON_NODE,
+        message=message,
+        pod=pods[0],
+        node=first.spec.node_name,
+        peers=pods[1:],
+        domain=Domain(key=place.kind, value=place.name),
+    )
+
+
+def place_of(snapshot: Snapshot, node: str) -> Place:
+    """Where a node is: on its host where that is known; an absent node is a place of its own."""
+    joined = snapshot.node_hosts.get(node)
+    if node in snapshot.nodes and joined is not None and joined.host:
+        return Place(HOST, joined.host, joined.host_name)
+    return Place(NODE, node, node)
 
 
 class _Together:
-    """The ready replicas of an application, (pod, class), as long as they are in one place."""
+    """The ready replicas of an application by class, as long as they are in one place."""
 
     __slots__ = ("application", "members", "place", "spread")
 
     def __init__(self, application: Application, place: Place) -> None:
         self.application, self.place, self.spread = application, place, False
-        self.members: list[tuple[str, int]] = []
+        self.members: dict[str, int] = {}
 
 
-def _in_one_place(snapshot: Snapshot, model: Model) -> list[_Together]:
+def _in_one_place(snapshot: Snapshot, model: Model) -> Iterator[_Together]:
     """The applications of two or more ready replicas that are all in one place.
 
     Most applications are spread after their second pod: of their others nothing more is read than the owner.
@@ -87,8 +199,8 @@ def _in_one_place(snapshot: Snapshot, model: Model) -> list[_Together]:
         if not seen.members:
             seen.place = place
         seen.spread = seen.place is not place and seen.place != place
-        seen.members.append((key, cls))
-    return [seen for seen in of_application.values() if not seen.spread and len(seen.members) > 1]
+        seen.members[key] = cls
+    return (seen for seen in of_application.values() if not seen.spread and len(seen.members) > 1)
 
 
 def _placed(snapshot: Snapshot, model: Model) -> Iterable[tuple[str, int, Place]]:
@@ -99,45 +211,5 @@ def _placed(snapshot: Snapshot, model: Model) -> Iterable[tuple[str, int, Place]
     elsewhere = []
     for pod in model.unbound:
         node = snapshot.pods[pod.key].spec.node_name
-        elsewhere.append((pod.key, pod.cls, Place(NODE, node, node)))
+        elsewhere.append((pod.key, pod.cls, place_of(snapshot, node)))
     return chain(there, elsewhere)
-
-
-def place_of(snapshot: Snapshot, node: str) -> Place:
-    """Where a node of the input is: on its host where that is known."""
-    joined = snapshot.node_hosts.get(node)
-    if joined is not None and joined.host:
-        return Place(HOST, joined.host, joined.host_name)
-    return Place(NODE, node, node)
-
-
-def _gathered(model: Model) -> set[int]:
-    return {cls.id for cls in model.classes if cls.required_affinity and is_gathered(cls)}
-
-
-def is_gathered(cls: PodClass) -> bool:
-    """Whether a required affinity gathers the pods of the class with their own."""
-    return any(term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity)
-
-
-def colocated_finding(snapshot: Snapshot, application: Application, pods: list[str], place: Place) -> Finding:
-    """All ready replicas of an application in one place."""
-    first = snapshot.pods[pods[0]]
-    where = f"ESXi host {place.name}" if place.kind == HOST else f"node {place.name}"
-    nodes = sorted({snapshot.pods[pod].spec.node_name for pod in pods})
-    on = f" (nodes {f.listing(nodes)})" if place.kind == HOST and len(nodes) > 1 else ""
-    message = (
-        f"All {len(pods)} ready replicas of {application.kind} {application.namespace}/{application.name} "
-        f"({f.listing(pods)}) run on {where}{on}, and no rule keeps them apart."
-    )
-    return Finding(
-        id=f.finding_id(snapshot.site, f.CO_LOCATED, RULE, place.kind, place.id, f.uid_of(pods[0], first)),
-        severity=f.CO_LOCATED,
-        rule=RULE,
-        reason=REASON_HOST if place.kind == HOST else REASON_NODE,
-        message=message,
-        pod=pods[0],
-        node=first.spec.node_name,
-        peers=pods[1:],
-        domain=Domain(key=place.kind, value=place.name),
-    )

@@ -1,18 +1,19 @@
 """Preferences that another node would meet better by now: `drift` findings, only where they are asked for.
 
-In: a snapshot and a judge of its model. Out: one finding for each pod and rule. A preference is a preferred term of the
+In: a case. Out: one finding for each pod and rule. A preference is a preferred term of the
 pod's own, or a ScheduleAnyway constraint; the scheduler's own spreading is none. The scores are the rules': a pod is
 asked as if it were placed anew.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.evaluate import findings as f
-from underhost.agents.evaluate.judge import Judge
+from underhost.agents.evaluate.case import Case
 from underhost.agents.rules import inter_pod_affinity, node_affinity, pod_topology_spread
 from underhost.agents.rules.prepared import ALL, Plan, Plans
 from underhost.agents.rules.rule import Prepared, ScoringError
@@ -27,23 +28,19 @@ _CALLED = {
 }
 
 
-def preference_drift(snapshot: Snapshot, judge: Judge) -> list[Finding]:
+def preference_drift(case: Case) -> Iterator[Finding]:
     """Running pods with a preference that a feasible node meets strictly better than their own."""
-    model, plans = judge.model, Plans(judge.state)
+    model, plans = case.model, Plans(case.state)
     alike: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
     running = model.running
     rows = zip(running.classes.tolist(), running.requests.tolist(), running.nodes.tolist(), strict=True)
     for at, row in enumerate(rows):
         if model.classes[row[0]].live and _preferring(model.classes[row[0]]):
             alike[row].append(at)
-    found = []
     for (cls, request, node), pods in alike.items():
-        for rule, best in _better(judge, plans.of(cls), request, node):
+        for rule, best in _better(case, plans.of(cls), request, node):
             for at in pods:
-                found.append(
-                    _finding(snapshot, running.keys[at], rule, model.nodes.names[node], model.nodes.names[best])
-                )
-    return f.in_order(found)
+                yield _finding(case.snapshot, running.keys[at], rule, model.nodes.names[node], model.nodes.names[best])
 
 
 def _preferring(cls: PodClass) -> tuple[str, ...]:
@@ -56,29 +53,29 @@ def _preferring(cls: PodClass) -> tuple[str, ...]:
     return tuple(name for name, some in has if some)
 
 
-def _better(judge: Judge, plan: Plan, request: int, node: int) -> list[tuple[str, int]]:
+def _better(case: Case, plan: Plan, request: int, node: int) -> list[tuple[str, int]]:
     """(rule, best node) for each preference that a feasible node meets better, the pod being taken out meanwhile."""
     cls = plan.cls
-    judge.state.add(cls.id, request, node, -1)
+    case.state.add(cls.id, request, node, -1)
     try:
-        nodes = _feasible(judge, plan, request, node)
+        nodes = _feasible(case, plan, request, node)
         names = _preferring(cls)
         scored = [named for named in plan.rules if named.name in names]
         found = []
         for named in scored:
-            best = _best(judge, named.prepared, request, nodes, node)
+            best = _best(case, named.prepared, request, nodes, node)
             if best is not None:
                 found.append((named.name, best))
         return found
     finally:
-        judge.state.add(cls.id, request, node)
+        case.state.add(cls.id, request, node)
 
 
-def _feasible(judge: Judge, plan: Plan, request: int, node: int) -> IndexArray:
+def _feasible(case: Case, plan: Plan, request: int, node: int) -> IndexArray:
     """The nodes that no rule refuses, and the pod's own."""
-    good = np.ones(len(judge.model.nodes), bool)
+    good = np.ones(len(case.model.nodes), bool)
     for named in plan.rules:
-        codes = named.prepared.refuse(judge.model.requests[request], ALL)
+        codes = named.prepared.refuse(case.model.requests[request], ALL)
         if codes is not None:
             good &= codes == 0
     good[node] = True
@@ -86,10 +83,10 @@ def _feasible(judge: Judge, plan: Plan, request: int, node: int) -> IndexArray:
     return found
 
 
-def _best(judge: Judge, prepared: Prepared, request: int, nodes: IndexArray, node: int) -> int | None:
+def _best(case: Case, prepared: Prepared, request: int, nodes: IndexArray, node: int) -> int | None:
     """The first node with the highest score where the pod's own has a lower one."""
     try:
-        score = prepared.score(judge.model.requests[request], nodes)
+        score = prepared.score(case.model.requests[request], nodes)
     except ScoringError:
         return None
     if score is None or isinstance(score, int):

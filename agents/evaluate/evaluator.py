@@ -13,9 +13,7 @@ from underhost.agents.compiled.model import Model, compile
 from underhost.agents.compiled.outdated import Outdated
 from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.compiled.state import State
-from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.first_marks import marks_of
 from underhost.agents.evaluate.judges import Judges
 from underhost.agents.evaluate.marker import Marker
 from underhost.agents.schedule.pending import PodDecision, decide
@@ -113,33 +111,14 @@ class Evaluator:
             return check(snapshot, self._options, self._compiled(snapshot))
         self._follow(snapshot)
         self._before = None
-        judges, marker = self._judging = self._judging or self._begin(snapshot)
-        judges.judge(snapshot, marker.take())
+        if self._judging is None:
+            judges = Judges(self._site.model, self._site.state, self._options)
+            self._site.show_waiting(snapshot)
+            judges.judge_all(snapshot)
+            self._follower.observer = marker = Marker(self._site, judges)
+            self._judging = judges, marker
+        else:
+            judges, marker = self._judging
+            judges.judge(snapshot, self._site, marker.take())
         self._before = snapshot
-        return Report(
-            findings=judges.store.findings(),
-            budgets=judges.budgets.figures(),
-            summary={
-                "pods": len(self._site.places),
-                "nodes": len(snapshot.nodes),
-                "hosts": snapshot.count_hosts(),
-                **{severity: judges.store.counts[severity] for severity in f.SEVERITIES},
-            },
-        )
-
-    def _begin(self, snapshot: Snapshot) -> tuple[Judges, Marker]:
-        """The judges of the compiled site, with everything marked in which a whole sweep finds something."""
-        judges = Judges(self._site, self._options)
-        for name, budget in snapshot.budgets.items():
-            judges.budgets.change_budget(name, budget, None)
-        for key, pod in snapshot.pods.items():
-            judges.budgets.change_pod(key, pod, None)
-            place = self._site.places.get(key)
-            if place is not None:
-                if place.absent:
-                    judges.unbound(snapshot, key, True)
-                judges.bound(snapshot, key, pod, place)
-        judges.hosts.use(snapshot)
-        marker = Marker(self._site, judges, marks_of(snapshot, self._site, judges.relations))
-        self._follower.observer = marker
-        return judges, marker
+        return judges.report(snapshot, len(self._site.places))

@@ -1,22 +1,30 @@
-"""All judges of a resident evaluator, and the order in which they work.
+"""All judges of a site, and the order in which they work.
 
-In: marks. Out: the findings of the site in one store.
+In: a compiled site, then marks of what has changed. Out: the findings of the site in one store, and its report. The
+first time everything is judged; indexes that only changes need are built when the first change is told.
 """
 
+import numpy as np
+
 from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import IndexArray
+from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.site import CompiledSite, Place
-from underhost.agents.evaluate.applications import Applications
-from underhost.agents.evaluate.covered import Budgets
-from underhost.agents.evaluate.eligible import Eligible
-from underhost.agents.evaluate.groups import Groups
-from underhost.agents.evaluate.hosts import HostLimits
-from underhost.agents.evaluate.judge import Judge
-from underhost.agents.evaluate.marks import Marks
-from underhost.agents.evaluate.nodes import unknown_node
-from underhost.agents.evaluate.pods import Singles
-from underhost.agents.evaluate.relations import Relations
-from underhost.agents.evaluate.store import NOTHING, FindingStore
+from underhost.agents.compiled.state import State
+from underhost.agents.evaluate import findings as f
+from underhost.agents.evaluate.budgets import Budgets
+from underhost.agents.evaluate.case import Case
+from underhost.agents.evaluate.colocated import CoLocated
+from underhost.agents.evaluate.drift import preference_drift
+from underhost.agents.evaluate.marks import Concern, Marks, Relations
+from underhost.agents.evaluate.nodes import NodeFindings
+from underhost.agents.evaluate.physical import Physical
+from underhost.agents.evaluate.spread import EligibleDomains, Spread
+from underhost.agents.evaluate.store import FindingStore
+from underhost.agents.evaluate.unsatisfiable import Unsatisfiable
+from underhost.agents.evaluate.violations import AntiAffinity, Violations
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.documents import Report
 from underhost.schemas.kubernetes import Pod
 
 
@@ -24,78 +32,113 @@ class Judges:
     """What is kept of one site, besides the model.
 
     Attributes:
-        store: the findings. relations, eligible: of the classes. budgets, applications, hosts: judges that are told of
-            changes as they come.
+        store: the findings. relations, eligible: of the classes. The others judge.
     """
 
-    def __init__(self, live: CompiledSite, options: Options) -> None:
-        self._live = live
-        self.store, self.relations, self.eligible = FindingStore(), Relations(live.model.selectors), Eligible()
-        self.budgets, self.applications = Budgets(self.store), Applications(self.store)
-        self.hosts = HostLimits(live, self.relations, self.store, options)
-        self._singles = Singles(live, self.store)
-        self._groups = Groups(live, self.relations, self.store)
+    def __init__(self, model: Model, state: State, options: Options) -> None:
+        """`state` is that of the model."""
+        self._model, self._state, self._options = model, state, options
+        self.store, self.relations, self.eligible = FindingStore(), Relations(model.selectors), EligibleDomains()
+        self.violations, self.spread = Violations(self.store), Spread(self.store)
+        self.anti_affinity = AntiAffinity(self.store, self.relations)
+        self.physical = Physical(self.store, self.relations)
+        self.unsatisfiable = Unsatisfiable(self.store, self.relations, options)
+        self.budgets, self.nodes, self.colocated = Budgets(self.store), NodeFindings(self.store), CoLocated(self.store)
+        self._is_indexed = False
         self._flipped: set[int] = set()
         self._fresh: list[PodClass] = []
-        self._generation = live.state.generation
-        for cls in live.model.classes:
-            self._know(cls)
+        self._generation = state.generation
+
+    # ------------------------------------------------------------------------------------------------- the whole site
+    def judge_all(self, snapshot: Snapshot) -> None:
+        """Judge everything."""
+        case = Case(snapshot, self._model, self._state)
+        classes = self._model.classes
+        self.violations.judge_pods(case)
+        self.violations.judge_nodes(case)
+        self.violations.judge_near(case, [cls.id for cls in classes if cls.required_affinity])
+        self.spread.judge(case, [cls.id for cls in classes if cls.hard])
+        self.anti_affinity.judge_all(case)
+        self.physical.judge_all(case)
+        self.unsatisfiable.judge_all(case)
+        self.nodes.judge_all(case)
+        self.budgets.change_budgets(snapshot.budgets, snapshot.pods)
+        self.budgets.judge(snapshot)
+        self.colocated.judge_all(case)
+        if self._options.drift:
+            self.store.put(("preferences",), list(preference_drift(case)))
+
+    def report(self, snapshot: Snapshot, pods: int) -> Report:
+        """All findings, the budgets' figures, and how many there are; `pods` have not finished."""
+        return Report(
+            findings=self.store.findings(),
+            budgets=self.budgets.figures(),
+            summary={
+                "pods": pods,
+                "nodes": len(snapshot.nodes),
+                "hosts": snapshot.count_hosts(),
+                **{severity: self.store.counts[severity] for severity in f.SEVERITIES},
+            },
+        )
+
+    # ----------------------------------------------------------------------------------------------------- its changes
+    def index(self, snapshot: Snapshot, site: CompiledSite) -> None:
+        """Changes of the site are about to be told; it is as in the snapshot. What is indexed already stays."""
+        if not self._is_indexed:
+            self._is_indexed = True
+            self.colocated.index(snapshot, site.places)
+            self.unsatisfiable.index(snapshot, site)
 
     def add_class(self, cls: PodClass) -> None:
         """A class is new."""
-        self._know(cls)
         self.relations.forget()
+        self.unsatisfiable.add_class(cls)
         self._flipped.add(cls.id)
         self._fresh.append(cls)
 
-    def _know(self, cls: PodClass) -> None:
-        if cls.hard:
-            self.eligible.add(cls)
-        self.hosts.add(cls)
+    def count(self, site: CompiledSite, place: Place, sign: int) -> None:
+        """A pod of the class came or went."""
+        if site.uses[place.cls] == (1 if sign > 0 else 0):
+            self._flipped.add(place.cls)
+        self.unsatisfiable.count(site, place, sign)
+
+    def tell(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
+        """Where a pod is; the pod itself may have gone or changed since, and is told of afterwards."""
+        self.nodes.judge_pod(snapshot, key, bool(place.absent) and key in snapshot.pods)
+        self.colocated.change_pod(snapshot, key, pod, place)
+
+    def judge(self, snapshot: Snapshot, site: CompiledSite, marks: Marks) -> None:
+        """Judge what is marked."""
+        case, model = Case(snapshot, self._model, self._state), self._model
+        self._show_changes()
+        nodes = {name: _pods_on(site, name) for name in marks.nodes}
+        self.violations.judge_pods(case, {key: model.running.at.get(key) for key in marks.pods})
+        self.violations.judge_nodes(case, nodes)
+        self.violations.judge_near(case, marks.near)
+        linked = {one for cls in self._flipped for one in self.relations.of(model.classes[cls]).spread}
+        self.spread.judge(case, marks.spread, linked, site.uses.__getitem__)
+        self._flipped.clear()
+        self.anti_affinity.judge(case, marks.broken)
+        self.physical.judge(case, marks.undone)
+        self.unsatisfiable.judge(case, bool(marks.pods))
+        self.nodes.judge(case, nodes)
+        self.nodes.judge_hosts(snapshot, marks.hosts)
+        self.budgets.judge(snapshot)
+        self.colocated.judge(case)
 
     def _show_changes(self) -> None:
         """Rules that looked at all classes, or at counters that are gone, look again."""
         fresh, self._fresh = self._fresh, []
-        if self._generation != self._live.state.generation:
-            self._generation = self._live.state.generation
-            self._singles.forget()
-        for cls in fresh:
-            self._singles.forget(self.relations.of(cls))
+        concerns: list[Concern | None] = [self.relations.of(cls) for cls in fresh]
+        if self._generation != self._state.generation:
+            self._generation, concerns = self._state.generation, [None]
+        for concern in concerns:
+            self.violations.forget(concern)
+            self.spread.forget(concern)
 
-    def count(self, place: Place, sign: int) -> None:
-        """A pod of the class came or went."""
-        if self._live.uses[place.cls] == (1 if sign > 0 else 0):
-            self._flipped.add(place.cls)
-        if place.node:
-            self.hosts.count(place, sign)
 
-    def unbound(self, snapshot: Snapshot, key: str, is_unbound: bool) -> None:
-        """Whether a pod's node is absent."""
-        self.store.put(("unbound", key), [unknown_node(snapshot, key)] if is_unbound else NOTHING)
-
-    def bound(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
-        """Where a pod is, or that it waits."""
-        there = bool(place.node or place.absent)
-        self.applications.change_pod(snapshot, key, pod if there else None, place.cls)
-
-    def judge(self, snapshot: Snapshot, marks: Marks) -> None:
-        """Everything that is marked."""
-        live, singles = self._live, self._singles
-        live.settle()
-        self._show_changes()
-        judge = Judge(live.model, live.state)
-        singles.judge_pods(snapshot, judge, marks.pods)
-        singles.judge_nodes(snapshot, judge, marks.nodes)
-        singles.judge_hosts(snapshot, marks.hosts)
-        singles.judge_near(snapshot, judge, marks.near)
-        singles.judge_spread(snapshot, judge, marks.spread)
-        if self._flipped:
-            classes = live.model.classes
-            singles.link(
-                snapshot, judge, {one for cls in self._flipped for one in self.relations.of(classes[cls]).spread}
-            )
-            self._flipped.clear()
-        self._groups.judge(snapshot, judge, marks.broken, marks.undone)
-        self.hosts.judge(snapshot, bool(marks.pods))
-        self.budgets.judge(snapshot)
-        self.applications.judge(snapshot, live.model.classes)
+def _pods_on(site: CompiledSite, name: str) -> IndexArray:
+    """The running pods on a node; none where it is absent."""
+    node = site.model.nodes.index.get(name)
+    here = site.model.running.on_node[node] if node is not None else ()
+    return np.fromiter(here, np.intp, len(here))

@@ -19,9 +19,8 @@ from underhost.schemas.kubernetes import Pod
 class Marker(Observer):
     """Collects marks until they are taken; several changes may be followed before they are judged."""
 
-    def __init__(self, site: CompiledSite, judges: Judges, marks: Marks) -> None:
-        """`marks` are those to begin with."""
-        self._site, self._judges, self._marks = site, judges, marks
+    def __init__(self, site: CompiledSite, judges: Judges) -> None:
+        self._site, self._judges, self._marks = site, judges, Marks()
 
     def take(self) -> Marks:
         """What has to be judged."""
@@ -31,6 +30,7 @@ class Marker(Observer):
     def begin(self, before: Snapshot, snapshot: Snapshot) -> None:
         """Owners tell applications, and workloads what budgets expect."""
         judges, pods = self._judges, snapshot.pods
+        judges.index(before, self._site)
         for name in changed_keys(before.workloads, snapshot.workloads):
             old, new = before.workloads.get(name), snapshot.workloads.get(name)
             either = new or old
@@ -38,8 +38,8 @@ class Marker(Observer):
             namespace = either.metadata.namespace
             judges.budgets.change_workloads(namespace)
             if old is None or new is None or owners_of(old) != owners_of(new):
-                for key in judges.applications.change_workloads(namespace) & pods.keys():
-                    judges.applications.change_pod(snapshot, key, pods[key], self._site.places[key].cls)
+                for key in judges.colocated.change_workloads(namespace) & pods.keys():
+                    judges.colocated.change_pod(snapshot, key, pods[key], self._site.places[key])
         if before.vsphere is not snapshot.vsphere:
             self._marks.hosts.update(snapshot.nodes)
         for name in changed_keys(before.nodes, snapshot.nodes):
@@ -53,10 +53,10 @@ class Marker(Observer):
 
     def end(self, before: Snapshot, snapshot: Snapshot) -> None:
         """Budgets cover the pods that are there now, and hosts have their nodes."""
-        for key in changed_keys(before.budgets, snapshot.budgets):
-            self._judges.budgets.change_budget(key, snapshot.budgets.get(key), before.budgets.get(key))
+        budgets = {key: snapshot.budgets.get(key) for key in changed_keys(before.budgets, snapshot.budgets)}
+        self._judges.budgets.change_budgets(budgets, snapshot.pods)
         if before.hosts is not snapshot.hosts:
-            self._judges.hosts.use(snapshot)
+            self._judges.unsatisfiable.use(snapshot, self._site)
 
     def add_class(self, cls: PodClass) -> None:
         """All judges learn of it."""
@@ -65,37 +65,32 @@ class Marker(Observer):
     # ------------------------------------------------------------------------------------------------------- pods
     def change_pod(self, snapshot: Snapshot, key: str, before: Pod | None, now: Pod | None) -> None:
         """Budgets cover finished pods, too."""
-        self._judges.budgets.change_pod(key, now, before)
+        self._judges.budgets.change_pod(key, now)
 
     def stay(self, snapshot: Snapshot, key: str, before: Pod | None, now: Pod, place: Place) -> None:
         """Another pod of the same name is told of anew; of the same pod, only what else findings read."""
         if before is None or not is_named_alike(before, now):
             self._marks.pod(self._site, self._judges.relations, key, place)
-            self._judges.hosts.touch()
-            self._tell(snapshot, key, now, place)
+            self._judges.unsatisfiable.touch()
+            self._judges.tell(snapshot, key, now, place)
             return
-        self._judges.bound(snapshot, key, now, place)
+        self._judges.colocated.change_pod(snapshot, key, now, place)
         if owners_of(before) != owners_of(now) or before.metadata.annotations != now.metadata.annotations:
             self._marks.nodes.add(place.node)
-            self._judges.hosts.touch()
+            self._judges.unsatisfiable.touch()
 
     def leave(self, snapshot: Snapshot, key: str, place: Place) -> None:
         """The others at the place are judged without it."""
         self._marks.pod(self._site, self._judges.relations, key, place)
-        self._judges.count(place, -1)
-        self._judges.unbound(snapshot, key, False)
-        self._judges.applications.change_pod(snapshot, key, None, place.cls)
+        self._judges.count(self._site, place, -1)
+        self._judges.nodes.judge_pod(snapshot, key, False)
+        self._judges.colocated.change_pod(snapshot, key, None, place)
 
     def arrive(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
         """It is judged, and the others at the place with it."""
         self._marks.pod(self._site, self._judges.relations, key, place)
-        self._judges.count(place, 1)
-        self._tell(snapshot, key, pod, place)
-
-    def _tell(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
-        """Where a pod is; the pod itself may have gone or changed since, and is followed afterwards."""
-        self._judges.unbound(snapshot, key, bool(place.absent) and key in snapshot.pods)
-        self._judges.bound(snapshot, key, pod, place)
+        self._judges.count(self._site, place, 1)
+        self._judges.tell(snapshot, key, pod, place)
 
     # ------------------------------------------------------------------------------------------------------ nodes
     def change_nodes(self, names: Collection[str]) -> None:
@@ -107,9 +102,9 @@ class Marker(Observer):
         """Mark under what is."""
         self._mark_nodes(names, 1)
         self._marks.spread |= self._judges.eligible.differing(self._site)
-        self._judges.hosts.touch()
+        self._judges.unsatisfiable.touch()
         for key, pod in pods.items():
-            self._tell(snapshot, key, pod, self._site.places[key])
+            self._judges.tell(snapshot, key, pod, self._site.places[key])
 
     def _mark_nodes(self, names: Collection[str], sign: int) -> None:
         for name in names:
@@ -117,4 +112,4 @@ class Marker(Observer):
             for key in self._site.pods_on(name):
                 place = self._site.places[key]
                 self._marks.pod(self._site, self._judges.relations, key, place)
-                self._judges.count(place, sign)
+                self._judges.count(self._site, place, sign)

@@ -1,14 +1,17 @@
 """Findings about nodes: absent ones that pods name, unknown hosts, nodes that would not take their pods now.
 
-In: a snapshot and its model. Out: `unknown-node`, `unknown-host` and `drift` findings. What a NoExecute taint means for
-a running pod is left to `violations.py`.
+In: a case, and the nodes and pods to look at. Out: `unknown-node`, `unknown-host` and `drift` findings in the store.
+What a NoExecute taint means for a running pod is left to `violations.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate import findings as f
+from underhost.agents.evaluate.case import Case
+from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.rules import node_name, node_unschedulable, taint_toleration
 from underhost.agents.site import terms
 from underhost.agents.site.owners import pinned
@@ -22,12 +25,41 @@ PHYSICAL_HOST = "PhysicalHost"
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
-def unknown_nodes(snapshot: Snapshot, model: Model) -> list[Finding]:
-    """Pods bound to a node that the input lacks: no rule can be judged for them."""
-    return f.in_order(unknown_node(snapshot, one.key) for one in model.unbound)
+class NodeFindings:
+    """The findings about nodes, and about the pods on absent ones."""
+
+    def __init__(self, store: FindingStore) -> None:
+        self._store = store
+
+    def judge_all(self, case: Case) -> None:
+        """Look at every node, and at every pod that is bound to none of them."""
+        for pod in case.model.unbound:
+            self.judge_pod(case.snapshot, pod.key, True)
+        self.judge_hosts(case.snapshot, case.snapshot.nodes)
+        self._put(case, None, case.model.nodes.names)
+
+    def judge_pod(self, snapshot: Snapshot, key: str, is_unbound: bool) -> None:
+        """Whether a pod is bound to a node that the input lacks: no rule can be judged for it."""
+        self._store.put(("unbound", key), [_unknown_node(snapshot, key)] if is_unbound else NOTHING)
+
+    def judge_hosts(self, snapshot: Snapshot, names: Iterable[str]) -> None:
+        """Nodes whose ESXi host may be known or unknown by now."""
+        for name in names:
+            finding = _unknown_host(snapshot, name) if snapshot.vsphere and name in snapshot.nodes else None
+            self._store.put(("host", name), [finding] if finding else NOTHING)
+
+    def judge(self, case: Case, nodes: Mapping[str, IndexArray]) -> None:
+        """Whether these nodes, with the pods that run there, would take them now; absent ones have no pods."""
+        index = case.model.nodes.index
+        self._put(case, {index[name]: pods.tolist() for name, pods in nodes.items() if name in index}, nodes)
+
+    def _put(self, case: Case, on: Mapping[int, list[int]] | None, names: Iterable[str]) -> None:
+        found = {finding.node: finding for finding in _drift(case, on)}
+        for name in names:
+            self._store.put(("drift", name), [found[name]] if name in found else NOTHING)
 
 
-def unknown_node(snapshot: Snapshot, key: str) -> Finding:
+def _unknown_node(snapshot: Snapshot, key: str) -> Finding:
     """A pod bound to a node that the input lacks."""
     pod = snapshot.pods[key]
     node = pod.spec.node_name
@@ -42,49 +74,39 @@ def unknown_node(snapshot: Snapshot, key: str) -> Finding:
     )
 
 
-def unknown_hosts(snapshot: Snapshot, only: Iterable[str] | None = None) -> list[Finding]:
-    """Nodes whose ESXi host is unknown, where the site has a vSphere side: an unknown host is never a domain.
-
-    `only` are the names of the nodes to look at, all by default.
-    """
-    if not snapshot.vsphere:
-        return []
-    found = []
-    for name in sorted(snapshot.nodes if only is None else only):
-        node = snapshot.nodes[name]
-        joined = snapshot.node_hosts.get(name)
-        if joined is not None and joined.host:
-            continue
-        if joined is None:
-            reason = REASON_NO_VM
-            message = (
-                f"Node {name} is joined to no VM: neither providerID, systemUUID, name nor hostname names exactly one. "
-                "Its pods are judged by labels only."
-            )
-        else:
-            reason = REASON_NO_HOST
-            message = f"Node {name} is VM {joined.vm}, whose ESXi host is unknown. Its pods are judged by labels only."
-        found.append(
-            Finding(
-                id=f.finding_id(snapshot.site, f.UNKNOWN_HOST, PHYSICAL_HOST, "node", name, node.metadata.uid),
-                severity=f.UNKNOWN_HOST,
-                rule=PHYSICAL_HOST,
-                reason=reason,
-                message=message,
-                node=name,
-            )
+def _unknown_host(snapshot: Snapshot, name: str) -> Finding | None:
+    """The node where its ESXi host is unknown: an unknown host is never a domain."""
+    joined = snapshot.node_hosts.get(name)
+    if joined is not None and joined.host:
+        return None
+    if joined is None:
+        reason = REASON_NO_VM
+        message = (
+            f"Node {name} is joined to no VM: neither providerID, systemUUID, name nor hostname names exactly one. "
+            "Its pods are judged by labels only."
         )
-    return found
+    else:
+        reason = REASON_NO_HOST
+        message = f"Node {name} is VM {joined.vm}, whose ESXi host is unknown. Its pods are judged by labels only."
+    uid = snapshot.nodes[name].metadata.uid
+    return Finding(
+        id=f.finding_id(snapshot.site, f.UNKNOWN_HOST, PHYSICAL_HOST, "node", name, uid),
+        severity=f.UNKNOWN_HOST,
+        rule=PHYSICAL_HOST,
+        reason=reason,
+        message=message,
+        node=name,
+    )
 
 
-def node_drift(snapshot: Snapshot, model: Model, on: Mapping[int, Iterable[int]] | None = None) -> list[Finding]:
+def _drift(case: Case, on: Mapping[int, Iterable[int]] | None) -> Iterator[Finding]:
     """Nodes that are cordoned, or carry a NoSchedule taint, while pods that would be refused run there.
 
     One finding for each node; pods that belong to their node (DaemonSets', mirror pods) never count. `on` are the nodes
-    to look at, with the running pods of each; all by default.
+    to look at, with the running pods of each; None: all.
     """
+    snapshot, model, _ = case
     cordoned, tainted = _refused(snapshot, model, on)
-    found = []
     for node in sorted(cordoned.keys() | tainted.keys()):
         name = model.nodes.names[node]
         pods = sorted({*cordoned[node], *tainted[node]})
@@ -101,19 +123,16 @@ def node_drift(snapshot: Snapshot, model: Model, on: Mapping[int, Iterable[int]]
         count = (
             "1 pod that it would not take now runs" if len(pods) == 1 else f"{len(pods)} pods it would not take now run"
         )
-        found.append(
-            Finding(
-                id=f.finding_id(snapshot.site, f.DRIFT, rule, "node", name, snapshot.nodes[name].metadata.uid),
-                severity=f.DRIFT,
-                rule=rule,
-                reason=reason,
-                message=f"Node {name} {why}, and {count} there: {f.listing(pods)}.",
-                node=name,
-                domain=Domain(key="node", value=name),
-                pods=len(pods),
-            )
+        yield Finding(
+            id=f.finding_id(snapshot.site, f.DRIFT, rule, "node", name, snapshot.nodes[name].metadata.uid),
+            severity=f.DRIFT,
+            rule=rule,
+            reason=reason,
+            message=f"Node {name} {why}, and {count} there: {f.listing(pods)}.",
+            node=name,
+            domain=Domain(key="node", value=name),
+            pods=len(pods),
         )
-    return f.in_order(found)
 
 
 def _refused(

@@ -1,7 +1,7 @@
 """The findings of a site as they stand, sorted, replaced slot by slot.
 
 In: the findings of one slot (a pod, a node, a group's place, a budget). Out: all of them in `findings.in_order`'s order
-without sorting again. Findings that are in the slot already stay.
+without sorting all again. Findings that are in the slot already stay.
 """
 
 from bisect import bisect_left
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from underhost.agents.evaluate import findings as f
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import GRAVE
 
 NOTHING: Sequence[Finding] = ()
+_MANY = 64  # new findings from which sorting all is quicker than looking for the place of each
 
 
 class FindingStore:
@@ -30,6 +30,7 @@ class FindingStore:
         self._slots: dict[object, Sequence[Finding]] = {}
         self._keys: list[f.Order] = []
         self._found: list[Finding] = []
+        self._fresh: list[Finding] = []
 
     def put(self, slot: object, findings: Sequence[Finding]) -> None:
         """What the slot holds from now on."""
@@ -52,11 +53,8 @@ class FindingStore:
 
     def findings(self) -> list[Finding]:
         """All, worst first."""
+        self._sort_in()
         return self._found.copy()
-
-    def has(self, slot: object) -> bool:
-        """Whether the slot holds any."""
-        return slot in self._slots
 
     def take_regrouped(self) -> set[str]:
         """The pods whose groups have changed since it was asked last."""
@@ -64,16 +62,14 @@ class FindingStore:
         return taken
 
     def _add(self, finding: Finding) -> None:
-        key = f.order_of(finding)
-        at = bisect_left(self._keys, key)
-        self._keys.insert(at, key)
-        self._found.insert(at, finding)
+        self._fresh.append(finding)
         self.counts[finding.severity] += 1
         for pod in _group(finding):
             self.of_pod[pod].append(id(finding))
             self.regrouped.add(pod)
 
     def _remove(self, finding: Finding) -> None:
+        self._sort_in()
         at = bisect_left(self._keys, f.order_of(finding))
         while self._found[at] is not finding:
             at += 1
@@ -85,8 +81,21 @@ class FindingStore:
                 del self.of_pod[pod]
             self.regrouped.add(pod)
 
+    def _sort_in(self) -> None:
+        """Bring the findings that were added to their places."""
+        fresh, self._fresh = self._fresh, []
+        if len(fresh) < _MANY:
+            for finding in fresh:
+                key = f.order_of(finding)
+                at = bisect_left(self._keys, key)
+                self._keys.insert(at, key)
+                self._found.insert(at, finding)
+            return
+        self._found = f.in_order([*self._found, *fresh])
+        self._keys = list(map(f.order_of, self._found))
+
 
 def _group(finding: Finding) -> list[str]:
-    if not finding.peers or finding.severity not in GRAVE or finding.pod is None:
+    if not finding.peers or finding.severity not in (f.VIOLATION, f.PHYSICAL) or finding.pod is None:
         return []
     return [finding.pod, *finding.peers]

@@ -5,8 +5,7 @@ another, place by place. What refuses what is decided by `rules/separation.py`; 
 `some_refuse` holds.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate import tables
-from underhost.agents.rules.separation import Row, Separation, connected, refusing, some_refuse
+from underhost.agents.rules.separation import Row, Separation, refusing, some_refuse
 from underhost.schemas import frames as fr
 
 if TYPE_CHECKING:
@@ -31,51 +30,6 @@ class Met(NamedTuple):
     separation: int
     domain: int
     groups: list[list[int]]
-
-
-class Meeting(NamedTuple):
-    """Pods in one domain that one separation keeps apart, connected through it; positions in `model.running`."""
-
-    domain: int
-    separation: Separation
-    pods: list[int]
-
-
-class Group(NamedTuple):
-    """Pods that refuse one another in one domain, connected through one or more separations.
-
-    `pods` are positions in `model.running`, sorted by name.
-    """
-
-    domain: int
-    pods: list[int]
-    separations: list[Separation]
-
-
-def merge(model: Model, meetings: Iterable[Meeting]) -> list[Group]:
-    """Meetings that share a pod and a domain are one group; sorted by domain and smallest pod."""
-    by_domain: defaultdict[int, list[Meeting]] = defaultdict(list)
-    for meeting in meetings:
-        by_domain[meeting.domain].append(meeting)
-    keys = model.running.keys
-    found = []
-    for domain, here in by_domain.items():
-        links = [(meeting.pods[0], pod) for meeting in here for pod in meeting.pods[1:]]
-        groups = connected({pod for meeting in here for pod in meeting.pods}, links)
-        group_of = {pod: at for at, group in enumerate(groups) for pod in group}
-        separations: list[set[Separation]] = [set() for _ in groups]
-        for meeting in here:
-            separations[group_of[meeting.pods[0]]].add(meeting.separation)
-        for pods, held in zip(groups, separations, strict=True):
-            found.append(Group(domain, sorted(pods, key=keys.__getitem__), sorted(held)))
-    return sorted(found, key=lambda group: (group.domain, keys[group.pods[0]]))
-
-
-def meetings(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Iterator[Meeting]:
-    """What `sweep` finds, group by group."""
-    for met in sweep(model, domains, values, apart):
-        for pods in met.groups:
-            yield Meeting(met.domain, apart[met.separation], pods)
 
 
 def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Iterator[Met]:

@@ -1,39 +1,128 @@
 """What the hosts of a site cannot keep, however its VMs are placed: `unsatisfiable` findings.
 
-In: the VM graphs of a snapshot. Out: findings for required anti-affinity over more VMs than hosts are usable, and for
-pods that must share a host and be apart.
+In: a case, and what changes about pods and hosts; or the VM graphs of a snapshot. Out: findings for required
+anti-affinity over more VMs than hosts are usable, and for pods that must share a host and be apart.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from underhost.agents.compiled.model import Model
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.vm_graph import Edge, VmGraph, vm_graphs
 from underhost.agents.evaluate import findings as f
+from underhost.agents.evaluate.case import Case
+from underhost.agents.evaluate.marks import Relations
+from underhost.agents.evaluate.store import FindingStore
 from underhost.agents.rules.gathering import Gathering, gatherings
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, connected
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, SeparationId, connected, separations
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
 
 RULE = "PhysicalHost"
 REASON_TOO_MANY = "more pods must be apart than hosts are usable"
 REASON_CONTRADICTION = "pods that must share a host must also be apart"
+_Crowd = tuple[SeparationId, str]  # a separation within one vSphere cluster
 
 
-def judge_hosts(snapshot: Snapshot, options: Options, model: Model, apart: Sequence[Separation]) -> list[Finding]:
-    """The findings of a snapshot.
+class Unsatisfiable:
+    """What the hosts of a site cannot keep, asked anew only where a cluster runs more such pods than it has hosts.
 
-    Each of too many VMs holds a pod of either side: a separation is not looked at where one side has no more pods than
-    any cluster has usable hosts.
+    Once a site is followed, the pods on either side of each separation are counted by cluster: no more VMs than these
+    can have to be apart.
     """
-    near = gatherings(model.classes, options.host_keys)
-    if not near:
-        usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
-        least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
-        sizes = model.sizes()
-        apart = [one for one in apart if all(sum(sizes[cls] for cls in side) > least for side in one[2:])]
-    return unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart, near), near) if apart or near else []
+
+    def __init__(self, store: FindingStore, relations: Relations, options: Options) -> None:
+        self._store, self._relations, self._options = store, relations, options
+        self._clusters: dict[str, str] = {}
+        self._usable: Counter[str] = Counter()
+        self._sizes: Counter[_Crowd] = Counter()
+        self._wide: set[_Crowd] = set()
+        self._near = self._touched = False
+
+    def judge_all(self, case: Case) -> None:
+        """Look at every separation."""
+        for cls in case.model.classes:
+            self.add_class(cls)
+        self._put(case, separations(case.model.selectors))
+
+    def index(self, snapshot: Snapshot, site: CompiledSite) -> None:
+        """From now on changes are told."""
+        self.use(snapshot, site)
+        self._touched = False
+
+    def add_class(self, cls: PodClass) -> None:
+        """A class is new."""
+        self._near |= any(term.key in self._options.host_keys for term in cls.required_affinity)
+
+    def use(self, snapshot: Snapshot, site: CompiledSite) -> None:
+        """The hosts are these; where one is in another cluster, pods are counted anew."""
+        clusters = {ref: host.cluster for ref, host in snapshot.hosts.items()}
+        self._usable = _usable(snapshot)
+        if clusters != self._clusters:
+            self._clusters = clusters
+            self._sizes = self._count(site)
+        self._wide = {crowd for crowd, size in self._sizes.items() if size > self._usable[crowd[1]]}
+        self._touched = True
+
+    def _count(self, site: CompiledSite) -> "Counter[_Crowd]":
+        """The sizes of all crowds."""
+        model, sizes = site.model, Counter[_Crowd]()
+        cluster_of = [self._clusters.get(host or "", "") for host in model.nodes.hosts]
+        clusters = map(cluster_of.__getitem__, model.running.nodes.tolist())
+        for (cls, cluster), pods in Counter(zip(model.running.classes.tolist(), clusters, strict=True)).items():
+            for at in self._relations.of(model.classes[cls]).apart if cluster else ():
+                sizes[at, cluster] += pods
+        return sizes
+
+    def count(self, site: CompiledSite, place: Place, sign: int) -> None:
+        """A pod runs, or runs no more."""
+        if not place.node or not self._clusters:
+            return
+        concern = self._relations.of(site.model.classes[place.cls])
+        cluster = self._clusters.get(site.host_of(site.model.nodes.index[place.node]), "")
+        for at in concern.apart if cluster else ():
+            crowd = (at, cluster)
+            self._sizes[crowd] += sign
+            if self._sizes[crowd] > self._usable[cluster]:
+                self._wide.add(crowd)
+                self._touched = True
+            elif crowd in self._wide:
+                self._wide.discard(crowd)
+                self._touched = True
+        if self._wide and not self._touched:
+            wide = {at for at, _ in self._wide}
+            self._touched = any(at in wide for at in concern.apart)
+
+    def touch(self) -> None:
+        """Something about nodes, their hosts or whether pods belong to their node has changed."""
+        self._touched |= bool(self._wide) or self._near
+
+    def judge(self, case: Case, changed: bool) -> None:
+        """The findings, anew if anything that matters has changed; `changed`: some pod came, went or moved."""
+        if self._touched or (self._near and changed):
+            self._touched = False
+            every = self._relations.every() if self._near else {at for at, _ in self._wide}
+            self._put(case, sorted({self._relations.separation(at) for at in every}))
+
+    def _put(self, case: Case, apart: Sequence[Separation]) -> None:
+        """Each of too many VMs holds a pod of either side: sides no larger than any cluster's hosts are left out."""
+        snapshot, model, _ = case
+        found: list[Finding] = []
+        near = gatherings(model.classes, self._options.host_keys) if self._near else []
+        if not near:
+            usable, sizes = _usable(snapshot), model.sizes()
+            least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
+            apart = [one for one in apart if all(sum(sizes[cls] for cls in side) > least for side in one[2:])]
+        if model.has_hosts and (apart or near):
+            found = unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart, near), near)
+        self._store.put(("hosts",), found)
+
+
+def _usable(snapshot: Snapshot) -> "Counter[str]":
+    """The usable hosts of each cluster."""
+    return Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
 
 
 def unsatisfiable_findings(snapshot: Snapshot, graphs: Sequence[VmGraph], near: Sequence[Gathering]) -> list[Finding]:

@@ -116,7 +116,7 @@ def judge(
     for rule, prepared in (
         (physical_host.NAME, shared),
         (pods.NAME, pods.prepare_only(state, apart.cls, keys, near)),
-        (spread.NAME, spread.prepare_only(state, apart.cls, keys)),
+        (spread.NAME, spread.prepare_strict(state, apart.cls, keys)),
     ):
         if prepared is not None:
             _take(codes, rule, prepared, request)

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from underhost.agents.evaluate import findings as f
-from underhost.agents.evaluate.budgets import RULE, Covered
+from underhost.agents.evaluate.disruption import RULE, Covered
 from underhost.agents.lint.checks import Check, plural
 from underhost.agents.lint.spelling import BUDGET_SPEC, misspelled
 from underhost.agents.lint.subjects import ANTI_AFFINITY, Complaint, PodRule

@@ -17,7 +17,7 @@ from underhost.agents.compiled.domains import BoolArray, IndexArray, Topology
 from underhost.agents.compiled.matching import affinity_mask, term_mask, untolerated_mask
 from underhost.agents.compiled.model import Model, compile
 from underhost.agents.compiled.state import State
-from underhost.agents.evaluate.budgets import Covered, cover
+from underhost.agents.evaluate.disruption import Covered, cover
 from underhost.agents.lint.collecting import subjects_of
 from underhost.agents.lint.parsing import RuleParser
 from underhost.agents.lint.subjects import DAEMON_SET, Matched, PodRule, Subject

@@ -5,7 +5,7 @@ inclusion policies leave out, count for nothing. Pods without constraints get th
 owners.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -47,21 +47,20 @@ class _Soft(NamedTuple):
     everywhere: bool  # every node has the key
 
 
-class _PodTopologySpread(Prepared):
+class PodTopologySpread(Prepared):
+    """The constraints of a class; where `strict`, its DoNotSchedule constraints alone, `only` those of these keys."""
+
     refusals = (Refusal(UNRESOLVABLE, (REASON_MISSING_LABEL,)), Refusal(UNSCHEDULABLE, (REASON_NOT_SPREAD,)))
 
-    def __init__(self, state: State, cls: PodClass, only: Container[str] | None = None) -> None:
+    def __init__(
+        self, state: State, cls: PodClass, *, strict: bool = False, only: Container[str] | None = None
+    ) -> None:
         self._state, self._cls = state, cls
         self._hard = [_hard(state, cls, one) for one in cls.hard if only is None or one.key in only]
-        self._soft = [_soft(state, cls, one) for one in cls.soft] if only is None else []
+        self._soft = [] if strict else [_soft(state, cls, one) for one in cls.soft]
         required = [] if cls.system_default else [one.present for one in self._soft]
         everywhere = np.logical_and.reduce(required) if required else None
         self._ignored: BoolArray | None = None if everywhere is None or everywhere.all() else ~everywhere
-
-    @property
-    def strict(self) -> bool:
-        """Whether anything refuses."""
-        return bool(self._hard)
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         """matching pods in the domain + 1 if the pod matches itself − the least of all domains ≤ maxSkew"""
@@ -73,6 +72,12 @@ class _PodTopologySpread(Prepared):
             if one is not None:
                 codes = one if codes is None else np.where(codes == 0, one, codes).astype(np.int8)
         return codes
+
+    def by_constraint(self, nodes: IndexArray) -> Iterator[tuple[Constraint, BoolArray]]:
+        """For each DoNotSchedule constraint, bool[k]: whether it alone refuses pods of the class on their own nodes."""
+        for hard in self._hard:
+            codes = self._judge(hard, nodes, True)
+            yield hard.constraint, np.zeros(len(nodes), bool) if codes is None else codes == _NOT_SPREAD
 
     def _judge(self, hard: _Hard, nodes: Where, out: bool) -> CodeArray | None:
         constraint, domains = hard.constraint, hard.domains
@@ -211,10 +216,13 @@ def _soft(state: State, cls: PodClass, one: Constraint) -> _Soft:
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:
     """None for pods without constraints, own or the scheduler's."""
-    return _PodTopologySpread(state, cls) if cls.hard or cls.soft else None
+    return PodTopologySpread(state, cls) if cls.hard or cls.soft else None
 
 
-def prepare_only(state: State, cls: PodClass, keys: Container[str]) -> Prepared | None:
-    """The strict constraints of these keys alone; which nodes count is what all of the pod's constraints say."""
-    found = _PodTopologySpread(state, cls, keys)
-    return found if found.strict else None
+def prepare_strict(state: State, cls: PodClass, only: Container[str] | None = None) -> PodTopologySpread | None:
+    """The DoNotSchedule constraints, with `only` those of these keys; None where there is none.
+
+    Which nodes count is what all of the pod's constraints say.
+    """
+    wanted = any(only is None or one.key in only for one in cls.hard)
+    return PodTopologySpread(state, cls, strict=True, only=only) if wanted else None

@@ -4,16 +4,13 @@ In: a snapshot and the pods that are to be evicted. Out: for each pod the budget
 pkg/registry/core/pod/storage/eviction.go.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from underhost.agents.evaluate.budgets import covered_of, requirements_of
-from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
+from underhost.agents.evaluate.disruption import Coverage, covered_of
 from underhost.agents.site.owners import FINISHED, ready
-from underhost.agents.site.selectors import Requirement, matches
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import BudgetFigures
 from underhost.schemas.kubernetes import Pod
@@ -27,34 +24,19 @@ class Allowances:
 
     def __init__(self, snapshot: Snapshot, evicted: Iterable[str]) -> None:
         self._snapshot = snapshot
-        self._requirements: defaultdict[str, dict[str, tuple[Requirement, ...]]] = defaultdict(dict)
-        for name, budget in sorted(snapshot.budgets.items()):
-            try:
-                requirements = requirements_of(budget)
-            except Fault as fault:
-                raise fault.within(f"PodDisruptionBudget {name}") from None
-            if requirements is not None:
-                self._requirements[budget.metadata.namespace][name] = requirements
-        self._labels: dict[bytes, dict[str, str]] = {}
-        self.used: Counter[str] = Counter()
-        asked = {name for key in evicted for name in self._covering(key, snapshot.pods[key])}
-        self._asked: defaultdict[str, list[str]] = defaultdict(list)
-        for name in sorted(asked):
-            self._asked[name.partition("/")[0]].append(name)
-        self._matched: dict[str, dict[str, Pod]] = {name: {} for name in asked}
+        self._coverage = Coverage()
+        self._coverage.change_budgets(snapshot.budgets, {})
         self._figures: dict[str, BudgetFigures] = {}
-        for key, pod in snapshot.pods.items() if asked else ():
+        self.used: Counter[str] = Counter()
+        self._asked = {key.partition("/")[0] for key in evicted if self._coverage.budgets_of(key, snapshot.pods[key])}
+        for key, pod in snapshot.pods.items() if self._asked else ():
             self.change(key, pod)
 
     def change(self, key: str, pod: Pod | None) -> None:
         """The pod is like this from now on; None: it is gone."""
-        for name in self._asked.get(key.partition("/")[0], ()):
-            matched = self._matched[name]
-            if pod is not None and self._covers(name, key, pod):
-                matched[key] = pod
-            elif matched.pop(key, None) is None:
-                continue
-            self._figures.pop(name, None)
+        if key.partition("/")[0] in self._asked:
+            for name in self._coverage.change_pod(key, pod):
+                self._figures.pop(name, None)
 
     def evicted(self, key: str, pod: Pod) -> None:
         """An eviction of the pod was granted: it terminates."""
@@ -64,7 +46,7 @@ class Allowances:
         """The budgets that an eviction of the pod asks, sorted; none for a pod that counts as no disruption."""
         if pod.status.phase in ("Pending", *FINISHED) or pod.metadata.deletion_timestamp is not None:
             return []
-        return self._covering(key, pod)
+        return list(self._coverage.budgets_of(key, pod))
 
     def refusals(self, key: str, pod: Pod) -> list[str]:
         """The budgets in the way of an eviction now; where there are none, the budget is charged for it."""
@@ -87,20 +69,7 @@ class Allowances:
     def _of(self, name: str) -> BudgetFigures:
         figures = self._figures.get(name)
         if figures is None:
-            matched = sorted(self._matched[name].items())
-            figures = covered_of(self._snapshot, self._snapshot.budgets[name], matched).figures
+            pods = self._coverage.pods_of(name)
+            figures = covered_of(self._snapshot, self._snapshot.budgets[name], pods).figures
             self._figures[name] = figures
         return figures
-
-    def _covering(self, key: str, pod: Pod) -> list[str]:
-        return [name for name in self._requirements.get(pod.metadata.namespace, ()) if self._covers(name, key, pod)]
-
-    def _covers(self, name: str, key: str, pod: Pod) -> bool:
-        raw = bytes(pod.metadata.labels)
-        labels = self._labels.get(raw)
-        if labels is None:
-            try:
-                labels = self._labels[raw] = terms.labels(raw)
-            except Fault as fault:
-                raise fault.within(f"Pod {key}") from None
-        return matches(self._requirements[pod.metadata.namespace][name], labels)

@@ -5,12 +5,22 @@ import random
 import pytest
 from support.build import a_budget, a_pod, a_site, a_workload
 
-from underhost.agents.evaluate.budgets import REASON_NEVER, REASON_OVERLAP, budget_findings, figures
+from underhost.agents.evaluate.budgets import REASON_NEVER, REASON_OVERLAP
+from underhost.agents.evaluate.check import check
+from underhost.agents.site.snapshot import Options
 from underhost.schemas.documents import BudgetFigures
 from underhost.schemas.errors import BadObjectError
 
 APP = {"app": "nginx"}
 MATCH_APP = {"matchLabels": APP}
+
+
+def figures(site):
+    return check(site, Options()).budgets
+
+
+def budget_findings(site):
+    return [finding for finding in check(site, Options()).findings if finding.severity == "budget"]
 
 
 def pods(count, owner="ReplicaSet/nginx-1", start=0, namespace="shop"):

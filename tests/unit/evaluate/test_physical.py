@@ -10,9 +10,9 @@ from support.build import HOST, a_node, a_pod, a_site, a_workload, spread, term
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
-from underhost.agents.evaluate.colocated import REASON_HOST, REASON_NODE, colocated_findings
-from underhost.agents.evaluate.nodes import REASON_NO_HOST, REASON_NO_VM, node_drift, unknown_hosts, unknown_nodes
-from underhost.agents.evaluate.physical import physical_findings
+from underhost.agents.evaluate.check import check
+from underhost.agents.evaluate.colocated import REASON_HOST, REASON_NODE
+from underhost.agents.evaluate.nodes import REASON_NO_HOST, REASON_NO_VM
 from underhost.agents.rules import physical_host
 from underhost.agents.site.snapshot import Options
 
@@ -26,8 +26,12 @@ def nodes(count):
     return [a_node(f"n{at}").labels(rack=f"r{at}", room="cellar") for at in range(1, count + 1)]
 
 
-def found(finder, site):
-    return [(finding.pod, finding.peers, finding.domain.value) for finding in finder(site, compile(site, Options()))]
+def findings(severity, site):
+    return [finding for finding in check(site, Options()).findings if finding.severity == severity]
+
+
+def found(severity, site):
+    return [(finding.pod, finding.peers, finding.domain.value) for finding in findings(severity, site)]
 
 
 def db(at, node, key):
@@ -135,13 +139,13 @@ TWO_ON_H1 = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}
     ],
 )
 def test_pods_that_must_be_apart_and_share_a_host_are_found(objects, expected):
-    assert found(physical_findings, a_site(*nodes(4), *objects, on=TWO_ON_H1)) == expected
+    assert found("physical", a_site(*nodes(4), *objects, on=TWO_ON_H1)) == expected
 
 
 def test_a_physical_finding_names_pods_nodes_and_host():
     pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(2)]
     site = a_site(*nodes(2), *pods, on={"n1": "h1", "n2": "h1"}, site="prod-a")
-    (finding,) = physical_findings(site, compile(site, Options()))
+    (finding,) = findings("physical", site)
     assert (finding.severity, finding.rule, finding.source) == ("physical", "PhysicalHost", "InterPodAffinity")
     assert (finding.node, finding.domain.key, finding.domain.value) == ("n1", "host", "esx-h1")
     assert finding.message == (
@@ -154,7 +158,7 @@ def test_an_id_stays_while_other_members_come_and_go():
     def ids(count, site="default"):
         pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(count)]
         snapshot = a_site(*nodes(3), *pods, on=dict.fromkeys(("n1", "n2", "n3"), "h1"), site=site)
-        return [finding.id for finding in physical_findings(snapshot, compile(snapshot, Options()))]
+        return [finding.id for finding in findings("physical", snapshot)]
 
     assert ids(2) == ids(3)
     assert ids(2) != ids(2, site="other")
@@ -162,12 +166,12 @@ def test_an_id_stays_while_other_members_come_and_go():
 
 def test_nodes_of_unknown_hosts_never_share_one():
     pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(3)]
-    assert found(physical_findings, a_site(*nodes(3), *pods, on={"n1": "h1", "n2": "", "n3": ""})) == []
+    assert found("physical", a_site(*nodes(3), *pods, on={"n1": "h1", "n2": "", "n3": ""})) == []
 
 
 def test_without_hosts_there_is_nothing_physical():
     pods = [a_pod(f"db-{at}").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(2)]
-    assert found(physical_findings, a_site(*nodes(2), *pods)) == []
+    assert found("physical", a_site(*nodes(2), *pods)) == []
 
 
 APPS = ("a", "b", "c")
@@ -225,7 +229,7 @@ def test_the_sweep_finds_what_a_walk_over_all_pairs_finds(cluster, rng):
         first, *peers = sorted(group)
         expected.append((first, peers, f"esx-{on[named[first][1]]}"))
     site = a_site(*objects, on=on)
-    assert found(physical_findings, site) == sorted(expected)
+    assert found("physical", site) == sorted(expected)
     assert conflicts_by_rule(site) == {pod: sum(one == pod for one, _ in pairs) for pod in named}
 
 
@@ -305,18 +309,17 @@ def web(at, node):
     ],
 )
 def test_replicas_that_share_one_host_without_a_rule_are_found(objects, expected):
-    assert found(colocated_findings, a_site(*nodes(4), *objects, on=TWO_ON_H1)) == expected
+    assert found("co-located", a_site(*nodes(4), *objects, on=TWO_ON_H1)) == expected
 
 
 def test_replicas_of_a_physical_finding_are_not_found_again():
     site = a_site(*nodes(4), web(0, "n1").apart(term(HOST, WEB)), web(1, "n2").apart(term(HOST, WEB)), on=TWO_ON_H1)
-    model = compile(site, Options())
-    assert colocated_findings(site, model, physical_findings(site, model)) == []
+    assert found("co-located", site) == []
 
 
 def test_where_hosts_are_unknown_the_node_is_the_place():
     site = a_site(*nodes(2), web(0, "n1"), web(1, "n1"))
-    (finding,) = colocated_findings(site, compile(site, Options()))
+    (finding,) = findings("co-located", site)
     assert (finding.severity, finding.reason, finding.domain.key, finding.domain.value) == (
         "co-located",
         REASON_NODE,
@@ -331,7 +334,7 @@ def test_where_hosts_are_unknown_the_node_is_the_place():
 
 def test_the_message_names_the_nodes_of_a_shared_host():
     site = a_site(*nodes(2), web(0, "n1"), web(1, "n2"), on={"n1": "h1", "n2": "h1"})
-    (finding,) = colocated_findings(site, compile(site, Options()))
+    (finding,) = findings("co-located", site)
     assert finding.reason == REASON_HOST
     assert "run on ESXi host esx-h1 (nodes n1 and n2), and no rule keeps them apart." in finding.message
 
@@ -341,19 +344,16 @@ def test_the_message_names_the_nodes_of_a_shared_host():
 
 def test_pods_on_a_node_that_the_input_lacks_are_found():
     site = a_site(a_node("n1"), a_pod("a").on("gone"), a_pod("b").on("n1"), a_pod("c").on("gone").finished())
-    (finding,) = unknown_nodes(site, compile(site, Options()))
+    (finding,) = findings("unknown-node", site)
     assert (finding.severity, finding.rule, finding.pod, finding.node) == ("unknown-node", "NodeName", "shop/a", "gone")
     assert finding.message == "Pod shop/a is bound to node gone, which is not in the input."
 
 
 def test_nodes_without_a_host_are_found_only_where_vsphere_is_configured():
     on = {"n1": "h1", "n2": ""}
-    findings = unknown_hosts(a_site(*nodes(3), on=on))
-    assert [(finding.severity, finding.node, finding.reason) for finding in findings] == [
-        ("unknown-host", "n2", REASON_NO_HOST),
-        ("unknown-host", "n3", REASON_NO_VM),
-    ]
-    assert unknown_hosts(a_site(*nodes(3))) == []
+    unknown = findings("unknown-host", a_site(*nodes(3), on=on))
+    assert [(finding.node, finding.reason) for finding in unknown] == [("n2", REASON_NO_HOST), ("n3", REASON_NO_VM)]
+    assert findings("unknown-host", a_site(*nodes(3))) == []
 
 
 def taint(effect="NoSchedule", key="dedicated", value="db"):
@@ -412,14 +412,13 @@ TOLERATES_ALL = {"tolerations": [{"operator": "Exists"}]}
 )
 def test_nodes_that_would_not_take_their_pods_now_are_found(node, pods, expected):
     site = a_site(node, *pods)
-    findings = node_drift(site, compile(site, Options()))
-    assert [(finding.rule, finding.node, finding.pods) for finding in findings] == expected
-    assert all(finding.severity == "drift" for finding in findings)
+    drifting = findings("drift", site)
+    assert [(finding.rule, finding.node, finding.pods) for finding in drifting] == expected
 
 
 def test_a_drifting_node_names_its_taint_and_its_pods():
     site = a_site(a_node("n1").spec(**taint()), a_pod("a").on("n1"))
-    (finding,) = node_drift(site, compile(site, Options()))
+    (finding,) = findings("drift", site)
     assert finding.message == (
         "Node n1 has taint dedicated=db:NoSchedule, and 1 pod that it would not take now runs there: shop/a."
     )

@@ -15,7 +15,7 @@ from support.sites.random_cluster import APPS, RandomCluster
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
-from underhost.agents.evaluate.budgets import cover
+from underhost.agents.evaluate.disruption import cover
 from underhost.agents.schedule.pending import schedule
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Options, Snapshot

@@ -1,0 +1,251 @@
+"""Disruption budgets: which pods each covers, and what that allows, figured as the disruption controller does.
+
+In: pods, budgets and workloads. Out: who is covered by which budgets (`Coverage`), and the figures of a budget. Source:
+pkg/controller/disruption, 1.36.
+
+The snapshot carries no clock and no `status.disruptedPods`: a pod whose eviction was granted in the last two minutes
+still counts as healthy until its deletion shows.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from underhost.agents.site import terms
+from underhost.agents.site.fault import Fault
+from underhost.agents.site.owners import FINISHED, controller_of, ready
+from underhost.agents.site.selectors import Requirement, matches
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.documents import BudgetFigures
+from underhost.schemas.kubernetes import Budget, OwnerReference, Pod
+
+RULE = "PodDisruptionBudget"
+# Owners that have a scale and that the snapshot holds; of other kinds only the cluster knows whether they have one.
+_SCALED = {"ReplicaSet", "StatefulSet", "Deployment", "ReplicationController", "VirtualMachineInstanceReplicaSet"}
+_NONE_TO_SPARE = ("maxUnavailable 0", "maxUnavailable 0%", "minAvailable 100%")  # whatever the scale is
+_NEVER_SCALED = {"DaemonSet", "Job", "CronJob", "Node", "VirtualMachineInstance"}
+
+
+@dataclass(frozen=True)
+class Covered:
+    """One budget, judged.
+
+    Attributes:
+        figures: as the controller would write them to status.
+        pods: names of the pods it covers, finished ones left out, sorted.
+        best: disruptions allowed once every replica is healthy; None where an owner that sets it is not in the input.
+        why: how it comes to its figures, for a person.
+    """
+
+    figures: BudgetFigures
+    pods: list[str]
+    best: int | None
+    why: str
+
+
+def cover(snapshot: Snapshot) -> dict[str, Covered]:
+    """Every budget with its pods and figures, by `namespace/name`, sorted.
+
+    Raises BadObjectError for a selector, or for labels, that the API server would not have let in.
+    """
+    coverage = Coverage()
+    coverage.change_budgets(snapshot.budgets, snapshot.pods)
+    return {
+        name: covered_of(snapshot, budget, coverage.pods_of(name)) for name, budget in sorted(snapshot.budgets.items())
+    }
+
+
+class Coverage:
+    """Which budgets cover which pods. Pods of equal labels are matched to the selectors of their namespace once.
+
+    Every method that reads a selector or labels raises BadObjectError for what the API server would not have let in.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: defaultdict[str, dict[str, tuple[Requirement, ...] | None]] = defaultdict(dict)
+        self._known: defaultdict[str, dict[bytes, tuple[str, ...]]] = defaultdict(dict)
+        self._pods: dict[str, dict[str, Pod]] = {}
+        self._of_pod: dict[str, tuple[str, ...]] = {}
+
+    def change_budgets(self, changed: Mapping[str, Budget | None], pods: Mapping[str, Pod]) -> set[str]:
+        """Budgets came, changed or (None) went; `pods` are those there are. Returns the namespaces matched anew."""
+        anew = set[str]()
+        for name, budget in sorted(changed.items()):
+            namespace = name.partition("/")[0]
+            wanted = self._wanted[namespace]
+            requirements = None if budget is None else _requirements(name, budget)
+            if budget is None or name not in wanted or wanted[name] != requirements:
+                anew.add(namespace)
+                self._pods.pop(name, None)
+                wanted.pop(name, None)
+                if budget is not None:
+                    wanted[name] = requirements
+        for namespace in anew:
+            self._known[namespace].clear()
+            self._pods.update((name, {}) for name in self._wanted[namespace])
+        for key, pod in pods.items() if anew else ():
+            if pod.metadata.namespace in anew:
+                self.change_pod(key, pod)
+        return anew
+
+    def change_pod(self, key: str, pod: Pod | None) -> set[str]:
+        """A pod came, changed or (None) went. Returns the budgets that cover it or did."""
+        was, covering = self._of_pod.pop(key, ()), self.budgets_of(key, pod) if pod is not None else ()
+        for name in was:
+            self._pods.get(name, {}).pop(key, None)
+        if pod is not None and covering:
+            self._of_pod[key] = covering
+            for name in covering:
+                self._pods[name][key] = pod
+        return {*was, *covering}
+
+    def budgets_of(self, key: str, pod: Pod) -> tuple[str, ...]:
+        """The budgets that cover a pod, sorted; of one with several the API server refuses every eviction."""
+        wanted = self._wanted.get(pod.metadata.namespace)
+        if not wanted:
+            return ()
+        raw, known = bytes(pod.metadata.labels), self._known[pod.metadata.namespace]
+        found = known.get(raw)
+        if found is None:
+            try:
+                labels = terms.labels(raw)
+            except Fault as fault:
+                raise fault.within(f"Pod {key}") from None
+            named = sorted(name for name, one in wanted.items() if one is not None and matches(one, labels))
+            found = known[raw] = tuple(named)
+        return found
+
+    def pods_of(self, name: str) -> list[tuple[str, Pod]]:
+        """The pods that a budget covers, finished ones too, sorted by name."""
+        return sorted(self._pods[name].items())
+
+
+def _requirements(name: str, budget: Budget) -> tuple[Requirement, ...] | None:
+    """What the selector asks of labels: null selects no pod, {} every pod but in v1beta1. None: it selects nothing."""
+    try:
+        requirements = terms.label_selector(bytes(budget.spec.selector), "spec.selector")
+    except Fault as fault:
+        raise fault.within(f"{RULE} {name}") from None
+    if not requirements and budget.api_version == "policy/v1beta1":
+        return None
+    return requirements
+
+
+def covered_of(snapshot: Snapshot, budget: Budget, matched: list[tuple[str, Pod]]) -> Covered:
+    """A budget judged with the pods that its selector matches, by name, sorted."""
+    current = sum(1 for _, pod in matched if pod.metadata.deletion_timestamp is None and ready(pod))
+    living = [name for name, pod in matched if pod.status.phase not in FINISHED]
+    scale = _scale(snapshot, matched)
+    spec = budget.spec
+    if spec.max_unavailable is None and spec.min_available is None:
+        return _covered(0, current, 0, living, len(living), "it sets neither minAvailable nor maxUnavailable")
+    if spec.max_unavailable is None and isinstance(spec.min_available, int):
+        attainable = max(len(living), scale.count)
+        why = f"minAvailable is {spec.min_available} and there are {attainable} of them"
+        return _covered(len(matched), current, spec.min_available, living, attainable, why)
+    if spec.max_unavailable is not None:
+        field, value = "maxUnavailable", spec.max_unavailable
+    else:
+        field, value = "minAvailable", spec.min_available or ""
+    scaled = _scaled(value, scale.count)
+    if scaled is None:
+        scale.complete, scale.unreadable = False, f"{field} {value!r} is neither a number nor a percentage"
+    if scaled is None or not scale.complete:
+        return _failed(budget, current, living, scale, f"{field} {value}")
+    desired = max(0, scale.count - scaled) if field == "maxUnavailable" else scaled
+    why = f"{field} is {value} of {scale.count} replicas"
+    if scale.count == 0 and scale.unmanaged:
+        why = f"{field} is counted in their controllers' replicas, and they have no controller"
+    return _covered(scale.count, current, desired, living, scale.count + scale.unmanaged, why)
+
+
+def _covered(expected: int, current: int, desired: int, pods: list[str], attainable: int, why: str) -> Covered:
+    allowed = max(0, current - desired) if expected > 0 else 0
+    best = max(0, max(attainable, current) - desired) if expected > 0 else 0
+    return Covered(BudgetFigures(expected, current, desired, allowed), pods, best, why)
+
+
+def _failed(budget: Budget, current: int, pods: list[str], scale: "_Scale", why: str) -> Covered:
+    """The owners' scale is not to be had. The live controller may know more than the input, so its status is believed.
+
+    Where it wrote none, its own sync fails just so, and a failed sync allows nothing.
+    """
+    status = budget.status
+    if 0 < status.observed_generation >= budget.metadata.generation:
+        best = max(0, max(status.expected_pods, status.current_healthy) - status.desired_healthy)
+        written = BudgetFigures(
+            status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed
+        )
+        return Covered(written, pods, best if status.expected_pods > 0 else None, why)
+    if scale.unscalable:
+        why = f"{why} cannot be figured, as {scale.unscalable} has no scale"
+    hopeless = scale.unscalable or scale.unreadable or why in _NONE_TO_SPARE
+    return Covered(BudgetFigures(0, current, 0, 0), pods, 0 if hopeless else None, scale.unreadable or why)
+
+
+@dataclass
+class _Scale:
+    """Sum of the owners' replicas. `unmanaged`: pods without a controller; `unscalable`: an owner without one.
+
+    `unreadable` says why not even a scale would help.
+    """
+
+    count: int = 0
+    unmanaged: int = 0
+    complete: bool = True
+    unscalable: str = ""
+    unreadable: str = ""
+
+
+def _scale(snapshot: Snapshot, pods: list[tuple[str, Pod]]) -> _Scale:
+    scale = _Scale()
+    counted: dict[tuple[str, str], int] = {}
+    seen: set[tuple[str, str, str]] = set()
+    for _, pod in pods:
+        owner = controller_of(pod.metadata.owner_references)
+        if owner is None:
+            scale.unmanaged += 1
+            continue
+        if (owner.kind, owner.name, owner.uid) in seen:
+            continue
+        seen.add((owner.kind, owner.name, owner.uid))
+        found = _replicas(snapshot, owner, pod.metadata.namespace)
+        if found is None:
+            scale.complete = False
+            if owner.kind in _NEVER_SCALED:
+                scale.unscalable = scale.unscalable or f"{owner.kind} {owner.name}"
+        else:
+            counted[found[0]] = found[1]
+    scale.count = sum(counted.values())
+    return scale
+
+
+def _replicas(snapshot: Snapshot, owner: OwnerReference, namespace: str) -> tuple[tuple[str, str], int] | None:
+    """(identity, replicas) of the owner, or of the Deployment over a ReplicaSet."""
+    if owner.kind not in _SCALED:
+        return None
+    workload = snapshot.workloads.get(f"{owner.kind}/{namespace}/{owner.name}")
+    if workload is None or _differ(workload.metadata.uid, owner.uid):
+        return None
+    over = controller_of(workload.metadata.owner_references)
+    if owner.kind == "ReplicaSet" and over is not None and over.kind == "Deployment":
+        deployment = snapshot.workloads.get(f"Deployment/{namespace}/{over.name}")
+        if deployment is not None and not _differ(deployment.metadata.uid, over.uid):
+            workload = deployment
+    replicas = workload.spec.replicas
+    return (workload.kind, workload.metadata.name), 1 if replicas is None else replicas
+
+
+def _differ(uid: str, other: str) -> bool:
+    return bool(uid and other) and uid != other
+
+
+def _scaled(value: int | str, total: int) -> int | None:
+    """An integer as it is, a percentage of `total` rounded up; None for anything else."""
+    if isinstance(value, int):
+        return value
+    try:
+        percent = int(value.removesuffix("%")) if value.endswith("%") else None
+    except ValueError:
+        return None
+    return None if percent is None else -(-percent * total // 100)

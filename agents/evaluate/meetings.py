@@ -1,0 +1,216 @@
+"""Pods that must be apart and are not, place by place: what broken and undone separations have in common.
+
+In: the places to look at: a separation with a domain's value, or with a host's id; None for the whole site. Out: groups
+of pods as findings in the store, worded by a subclass. Who refuses whom is decided by `rules/separation.py`. A place is
+looked at whole, and formed again with the separations that share pods with it there, others not at all. Domains are
+named by their value, which stays while codes are given anew.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from underhost.agents.compiled.domains import Domains, Topology
+from underhost.agents.compiled.model import Model
+from underhost.agents.evaluate.case import Case
+from underhost.agents.evaluate.marks import Place, Relations
+from underhost.agents.evaluate.store import NOTHING, FindingStore
+from underhost.agents.evaluate.sweep import sweep
+from underhost.agents.rules.separation import Row, Separation, SeparationId, connected, refusing
+from underhost.schemas.records import Finding
+
+_Met = tuple[SeparationId, str, list[list[int]]]  # of a place, the groups of pods that refuse one another
+_Pods = dict[str, int]  # the class of each pod, by key
+_Spot = tuple[str, str]  # what `together` says of a separation; a domain's value, or a host's id
+
+
+class Group(NamedTuple):
+    """Pods that refuse one another in one domain, connected through one or more separations.
+
+    `pods` are keys, sorted; `cls` is the class of the first.
+    """
+
+    pods: list[str]
+    cls: int
+    separations: list[Separation]
+
+
+class Meetings:
+    """The pods of each place that do not keep apart. A subclass says of which places, and words the findings.
+
+    Attributes:
+        across: the places are hosts, and pods refuse one another across domains of the key; else in one domain of it.
+    """
+
+    across: bool
+
+    def __init__(self, store: FindingStore, relations: Relations) -> None:
+        self._store, self._relations = store, relations
+        self._spots: dict[_Spot, _Kept] = {}
+
+    def concerns(self, topology: Topology, at: SeparationId) -> bool:
+        """Whether the separation is judged here."""
+        raise NotImplementedError
+
+    def domains(self, topology: Topology, at: SeparationId) -> Domains:
+        """The domains that are the places of the separation."""
+        raise NotImplementedError
+
+    def together(self, at: SeparationId) -> str:
+        """Separations of which this is equal may share a finding."""
+        raise NotImplementedError
+
+    def finding(self, case: Case, source: str, value: str, group: Group) -> Finding:
+        """A group in words: `source` is what `together` said, `value` the domain as people name it."""
+        raise NotImplementedError
+
+    def judge_all(self, case: Case) -> None:
+        """Sweep the whole site."""
+        self._take(case, self._sweep(case))
+
+    def judge(self, case: Case, places: Iterable[Place]) -> None:
+        """Look at these places again."""
+        self._take(case, (self._look(case.model, *place) for place in places))
+
+    def _sweep(self, case: Case) -> Iterator[_Met]:
+        topology = case.model.topology
+        by_key: defaultdict[tuple[str, str], list[SeparationId]] = defaultdict(list)
+        for at in self._relations.every():
+            if self.concerns(topology, at):
+                by_key[at.rule, at.key].append(at)
+        for ats in by_key.values():
+            domains, apart = self.domains(topology, ats[0]), [self._relations.separation(at) for at in ats]
+            for met in sweep(case.model, domains, topology.of(ats[0].key) if self.across else None, apart):
+                yield ats[met.separation], domains.ids[met.domain], met.groups
+
+    def _look(self, model: Model, at: SeparationId, value: str) -> _Met:
+        if not self.concerns(model.topology, at):
+            return at, value, []
+        rows = _rows(model, self._relations.separation(at), self.domains(model.topology, at), value)
+        return at, value, refusing(rows, self.across)
+
+    def _take(self, case: Case, found: Iterable[_Met]) -> None:
+        """Keep what was met, and form the groups that it changes."""
+        touched: defaultdict[_Spot, list[SeparationId]] = defaultdict(list)
+        keys, classes = case.model.running.keys, case.model.running.classes
+        for at, value, groups in found:
+            spot = self.together(at), value
+            kept = self._spots.get(spot)
+            if groups or (kept is not None and at in kept.by_id):
+                if kept is None:
+                    kept = self._spots[spot] = _Kept()
+                kept.put(at, [{keys[pod]: int(classes[pod]) for pod in pods} for pods in groups])
+                touched[spot].append(at)
+        for spot, ats in touched.items():
+            void, knots = self._spots[spot].untie(ats)
+            formed = {knot[0]: self._form(case, spot, knot) for knot in knots}
+            for slot in void:
+                if slot not in formed:
+                    self._store.put((self.across, *spot, slot), NOTHING)
+            for slot, findings in formed.items():
+                self._store.put((self.across, *spot, slot), findings)
+            if not self._spots[spot].by_id:
+                del self._spots[spot]
+
+    def _form(self, case: Case, spot: _Spot, knot: Sequence[SeparationId]) -> list[Finding]:
+        source, value = spot
+        domains = self.domains(case.model.topology, knot[0])
+        shown, held = domains.values[domains.code_of[value]], self._spots[spot].by_id
+        meetings = [(self._relations.separation(at), pods) for at in knot for pods in held[at]]
+        return [self.finding(case, source, shown, group) for group in _merged(meetings)]
+
+
+def _rows(model: Model, separation: Separation, domains: Domains, value: str) -> list[Row]:
+    """The pods on either side of the separation in one domain: by class, or by node where that is fewer."""
+    code = domains.code_of.get(value)
+    if code is None:
+        return []
+    owners, matched = frozenset(separation.owners), frozenset(separation.matched)
+    running = model.running
+    pods: Iterable[int] = (pod for cls in owners | matched for pod in running.members[cls])
+    if domains.unique:
+        pods = running.on_node[code]
+    class_at, node_at = running.class_at, running.node_at
+    codes, values = domains.code_list, model.topology.of(separation.key).code_list
+    rows = []
+    for pod in pods:
+        node, cls = node_at[pod], class_at[pod]
+        if codes[node] == code and (cls in owners or cls in matched):
+            rows.append(Row(values[node], pod, cls in owners, cls in matched))
+    return rows
+
+
+def _merged(meetings: Sequence[tuple[Separation, _Pods]]) -> list[Group]:
+    """Meetings in one place that share a pod are one group; sorted by the first pod."""
+    first: dict[str, int] = {}
+    links = [(first.setdefault(pod, at), at) for at, (_, pods) in enumerate(meetings) for pod in pods]
+    found = []
+    for group in connected(range(len(meetings)), links):
+        class_of = {pod: cls for at in group for pod, cls in meetings[at][1].items()}
+        pods = sorted(class_of)
+        found.append(Group(pods, class_of[pods[0]], sorted({meetings[at][0] for at in group})))
+    return sorted(found)
+
+
+class _Kept:
+    """The pods that do not keep apart in one spot, by separation; separations that share pods are one knot.
+
+    `knots` are the separations whose findings are in one slot of the store, by that slot.
+    """
+
+    __slots__ = ("by_id", "knots", "of_pod", "slot_of")
+
+    def __init__(self) -> None:
+        self.by_id: dict[SeparationId, list[_Pods]] = {}
+        self.of_pod: defaultdict[str, set[SeparationId]] = defaultdict(set)
+        self.slot_of: dict[SeparationId, SeparationId] = {}
+        self.knots: dict[SeparationId, set[SeparationId]] = {}
+
+    def put(self, at: SeparationId, groups: list[_Pods]) -> None:
+        """What the separation holds from now on."""
+        for pods in self.by_id.pop(at, ()):
+            for pod in pods:
+                self.of_pod[pod].discard(at)
+                if not self.of_pod[pod]:
+                    del self.of_pod[pod]
+        if groups:
+            self.by_id[at] = groups
+            for pods in groups:
+                for pod in pods:
+                    self.of_pod[pod].add(at)
+
+    def untie(self, touched: Iterable[SeparationId]) -> tuple[list[SeparationId], list[list[SeparationId]]]:
+        """The slots that are void now, and the knots to form instead."""
+        void: dict[SeparationId, None] = {}
+        loose = list(touched)
+        seen = set(loose)
+        while loose:
+            at = loose.pop()
+            near = self._near(at)
+            slot = self.slot_of.pop(at, None)
+            if slot is not None:
+                void[slot] = None
+                near |= self.knots.pop(slot, set())
+            loose += near - seen
+            seen |= near
+        knots = []
+        left = {at for at in seen if at in self.by_id}
+        while left:
+            knot = self._knot(left.pop())
+            left -= knot
+            slot = min(knot)
+            self.knots[slot] = knot
+            self.slot_of.update(dict.fromkeys(knot, slot))
+            knots.append(sorted(knot))
+        return list(void), knots
+
+    def _near(self, at: SeparationId) -> set[SeparationId]:
+        return {other for pods in self.by_id.get(at, ()) for pod in pods for other in self.of_pod[pod]}
+
+    def _knot(self, start: SeparationId) -> set[SeparationId]:
+        knot, loose = {start}, [start]
+        while loose:
+            near = self._near(loose.pop())
+            loose += near - knot
+            knot |= near
+        return knot
