@@ -1,4 +1,4 @@
-"""One object of a file after the other into typed objects: what is incomplete, given twice or ignored is noted.
+"""Objects of files into typed objects, one by one; incomplete, repeated and ignored ones are noted.
 
 In: an object with its parts still raw. Out: the object in its table of `Objects`. The meaning of selectors, quantities
 and the like is left to the agents.
@@ -152,10 +152,10 @@ class Collected:
         key = f"{kind}/{key}"
         lacking = _lacking(kind, spec)
         if lacking:
-            if not metadata.uid:  # a cluster has none such: with a uid it is a record without what no rule reads
+            if not metadata.uid:  # objects of a cluster are complete: one with a uid is a trimmed record
                 self.incomplete.append(f"{file}: {key}: {lacking}")
             if key in self.objects.others:
-                return  # a patch must not take the place of the object that it patches
+                return  # a patch must not replace the object that it patches
         if kind in WORKLOADS:
             owner = k8s.Workload(kind, metadata, api_version, _decoded(item.spec, k8s.WorkloadSpec, "spec"))
             begins(owner.spec.selector, "{", "spec.selector")
@@ -166,7 +166,7 @@ class Collected:
         self._store(self.objects.others, key, manifest, "", file)
 
     def _spelling(self, label: str, metadata: k8s.Metadata, spec: Raw, type_: type[Struct]) -> None:
-        """Note what a person wrote with wrong capitals; from a cluster (with a uid) nothing comes that is."""
+        """Note fields that a person wrote with wrong capitals; objects of a cluster, which have a uid, have none."""
         if metadata.uid or spec is NULL:
             return
         known = type_.__struct_encode_fields__
@@ -177,7 +177,7 @@ class Collected:
     def _store(self, table: dict[str, T], key: str, value: T, kind: str, file: str) -> None:
         label = f"{kind}/{key}" if kind else key
         if key in table:
-            del table[key]  # the last one counts, at its own place in the order
+            del table[key]  # the last one counts, at its place in the order
             self.repeated.append(f"{label} ({self.objects.origins.pop(label, self.first_file)}, then {file})")
         table[key] = value
         if file != self.first_file:

@@ -1,8 +1,8 @@
-"""JSON documents in, their objects handed on one by one: lists of every kind, and refusals of what is none.
+"""JSON documents in, their objects one by one out: lists of every kind, and refusals of what is no list or object.
 
-A list is cut into its objects in one pass, and each is decoded with only the parts that the rules
-read: pods the quick way (`pods.py`), the others, and what does not fit there, as any object. What does not fit
-there either is read once more without its nulls, so that the fault has a name and the others are still read.
+A list is cut into its objects in one pass, and each is decoded with only the parts that the rules read. Pods take the
+quick way (`pods.py`); other objects, and pods that do not fit there, the general one (`collect.py`). An object that
+does not fit there either is decoded once more without its nulls, so that the fault names it and the others are read.
 """
 
 import gc
@@ -36,7 +36,7 @@ class _ObjectOrList(Item, rename="camel", gc=False):
 
 
 class _RawList(Struct, rename="camel"):
-    """A list of which something has a wrong shape."""
+    """A list in which something has a wrong shape."""
 
     kind: str = ""
     api_version: str = ""
@@ -52,8 +52,8 @@ _item = msgspec.json.Decoder(Item)
 def read_document(data: Text, file: str, into: Collected) -> tuple[str, list[BadObjectError]]:
     """Read one JSON document: its kind, and the faults of its objects in order.
 
-    Nothing is read of an Inventory, nor of a document that is no Kubernetes object at all (kind FOREIGN): both are the
-    caller's matter. Raises msgspec.DecodeError where the text is not one JSON document, and RecursionError.
+    An Inventory, and a document that is no Kubernetes object (kind FOREIGN), are left to the caller. Raises
+    msgspec.DecodeError where the text is not one JSON document, and RecursionError.
     """
     with _paused_gc():
         try:
@@ -104,7 +104,7 @@ def _read(
 def _read_loosely(
     data: Text, file: str, into: Collected, error: msgspec.ValidationError
 ) -> tuple[str, list[BadObjectError]]:
-    """A document in which something has a wrong shape: its items one by one."""
+    """A document in which something has a wrong shape: read its items one by one."""
     try:
         faults: list[BadObjectError] = []
         try:
@@ -122,7 +122,7 @@ def _read_loosely(
 
 
 def _read_again(raw: Raw, file: str, into: Collected, implied: tuple[str, str], place: str) -> list[BadObjectError]:
-    """One object by itself, without its nulls (to the API null is absent): read, or its fault with the object named."""
+    """Read one object without its nulls, which mean absent to the API, or return its fault with the object's name."""
     value = msgspec.json.decode(raw)
     if not isinstance(value, dict):
         return [BadObjectError(f"expected an object, got {type(value).__name__}", object_=place, file=file)]
@@ -145,7 +145,7 @@ def _read_again(raw: Raw, file: str, into: Collected, implied: tuple[str, str], 
 
 
 def _label(value: dict[str, Any], kind: object, place: str) -> str:
-    """`Kind/namespace/name` as far as the object tells."""
+    """`Kind/namespace/name`, as far as the object has them."""
     metadata = value.get("metadata")
     names = [metadata.get("namespace"), metadata.get("name")] if isinstance(metadata, dict) else []
     parts = [part[:253] for part in (kind, *names) if isinstance(part, str) and part]
@@ -165,13 +165,13 @@ def _is_list(kind: str) -> bool:
 
 
 def _implied(kind: str, api_version: str) -> tuple[str, str]:
-    """What a list says of items that do not say their own kind: a PodList holds Pods."""
+    """Kind and apiVersion of items without their own: a PodList holds Pods."""
     return (kind[:-4], api_version) if _is_list(kind) and kind != "List" else ("", "")
 
 
 @contextmanager
 def _paused_gc() -> Iterator[None]:
-    """No garbage collection while many objects are made: none of them is garbage, and each run would visit them all."""
+    """No garbage collection while many objects are created: none is garbage, and each run would visit all of them."""
     enabled = gc.isenabled()
     gc.disable()
     try:

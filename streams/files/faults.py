@@ -1,7 +1,7 @@
 """Faults of input objects as one line each, and the shapes of the parts that are kept raw.
 
-A shape is what JSON type goes where (labels are an object of strings); what operators, selectors and quantities mean is
-judged by the engine when it parses them.
+A shape is the JSON type of each part (labels are an object of strings). What operators, selectors and quantities mean
+is judged when the agents parse them.
 """
 
 import re
@@ -29,7 +29,7 @@ _objects = msgspec.json.Decoder(list[dict[str, Any]] | None)
 
 
 def fault_of(error: msgspec.ValidationError, prefix: str = "", object_: str = "", file: str = "") -> BadObjectError:
-    """A decoder's complaint as one line that names the field (below `prefix`) in the API's spelling."""
+    """A decoder's error as one line that names the field (below `prefix`) in the API's spelling."""
     match = _AT.match(str(error))
     what, path = (match["what"], match["path"] or "") if match else (str(error), "")
     message = _TYPE.sub(lambda found: _words(found[1]), what)
@@ -43,7 +43,7 @@ def _words(types: str) -> str:
 
 
 class Shapes:
-    """Checks the raw parts; equal bytes are checked once. Every method raises BadObjectError with the field only."""
+    """Checks raw parts, equal bytes only once. Every method raises BadObjectError with the field only."""
 
     def __init__(self) -> None:
         self._quantities: set[bytes] = set()
@@ -54,7 +54,7 @@ class Shapes:
         if raw is k8s.EMPTY_OBJECT:
             return
         try:
-            _short_strings.decode(raw)  # quicker than to look whether it was met before: many pods' labels are unique
+            _short_strings.decode(raw)  # quicker than a look into a set: many pods' labels are unique
         except msgspec.ValidationError:
             self._word_strings(raw, field)
 
@@ -84,7 +84,7 @@ def _once(decoder: msgspec.json.Decoder[Any], seen: set[bytes], raw: Raw, field:
 
 
 def begins(raw: Raw, first: str, *field: str) -> None:
-    """The cheap check of a part with few equal copies: `{` for an object, `[` for a list; null is both.
+    """The cheap check of a part with few equal copies: `{` for an object, `[` for a list; null fits both.
 
     Raises BadObjectError with the field only, which may be given in pieces.
     """

@@ -1,6 +1,6 @@
-"""The inventory file: which VM runs on which ESXi host, where no vCenter is at hand.
+"""The inventory file: which VM runs on which ESXi host, without a vCenter.
 
-Hand-written files count: YAML, no `kind`, hosts by name. Joining VMs to nodes is left to the engine.
+Hand-written files are accepted: YAML, without `kind`, hosts by name. Joining VMs to nodes is left to the agents.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ def read_inventory(data: bytes, file: str) -> Inventory:
 
 
 def _repair(value: dict[str, Any]) -> None:
-    """YAML reads a bare `on` as a boolean, and a null as a value: both mean what they look like."""
+    """Undo what YAML makes of hand-written files: a bare `on` is a boolean there, and an empty field a null."""
     for name in ("hosts", "vms", "clusters"):
         parts = value.get(name)
         if parts is None:
@@ -76,7 +76,7 @@ def _check(value: dict[str, Any], inventory: Inventory, file: str) -> None:
 
 
 def _canonical(inventory: Inventory, file: str) -> Inventory:
-    """The same inventory with hosts and VMs named by their ids only (names where they have none), as vCenter would."""
+    """The same inventory with hosts and VMs named by their ids, as vCenter does; by name where they have no id."""
     hosts = [host.name for host in inventory.hosts]
     ref_of_host = {host.name: host.ref for host in inventory.hosts} | {host.ref: host.ref for host in inventory.hosts}
     ref_of_vm = {vm.name: vm.ref for vm in inventory.vms} | {vm.ref: vm.ref for vm in inventory.vms}

@@ -20,10 +20,10 @@ class Objects:
             PriorityClass: by `Kind/namespace/name` (`Kind/name`).
         claims, volumes, storage_classes, csi_nodes, attachments: what the volume rules read.
         inventory: the vSphere side, where one is given.
-        notes: one line each about what was read otherwise than it may look; for stderr.
-        makers: kinds of the input that may make pods and are not read: custom resources, CronJob.
-        misspelled: by `Kind/namespace/name`, the fields of a hand-written pod's or budget's spec that were not read for
-            their capitals.
+        notes: one line for each thing that was read differently than a person may expect; for stderr.
+        makers: kinds in the input that may create pods but are not read: custom resources, CronJob.
+        misspelled: by `Kind/namespace/name`, the fields of a hand-written pod's or budget's spec that were not read
+            because of wrong capitals.
         origins: the file of every object (`Kind/namespace/name`) that is not of `first_file`.
     """
 
@@ -59,7 +59,7 @@ class Objects:
         return label in self.others or key in tables.get(kind, {})
 
     def within(self, error: BadObjectError) -> BadObjectError:
-        """A fault that the engine found in an object (`Kind namespace/name`), as the reader words it: with its file."""
+        """A fault found in an object (`Kind namespace/name`) later on, in the reader's words, with its file."""
         label = error.object.replace(" ", "/", 1)
         file = error.file or self.origins.get(label, self.first_file)
         return BadObjectError(error.message, object_=label, field=error.field, file=file)

@@ -1,6 +1,6 @@
-"""Pods of a dump, read the quick way: one pass over a pod's text, straight into the object that the engine reads.
+"""Pods of a dump, read the quick way: one pass over a pod's text, straight into the object that the rules read.
 
-In: an item of a list, as raw JSON. Out: whether it was a pod like nearly all. Whatever is not (another kind, a fault, a
+In: an item of a list, as raw JSON. Out: whether it was an ordinary pod. Anything else (another kind, a fault, a
 hand-written pod without a uid, one given twice) is left to `collect.py`, which reads every object and words every
 fault.
 """
@@ -20,7 +20,7 @@ _POD, _CORE = "Pod", ("", "v1")
 
 
 class _ListedPod(Struct, rename="camel", gc=False):
-    """A pod that a cluster made. What does not fit is no fault yet."""
+    """A pod as a cluster lists it. One that does not fit may still be correct."""
 
     metadata: k8s.Metadata
     spec: k8s.PodSpec
@@ -33,7 +33,7 @@ _decode = msgspec.json.Decoder(_ListedPod).decode
 
 
 def read_pod(raw: Raw, file: str, implied: tuple[str, str], into: Collected) -> bool:
-    """Read the item, unless it is anything but a pod like nearly all. `implied` is what its list says of its kind."""
+    """Read the item if it is an ordinary pod; returns whether it is. `implied`: kind and apiVersion of its list."""
     try:
         item = _decode(raw)
     except msgspec.ValidationError:
@@ -69,7 +69,7 @@ def read_pod(raw: Raw, file: str, implied: tuple[str, str], into: Collected) -> 
 
 
 def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
-    """The pod with the parts of another of its owner, most of its memory and of what is to be checked.
+    """The pod with the parts of another pod of its owner, which saves most of its memory and of the checks.
 
     None where their specs differ. Raises BadObjectError.
     """
@@ -82,5 +82,5 @@ def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
     if spec.volumes is not k8s.EMPTY_LIST:
         begins(spec.volumes, "[", "spec.volumes")
     if meta.owner_references == like.metadata.owner_references:
-        force_setattr(meta, "owner_references", like.metadata.owner_references)  # nobody else has seen it yet
+        force_setattr(meta, "owner_references", like.metadata.owner_references)  # not shared with anyone yet
     return k8s.Pod(meta, shared, like.status if status == like.status else status)

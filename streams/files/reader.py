@@ -1,8 +1,8 @@
-"""The file source's reader: dumps, manifests and inventories in, typed objects out.
+"""Reading files: dumps, manifests and inventories in, typed objects out.
 
-Reads JSON, YAML and KYAML, lists of every kind, several documents in a file, gzip, directories and stdin. Whatever
-cannot be used is refused or noted, never read as if it were nothing. Expanding manifests into pods, and joining nodes
-to hosts, is left to the agents.
+Reads JSON, YAML and KYAML, lists of every kind, several documents in a file, gzip, directories and stdin. What cannot
+be used is refused or noted, never skipped silently. Expanding manifests into pods, and joining nodes to hosts, is left
+to the agents.
 """
 
 import os
@@ -52,7 +52,7 @@ def load_files(
 
 
 class InputReader:
-    """One input of several parts: files, and texts that came from elsewhere. `load_files` is one of files alone."""
+    """Reads an input of several parts: files, and texts from elsewhere. For files alone there is `load_files`."""
 
     def __init__(self, stdin: BinaryIO | None = None, *, compact: bool = False) -> None:
         self._stdin, self._compact = stdin, compact
@@ -64,7 +64,7 @@ class InputReader:
         self._foreign: list[str] = []
 
     def read(self, path: str | Path) -> None:
-        """One argument of the command line."""
+        """Read one argument of the command line: a file, a directory or stdin."""
         if str(path) == STDIN or not Path(path).is_dir():
             self._read_file(path, strict=True)
             return
@@ -75,7 +75,7 @@ class InputReader:
             self._read_file(file, strict=False)
 
     def read_inventory_file(self, path: str | Path) -> None:
-        """The argument of `--inventory`: it counts more than an inventory among the files."""
+        """Read the argument of `--inventory`; it takes precedence over an inventory among the files."""
         file = _shown(path)
         data = self._bytes(path)
         if data is None:
@@ -84,7 +84,7 @@ class InputReader:
             self._faults.append(f"{file}: is empty")
 
     def result(self) -> Objects:
-        """Everything read. Raises InputError."""
+        """Everything that was read. Raises InputError with every fault."""
         if self._faults:
             more = len(self._faults) - MOST_FAULTS
             raise InputError(*self._faults[:MOST_FAULTS], *([f"… and {more} more faults"] if more > 0 else []))
@@ -96,18 +96,18 @@ class InputReader:
         return replace(into.objects, inventory=inventory, notes=notes, first_file=into.first_file)
 
     def read_text(self, data: bytes, place: str) -> None:
-        """A text that is there already; `place`, where it is from, stands for a file's name."""
+        """Read a text; messages name `place`, its origin, instead of a file."""
         try:
             self._read_plain(plain(data), place, strict=True)
         except BadText as error:
             self._faults.append(f"{place}: {error}")
 
     def note(self, line: str) -> None:
-        """One more line about what was read otherwise than it may look."""
+        """Add a line to the notes."""
         self._notes.append(line)
 
     def use_inventory(self, inventory: Inventory) -> None:
-        """An inventory that was read already."""
+        """Take an inventory that has been read already."""
         self._inventory = inventory, ""
 
     def _read_file(self, path: str | Path, strict: bool) -> None:
@@ -116,13 +116,13 @@ class InputReader:
             self._read_plain(data, _shown(path), strict)
 
     def _read_plain(self, data: bytes, file: str, strict: bool) -> None:
-        """Read one text. In a directory (not strict) what is no Kubernetes object is noted, not refused."""
+        """Read one text. In a directory (not strict) a document that is no Kubernetes object is noted, not refused."""
         self._into.first_file = self._into.first_file or file
         if self._each(data, file, lambda document: self._read_document(document, file, strict)) == 0:
             (self._faults if strict else self._notes).append(f"{file}: is empty")
 
     def _each(self, data: bytes, file: str, handle: Callable[[bytes | memoryview], None]) -> int | None:
-        """Hand on the file's documents as JSON: how many there are, None after a fault that ends the reading."""
+        """Handle the file's documents as JSON; returns how many there are, None after a fault that ends the reading."""
         count = 0
         try:
             if split.looks_like_json(data):

@@ -1,8 +1,8 @@
-"""Files as the sources of a site: a dump in the place of a cluster, an inventory in the place of a vCenter.
+"""Files as the sources of a site: a dump instead of a cluster, an inventory instead of a vCenter.
 
-In: the paths of the settings, and what the topics hold. Out: the same records, keys, tombstones and markers as the live
-watchers'. A file that changes is read again; one that cannot be read then is an error in the log, and what was
-published stays. What a list means is decided in `reconcile.py`.
+In: the paths of the settings, and what the topics hold. Out: the same records, keys, tombstones and markers as of the
+live watchers. A file that changes is read again; if it then cannot be read, that is logged and the topics stay as they
+are.
 """
 
 import asyncio
@@ -83,10 +83,7 @@ class FileSource(Source):
         return settled
 
     async def run(self) -> None:
-        """Publish what the files hold, then every change of them, until cancelled.
-
-        Raises InputError where the files cannot be used at the start, and BackendError where the topics cannot.
-        """
+        """See `Source.run`."""
         seen = await asyncio.to_thread(_signature, self._paths)
         await self._publish(await asyncio.to_thread(self._read), first=True)
         self.ready.set()
@@ -106,7 +103,7 @@ class FileSource(Source):
             seen = now
 
     async def _pause(self) -> bool:
-        """Until it is time to look at the files again, or (True) a person has accepted what they hold."""
+        """Wait until the files are to be checked again; returns True where a person accepts what they hold."""
         try:
             async with asyncio.timeout(self._look_again):
                 await self._accepted.wait()
@@ -187,7 +184,7 @@ def vsphere_records(site: str, inventory: Inventory) -> Records:
 
 
 def _signature(paths: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
-    """What tells that a file has changed: its path, time and size; a directory is looked through."""
+    """Path, time and size of every file: a change of it means that a file has changed."""
     found = []
     for path in paths:
         inside = [Path(folder) / name for folder, _, names in os.walk(path) for name in names] if path.is_dir() else []

@@ -19,15 +19,15 @@ _QUOTED_OR_END = (b'"', b"}", b"{", b"[", b"]", b"")
 
 
 def looks_like_json(data: bytes) -> bool:
-    """Whether the text is JSON; `{` alone proves nothing, KYAML begins so too, but with an unquoted key."""
+    """Whether the text is JSON. `{` alone does not prove it: KYAML begins so, too, but with an unquoted key."""
     head = data[:4096].lstrip()
     return head[:1] in (b"{", b"[") and head[1:].lstrip()[:1] in _QUOTED_OR_END
 
 
 def other_documents(data: bytes, error: msgspec.DecodeError) -> Iterator[bytes | memoryview]:
-    """What a text that begins as JSON is, where `error` says that it is not one JSON document.
+    """The documents of a text that begins as JSON, where `error` says that it is not one JSON document.
 
-    Several ones (NDJSON, `kubectl cluster-info dump`, two calls of kubectl), or YAML in braces. Raises BadText.
+    Several documents (NDJSON, `kubectl cluster-info dump`, two calls of kubectl), or YAML in braces. Raises BadText.
     """
     if _trailing(error) is not None:
         return _json_documents(data)

@@ -51,7 +51,7 @@ def _describe_yaml(error: yaml.MarkedYAMLError, data: bytes) -> str:
 
 
 def _refuse_depth(data: bytes) -> None:
-    """Count nesting before libyaml's composer recurses: it has no limit and would crash the interpreter."""
+    """Refuse deep nesting before libyaml's composer recurses: it has no limit and would crash the interpreter."""
     if data.count(b"[") + data.count(b"{") <= MAX_DEPTH and _DEEP_LINE.search(data) is None:
         return
     depth = 0
@@ -71,7 +71,7 @@ def _refuse_depth(data: bytes) -> None:
 
 
 def _refuse_aliases(document: Any, written: int) -> None:
-    """Refuse aliases that expand without bounds, or into themselves: as JSON they would fill the memory."""
+    """Refuse aliases that expand too far, or into themselves: as JSON they would fill the memory."""
     sizes: dict[int, int] = {}
 
     def size(value: Any) -> int:

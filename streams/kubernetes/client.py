@@ -1,7 +1,7 @@
 """One Kubernetes cluster over HTTP: requests as bytes, answers as raw responses, failures as our own errors.
 
-In: settings. Out: `KubernetesClient`. Credentials that the server no longer takes are read again from where they came
-(exec plugins, rotated files). It leaves to others what to do about an answer: paging, watching, retrying.
+In: settings. Out: `KubernetesClient`. Credentials that the server no longer accepts are read again from their origin
+(exec plugins, rotated files). Paging, watching and retrying are left to the callers.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from underhost.streams.kubernetes import kubeconfig
 from underhost.streams.settings.clusters import KubernetesSettings
 
 PROBE_TIMEOUT = 10.0
-"""Seconds in which the first answer must come: with the program's start it stays under the 15 s that are promised."""
+"""Limit for the first answer: with the program's start it stays below the promised 15 s."""
 RENEW_INTERVAL = 15.0
-"""Least seconds between two readings of the credentials, so that a lasting 401 starts no storm of exec plugins."""
+"""Least seconds between two readings of the credentials, so that a lasting 401 does not run exec plugins in a loop."""
 
 
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT)
 
 
 class Status(msgspec.Struct):
-    """A `Status` object: the API server's way to say no."""
+    """A `Status` object: how the API server refuses."""
 
     message: str = ""
     reason: str = ""
@@ -63,7 +63,7 @@ class KubernetesClient:
         await self.close()
 
     async def close(self) -> None:
-        """Drop the connections. No request may be under way: aiohttp would let it wait for ever."""
+        """Close the connections. No request may be under way: with aiohttp it would wait for ever."""
         for api in {self._api, *self._in_use}:
             await api.close()
 
@@ -117,7 +117,7 @@ class KubernetesClient:
             options["proxy_headers"] = rest.proxy_headers
         if rest.server_hostname:
             options["server_hostname"] = rest.server_hostname
-        # As the library's own request, but that the body is made at once and the address is not parsed for quoting.
+        # The library's own request, without its copies of the body and its quoting of the address.
         response: aiohttp.ClientResponse = await rest.pool_manager.request(
             method,
             URL(_base(self.server) + (f"{path}?{urlencode(query)}" if query else path), encoded=True),
@@ -173,7 +173,7 @@ class KubernetesClient:
         return Unreachable(f"{self.server}: {' '.join(why.split())}")
 
     async def _renew(self, refused: Any) -> None:
-        """Read the credentials again; what cannot be read leaves the old ones, and the 401 speaks for itself."""
+        """Read the credentials again; where that fails the old ones stay, and the caller gets the 401."""
         async with self._renewing:
             if self._api is not refused or time.monotonic() - self._renewed < RENEW_INTERVAL:
                 return
@@ -182,7 +182,7 @@ class KubernetesClient:
                 fresh = await asyncio.wait_for(kubeconfig.load(self.origin), PROBE_TIMEOUT)
             except (UnderhostError, TimeoutError):
                 return
-            # The old session is closed when its last watch ends: closed now, aiohttp would let its readers hang.
+            # The old session is closed when its last watch ends: closed now, its readers would hang in aiohttp.
             stale, self._api = self._api, fresh
             if not self._in_use[stale]:
                 await stale.close()
@@ -201,17 +201,17 @@ async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | 
     except TimeoutError as error:
         raise Unreachable(f"{origin}: the credentials' plugin gives no answer") from error
     client = KubernetesClient(origin, api)
-    client._renewed = time.monotonic()  # the credentials are fresh: a 401 now is an answer, not a reason to ask again
+    client._renewed = time.monotonic()  # the credentials are fresh: a 401 now is no reason to read them again
     try:
         timeout = aiohttp.ClientTimeout(total=PROBE_TIMEOUT)
         async with client.open("GET", "/version", timeout=timeout) as response:
             data = await response.read()
-            # A 403 means only that this user may not ask for the version; the lists will tell.
+            # A 403 means only that this user may not read the version; the lists will show whether more is missing.
             if response.status == 404 or (response.status < 400 and not data.lstrip().startswith(b"{")):
                 raise Refused(f"{client.server}: this is no Kubernetes API ({origin})")
             if response.status >= 400 and response.status != 403:
                 raise _as_backend(client.refusal(response.status, data, response.headers))
-    except BaseException:  # a cancellation too: nobody else has the client yet, to close it
+    except BaseException:  # a cancellation, too: nobody else can close the client yet
         await client.close()
         raise
     return client
@@ -219,7 +219,7 @@ async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | 
 
 @lru_cache
 def _base(server: str) -> str:
-    """A server's address as it stands in front of a path: quoted, where somebody has not."""
+    """A server's address as the prefix of a path, quoted where it is not."""
     return str(URL(server)).rstrip("/")
 
 
@@ -228,7 +228,7 @@ def _as_backend(error: UnderhostError) -> UnderhostError:
 
 
 def said(status: int, body: bytes) -> str:
-    """What an answer says, in one line for a person."""
+    """The message of an answer, in one line for a person."""
     try:
         message = msgspec.json.decode(body, type=Status).message
     except msgspec.DecodeError:

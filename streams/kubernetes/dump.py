@@ -1,7 +1,7 @@
-"""Everything of a live cluster that the offline commands read, once: the lists of the API, as `kubectl get` dumps them.
+"""Everything of a live cluster that the offline commands read, listed once, as `kubectl get` dumps it.
 
-In: settings. Out: the raw pages, each with its address, handed on as they come, and notes about what could not be read.
-Nothing is written, nothing is watched.
+In: settings. Out: the raw pages, each with its address, as they arrive, and notes about what could not be read. Nothing
+is written, nothing is watched.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.settings.clusters import KubernetesSettings
 
 FIRST_ANSWER = 10.0
-"""Seconds from the start to the first page: with the program's own start it stays under the 15 s that are promised."""
+"""Limit from the start to the first page: with the program's own start it stays below the promised 15 s."""
 SILENCE = 10.0
 """Seconds without a byte after which a list is given up."""
 PAGE = 1000
@@ -32,11 +32,11 @@ DUMPED = (
     "/apis/storage.k8s.io/v1/csinodes",
     "/apis/storage.k8s.io/v1/volumeattachments",
 )
-"""What only the offline commands read; they do with what they may read of it."""
+"""What only the offline commands read. Each is optional."""
 
 
 Take = Callable[[bytes, str], None]
-"""Is handed each page, and its address: list by list, in the order of `KINDS` and `DUMPED`."""
+"""Called with each page and its address, list by list, in the order of `KINDS` and `DUMPED`."""
 
 
 class _ContinueToken(msgspec.Struct):
@@ -50,7 +50,7 @@ class _ListEnd(msgspec.Struct):
 async def read_cluster(
     settings: KubernetesSettings, take: Take, *, environ: Mapping[str, str] | None = None
 ) -> list[str]:
-    """List everything once; what was not read, one line each.
+    """List everything once; returns one line for each list that was not read.
 
     Raises InputError for a wrong kubeconfig, Unreachable or Refused where the cluster does not answer, or does not let
     us read what no command can do without.
@@ -63,8 +63,8 @@ async def read_cluster(
 
 
 class _Turns:
-    """Hands pages on list by list, whichever is answered first: among equal pods the order of the input decides, and
-    the same cluster, asked twice, has to be judged alike. The pages of lists whose turn has not come are kept."""
+    """Hands pages on list by list, in a fixed order: among equal pods the order of the input decides, and the same
+    cluster has to be judged the same way twice. Pages that arrive before their list's turn are kept."""
 
     def __init__(self, paths: list[str], take: Take) -> None:
         self._left, self._take = deque(paths), take
@@ -79,7 +79,7 @@ class _Turns:
             self._kept[path].append((data, place))
 
     def end(self, path: str) -> None:
-        """The list has no more pages, or is given up: the next one's turn, and of all after it that have ended."""
+        """The list has no more pages, or failed: hand on the next list, and those after it that have ended."""
         self._ended.add(path)
         while self._left and self._left[0] in self._ended:
             self._left.popleft()
@@ -88,7 +88,7 @@ class _Turns:
 
 
 class _Lister:
-    """One dump. `deadline` is lifted once a page has come."""
+    """One dump. `deadline` is removed once a page has arrived."""
 
     def __init__(self, client: KubernetesClient, take: Take, deadline: asyncio.Timeout) -> None:
         self._client, self._deadline = client, deadline

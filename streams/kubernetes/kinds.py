@@ -1,7 +1,6 @@
-"""The kinds of objects that are watched: where the API serves them, and which record each becomes.
+"""The table of the kinds that are watched: where the API serves each, and which record it becomes.
 
-One table, read by the feed and the watcher. Decoding drops every field that no rule reads; items of a list carry no
-`kind`, so the table supplies it.
+Decoding drops every field that no rule reads. Items of a list carry no `kind`, so the table supplies it.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from underhost.schemas.topics import BUDGETS, NAMESPACES, NODES, PODS, SERVICES,
 
 
 class Identity(Struct, frozen=True, rename="camel", gc=False):
-    """What an object's metadata says of its identity; a bookmark has only the version."""
+    """The identity in an object's metadata; a bookmark has only the version."""
 
     name: str = ""
     namespace: str = ""
@@ -24,7 +23,7 @@ class Identity(Struct, frozen=True, rename="camel", gc=False):
 
 
 class Identified(Struct, frozen=True, gc=False):
-    """Any object, as far as its key goes."""
+    """Any object, with the metadata that its key needs."""
 
     metadata: Identity
 
@@ -44,7 +43,7 @@ class Kind:
         path: of the collection over all namespaces. kind, api_version: as in its objects.
         record: the struct of its records. topic: where they go.
         optional: skipped where the API does not serve it, or does not let us read it.
-        lasting: no cluster that works has none, so that an empty list means a fault.
+        lasting: every working cluster has some, so that an empty list means a fault.
     """
 
     path: str
@@ -72,7 +71,7 @@ class Kind:
             return k8s.Workload(kind=self.kind, metadata=item.metadata, api_version=self.api_version, spec=item.spec)
         value = k8s.decode(data, self.record)
         if isinstance(value, k8s.Budget):
-            # Said by a watch and not by a list; said always, the two are equal.
+            # A watch sends it and a list does not: always set, both give equal records.
             return msgspec.structs.replace(value, api_version=self.api_version)
         return value
 

@@ -1,7 +1,7 @@
-"""Which cluster, and who we are there: kubeconfig and context, $KUBECONFIG, ~/.kube/config, in-cluster, in that order.
+"""Which cluster, as which user: kubeconfig and context, $KUBECONFIG, ~/.kube/config, in-cluster, in that order.
 
-In: the settings and the environment. Out: kubernetes_asyncio's ApiClient, not yet used, and where it was read from. A
-fault is an InputError of one line that names the file; nothing is asked of the server.
+In: the settings and the environment. Out: kubernetes_asyncio's ApiClient, not yet used, and its origin. A fault is an
+InputError of one line that names the file. The server is not asked.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.streams.settings.clusters import KubernetesSettings
 
-# What kubernetes_asyncio lets through, beside its own exception, for a file of the wrong shape or a failing plugin.
+# What kubernetes_asyncio raises beside its own exception, for a file of the wrong shape or a failing plugin.
 _LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 
 READ_BUFFER = 2**21
@@ -66,14 +66,14 @@ def _existing(files: tuple[Path, ...], place: str) -> tuple[Path, ...]:
 
 
 async def prepare() -> None:
-    """Import what `load` needs: half a second, and far more on a busy machine, which says nothing of credentials."""
+    """Import what `load` needs: half a second or more, which must not count as the credentials' time."""
     await asyncio.to_thread(_import)
 
 
 async def load(origin: Origin) -> Any:
     """An ApiClient for the origin's cluster. Raises InputError."""
     context = await asyncio.to_thread(_context, origin) if origin.files else None
-    # Imported only here, and off the event loop.
+    # Half a second of imports: off the event loop, and only for a live cluster.
     config_module, client_module = await asyncio.to_thread(_import)
     configuration = client_module.Configuration()
     try:
@@ -82,7 +82,7 @@ async def load(origin: Origin) -> Any:
                 config_file=os.pathsep.join(str(file) for file in origin.files),
                 context=context,
                 client_configuration=configuration,
-                persist_config=False,  # a renewed token is ours, the file is its owner's
+                persist_config=False,  # never write a renewed token into the owner's file
             )
         else:
             config_module.load_incluster_config(client_configuration=configuration)
@@ -96,7 +96,7 @@ async def load(origin: Origin) -> Any:
 
 
 def _without_proxy(api: Any) -> Any:
-    """As kubectl does: a server on the loopback is never asked through the proxy of the environment."""
+    """As kubectl does: no proxy of the environment for a server on the loopback."""
     host = urlsplit(api.configuration.host).hostname or ""
     if host == "localhost" or _is_loopback(host):
         rest = api.rest_client
@@ -116,7 +116,7 @@ def _is_loopback(host: str) -> bool:
 def _import() -> tuple[Any, Any]:
     from kubernetes_asyncio import client, config
 
-    # It logs what it also raises; we say it once, and in our words.
+    # It logs what it also raises; we report it once.
     logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)
     return config, client
 
@@ -124,7 +124,7 @@ def _import() -> tuple[Any, Any]:
 def _context(origin: Origin) -> str:
     """The context to use: the given one, or the current one of the first file that has any, as kubectl does.
 
-    Refuses what the library would answer with a traceback: not readable, not YAML, not a mapping, an unknown context.
+    Refuses what makes the library fail without a message: not readable, not YAML, not a mapping, an unknown context.
     """
     contexts: list[str] = []
     current = ""

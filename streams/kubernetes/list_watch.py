@@ -1,7 +1,7 @@
 """One kind of object of one API server: its paged list, and its watch as batches of changes.
 
-In: raw bytes of the API. Out: trimmed records and the resourceVersion after them. When to list, resume or
-wait is left to the caller.
+In: raw bytes of the API. Out: trimmed records and the resourceVersion after them. When to list, to watch again or to
+wait is left to the reflector.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -21,7 +21,7 @@ PAGE_TRIES = 5
 LIST_TIMEOUT = 60.0
 """Seconds for one page, which may be megabytes over a slow line."""
 TOO_LARGE = "Too large resource version"
-"""What a server restored from a backup says to a position from its lost future."""
+"""The answer of a server that was restored from a backup to a newer resourceVersion than it has."""
 
 
 class _ListMetadata(Struct, rename="camel"):
@@ -54,7 +54,7 @@ class KindListWatch:
         self._client, self._site, self._timing = client, site, timing
 
     async def list(self) -> Listing:
-        """Everything there is, page by page; an expired page begins the list anew, the second time without pages."""
+        """See `ListWatch.list`. Page by page; where a page has expired, once more and without pages."""
         for limit in (PAGE, 0):
             listing = await self._list(limit)
             if listing is not None:
@@ -84,7 +84,7 @@ class KindListWatch:
                 return Listing(objects, unreadable, page.metadata.resource_version)
 
     async def _page(self, limit: int, token: str) -> bytes | None:
-        """One page; None where the continuation has expired. A page that is throttled is asked for again."""
+        """One page; None where its continuation token has expired. A throttled request is repeated."""
         query = [("limit", str(limit))] if limit else []
         if token:
             query.append(("continue", token))
@@ -103,7 +103,7 @@ class KindListWatch:
         raise AssertionError("unreachable")
 
     async def watch(self, position: str) -> AsyncGenerator[WatchBatch, None]:
-        """The changes after `position`, a batch for each piece the network delivers."""
+        """See `ListWatch.watch`. One batch for each piece that the network delivers."""
         query = [
             ("watch", "1"),
             ("allowWatchBookmarks", "true"),
@@ -119,7 +119,7 @@ class KindListWatch:
                 *lines, rest = (rest + piece).split(b"\n")
                 changes, position = self._changes(lines, position)
                 yield WatchBatch(changes, position)
-        # What is left in `rest` was cut off with the connection: it comes again after `position`.
+        # A line in `rest` was cut off with the connection: it is sent again after `position`.
 
     def _no_watch(self, status: int, body: bytes, response: aiohttp.ClientResponse) -> Exception:
         text = f"{self.name}: {said(status, body)}"
@@ -143,7 +143,7 @@ class KindListWatch:
                 changes.append(Unreadable(self.kind.key(self._site, "?", ""), line, str(error)))
                 continue
             if event.type == "ERROR":
-                # What came before it in this piece comes again: it is after the last position that was yielded.
+                # Changes before it in this piece are sent again: they are after the last position that was yielded.
                 raise self._error(bytes(event.object))
             if event.type == "BOOKMARK":
                 position = self._version(bytes(event.object)) or position
@@ -161,11 +161,11 @@ class KindListWatch:
         except UNDECODABLE:
             status = Status(message="an ERROR event that cannot be read")
         text = f"{self.name}: {said(status.code, data)}"
-        # As client-go does: whatever else goes wrong within a watch, a new list is the way back to the truth.
+        # As client-go does: after any other error within a watch a new list restores the truth.
         return Retry(text, 0.0) if status.code == 429 else Gone(text)
 
     def _read(self, data: bytes) -> tuple[Seen | Unreadable, str]:
-        """One object and its version. What cannot be decoded keeps its key, if at least its name can be told."""
+        """One object and its version. One that cannot be decoded keeps its key, as far as its name can be read."""
         try:
             named = _identities.decode(data).metadata
         except UNDECODABLE as error:

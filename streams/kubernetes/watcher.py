@@ -32,7 +32,7 @@ from underhost.streams.watching.reflector import Held, Reflector, held_of
 log = structlog.get_logger("underhost.kubernetes")
 
 FIRST_ANSWER = 10.0
-"""Seconds in which a throttling server must have let the first lists through, before the start is given up."""
+"""Seconds after which the start fails where a server still throttles the first lists."""
 RETRY_SHRUNK = 30.0
 """Seconds after which lists that are not believed are read again."""
 
@@ -72,7 +72,7 @@ class KubernetesSource(Source):
 
     @property
     def contact(self) -> float | None:
-        """When the kind that has been silent for longest was last heard of, in the event loop's seconds."""
+        """See `Source.contact`: of the kind that has been silent for longest."""
         return min((each.contact for each in self._reflectors.values() if each.contact is not None), default=None)
 
     @property
@@ -83,19 +83,19 @@ class KubernetesSource(Source):
     async def run(self) -> None:
         """See `Source.run`."""
         async with await connect(self._settings) as client:
-            feeds = [KindListWatch(client, kind, self._site, self._timing) for kind in self._kinds]
-            starts = await self._start(client, feeds, first=True)
+            list_watches = [KindListWatch(client, kind, self._site, self._timing) for kind in self._kinds]
+            starts = await self._start(client, list_watches, first=True)
             while self._doubts or self._accepted.is_set():
                 await self._timing.pause(RETRY_SHRUNK, self._accepted)
                 try:
-                    starts = await self._start(client, feeds)
+                    starts = await self._start(client, list_watches)
                 except BackendError as error:
                     log.warning("not listed", site=self._site, reason=str(error))
             self.ready.set()
             self._doubted.clear()
             async with asyncio.TaskGroup() as tasks:
-                for feed, start in zip(feeds, starts, strict=True):
-                    tasks.create_task(self._reflector(feed, start).run(start.position), name=f"watch {feed.name}")
+                for each, start in zip(list_watches, starts, strict=True):
+                    tasks.create_task(self._reflector(each, start).run(start.position), name=f"watch {each.name}")
                 tasks.create_task(self._tell_doubts(), name="doubts")
 
     def accept(self) -> list[str]:
@@ -107,7 +107,7 @@ class KubernetesSource(Source):
         return settled
 
     async def _tell_doubts(self) -> None:
-        """Markers that carry what is not believed while the watches run, and that it has been accepted."""
+        """While the watches run, publish markers for every doubt that comes, and that goes when it is accepted."""
         while True:
             await self._doubted.wait()
             self._doubted.clear()
@@ -121,25 +121,25 @@ class KubernetesSource(Source):
             await publish_until_taken(self._publisher, markers, f"markers of site {self._site}", self._timing)
 
     async def _start(
-        self, client: KubernetesClient, feeds: Sequence[KindListWatch], *, first: bool = False
+        self, client: KubernetesClient, list_watches: Sequence[KindListWatch], *, first: bool = False
     ) -> list["_Start"]:
-        """List, publish the difference to what the topics hold, then the markers; what to follow from."""
+        """List, publish the differences to the topics, then the markers; returns where each watch starts."""
         held = {topic.name: dict(await self._reader.state(topic, self._site)) for topic in KUBERNETES_TOPICS}
         doubts = self._doubts
         if first:
             doubts.recall(doubt_of(self._site, self.name, held))
-        listings = await self._first_lists(client, feeds)
+        listings = await self._first_lists(client, list_watches)
         listed: dict[str, dict[str, Struct]] = {topic.name: {} for topic in KUBERNETES_TOPICS}
         letters: list[Outgoing] = []
-        for feed, listing in zip(feeds, listings, strict=True):
+        for list_watch, listing in zip(list_watches, listings, strict=True):
             if listing is None:
                 continue
-            topic = feed.kind.topic.name
+            topic = list_watch.kind.topic.name
             listed[topic].update((key, seen.value) for key, seen in listing.objects.items() if seen.value is not None)
             for item in listing.unreadable:
                 log.error("object cannot be read", key=item.key, reason=item.error)
-                letters.append(letter_of(feed.kind.topic, item))
-                held[topic].pop(item.key, None)  # it is there, only unreadable: what is held of it stays
+                letters.append(letter_of(list_watch.kind.topic, item))
+                held[topic].pop(item.key, None)  # the object exists, so its record stays as it is
         await publish_list(
             self._site, self.name, KUBERNETES_TOPICS, held, listed, self.epoch, doubts, self._publisher, letters
         )
@@ -147,27 +147,31 @@ class KubernetesSource(Source):
         log.info("listed", site=self._site, objects=sum(self._counts.values()), shrunk=bool(doubts))
         return await asyncio.to_thread(lambda: [_Start.of(listing) for listing in listings])
 
-    async def _first_lists(self, client: KubernetesClient, feeds: Sequence[KindListWatch]) -> list[Listing | None]:
+    async def _first_lists(
+        self, client: KubernetesClient, list_watches: Sequence[KindListWatch]
+    ) -> list[Listing | None]:
         """Each kind's first list, all kinds at once; None for an optional kind that is not there."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                running = [tasks.create_task(self._first_list(client, feed)) for feed in feeds]
-        except BaseExceptionGroup as group:  # a task group wraps whatever it is, a cancellation too; one is handed on
+                running = [tasks.create_task(self._first_list(client, list_watch)) for list_watch in list_watches]
+        except BaseExceptionGroup as group:  # raise one error: callers expect no group
             raise _first(group) from None
         return [task.result() for task in running]
 
-    async def _first_list(self, client: KubernetesClient, feed: KindListWatch) -> Listing | None:
+    async def _first_list(self, client: KubernetesClient, list_watch: KindListWatch) -> Listing | None:
         clock = asyncio.get_running_loop().time
         deadline, backoff = clock() + FIRST_ANSWER, Backoff(self._timing)
         while True:
             try:
-                return await feed.list()
+                return await list_watch.list()
             except (Gone, Refused) as error:
-                if feed.kind.optional:
-                    log.info("not watched", kind=feed.name, reason=str(error))
+                if list_watch.kind.optional:
+                    log.info("not watched", kind=list_watch.name, reason=str(error))
                     return None
                 if isinstance(error, Gone):
-                    raise Refused(f"{client.server}: the API does not serve {feed.name} ({feed.kind.path})") from error
+                    raise Refused(
+                        f"{client.server}: the API does not serve {list_watch.name} ({list_watch.kind.path})"
+                    ) from error
                 raise
             except Retry as error:
                 delay = max(error.after, backoff.next())
@@ -192,7 +196,7 @@ class KubernetesSource(Source):
 
 
 class _Start(NamedTuple):
-    """What is left of a kind's first list: a digest an object, not the objects."""
+    """Where a kind's watch starts: a digest of each object of the first list, and the position after it."""
 
     held: dict[str, Held]
     position: str | None
@@ -205,6 +209,6 @@ class _Start(NamedTuple):
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
-    """The one error to tell of: a refusal says more than a failure that came with it."""
+    """The error to report: a refusal explains more than another failure at the same time."""
     errors = [_first(error) if isinstance(error, BaseExceptionGroup) else error for error in group.exceptions]
     return min(errors, key=lambda error: (isinstance(error, BackendError), not isinstance(error, Refused)))

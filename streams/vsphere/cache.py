@@ -1,6 +1,6 @@
-"""What the watcher knows of vCenter's inventory: changes in, records of the topics out. Pure.
+"""A cache of vCenter's inventory: changes in, records of the topics out. Pure.
 
-A picture is filled from one full list and then kept up to date; after a lost session a new one is started.
+It is filled from one full list and then kept up to date. A new session starts a new one.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ Records = dict[str, dict[str, Struct]]
 
 
 class Touched(NamedTuple):
-    """Objects whose records may have changed. `everything`: a cluster changed, on which all others depend."""
+    """Objects whose records may have changed. `everything`: a cluster changed, and all records depend on clusters."""
 
     everything: bool
     vms: set[str]
@@ -53,7 +53,7 @@ class InventoryCache:
         self._tags: Mapping[str, Mapping[str, str]] = {}
 
     def apply(self, changes: Iterable[ObjectChange]) -> Touched:
-        """Take in changes of objects; what they touched."""
+        """Apply changes; returns the objects that they touch."""
         touched = Touched(False, set(), set())
         for change in changes:
             if change.type == VM:
@@ -74,12 +74,12 @@ class InventoryCache:
         return touched
 
     def apply_poll(self, poll: Poll) -> None:
-        """Take in what was asked for; everything may have been touched."""
+        """Apply what was polled; it may touch every object."""
         clusters = {}
         for state in poll.clusters:
             known = self._clusters.get(state.ref)
             if state.rules is None and known is not None:
-                state = state._replace(rules=known.rules)  # no right to read them now: keep what was read
+                state = state._replace(rules=known.rules)  # no right to read them now: keep the last ones
             clusters[state.ref] = state
         self._clusters = clusters
         self._names.update({state.ref: state.name for state in poll.clusters})
@@ -88,11 +88,11 @@ class InventoryCache:
         self.apply(change for change in poll.host_changes if change.ref in self._hosts)
 
     def cluster_names(self) -> list[str]:
-        """Names of all clusters that we see, sorted, watched or not."""
+        """Names of all clusters that vCenter shows, sorted, watched or not."""
         return sorted(str(name) for name in self._names.values() if name)
 
     def missing_clusters(self) -> str:
-        """One line about clusters that should be watched and are not seen; "" if there are all."""
+        """One line about clusters that should be watched and are not shown; "" if there are none such."""
         missing = sorted(self.only - set(self.cluster_names()))
         if not missing:
             return ""
@@ -208,8 +208,8 @@ class InventoryCache:
             objects.pop(change.ref, None)
             return
         known = objects.setdefault(change.ref, {})
-        # A value that is hidden now is not the old one. But while a VM's files are out of reach its configuration
-        # is unset, and it is the same VM with the same uuid all the same.
+        # A value that is hidden now is unknown, not the old one. But the configuration of a VM is unset while its
+        # files are out of reach, and it still is the same VM with the same uuid.
         for path, value in {**change.properties, **dict.fromkeys(change.missing)}.items():
             if value is not None or not path.startswith("config."):
                 known[path] = value
@@ -223,7 +223,7 @@ class InventoryCache:
     def _labels(self, ref: str, host: Mapping[str, Any]) -> dict[str, str]:
         """Datacenter and folder of the host's cluster, tags (`tag:CATEGORY`), and custom attributes by their names.
 
-        The nearest tag counts: the host's own before its cluster's. Of equal names the attribute wins.
+        The nearest tag counts: the host's own before its cluster's. An attribute counts before a tag of its name.
         """
         parent = host.get("parent") or ""
         labels = dict(self._placement.get(parent, {}))

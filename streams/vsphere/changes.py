@@ -1,7 +1,4 @@
-"""What the property collector reports, as plain values: no pyVmomi type gets past `collector.py`.
-
-Made by the collector (and by the tests' fake of it), read by the picture and the watcher.
-"""
+"""What the property collector reports, as plain values: no pyVmomi type leaves `collector.py`."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -25,7 +22,7 @@ class ObjectChange(NamedTuple):
         type: vm, host or cluster.
         ref: the moref.
         properties: by path, only those that were sent; a reference is a moref, an unset property None.
-        missing: paths that the server would not show us, by the name of the fault (NoPermission, ...).
+        missing: paths that the server does not show us, by the name of the fault (NoPermission, ...).
     """
 
     kind: str
@@ -44,7 +41,7 @@ class Page(NamedTuple):
 
 
 class ClusterState(NamedTuple):
-    """What vCenter does not announce of a cluster. `rules` is None where we may not read the configuration."""
+    """What vCenter does not announce of a cluster. `rules` is None where we have no right to read them."""
 
     ref: str
     name: str
@@ -54,10 +51,10 @@ class ClusterState(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """What has to be asked for at intervals.
+    """What vCenter does not announce, read at intervals.
 
     Attributes:
-        clusters: every cluster that we see.
+        clusters: every cluster that vCenter shows.
         host_changes: connection state and maintenance mode of every host, as changes of kind modify.
         attribute_names: names of the custom attributes, by key.
         placement: name of the datacenter and folder of each cluster, by its moref, as labels.
@@ -81,7 +78,7 @@ class Collector(Protocol):
         """
 
     async def poll(self) -> Poll:
-        """The present state of what is not announced."""
+        """Read what is not announced."""
 
     async def close(self) -> None:
         """End a wait that is under way, drop the filter and log out. Never raises."""

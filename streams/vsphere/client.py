@@ -1,7 +1,7 @@
 """A login at a vCenter: settings in, a Session out.
 
-Leaves to others what is asked of the session. All certificates are checked with a context of our own: without one
-pyVmomi skips every check for loopback addresses. Passwords and session ids are in no log, repr or error.
+Certificates are always checked with a context of our own: without one pyVmomi skips every check for loopback
+addresses. Passwords and session ids are in no log, repr or error. Requests in the session are left to the callers.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LOGIN_TIMEOUT = 11.0
-"""Seconds for a whole login, name look-up included: within 15 s of its start a command says that nobody answers."""
+"""Limit for a whole login, name look-up included: a command must report within 15 s that nobody answers."""
 LOGIN_STEP_TIMEOUT = 5.0
 """Seconds for one read or write on the socket while logging in."""
 CALL_TIMEOUT = 15.0
-"""Seconds of silence on the socket after which a call is given up. A vCenter that is so far behind with its updates is
-listed anew, which is quicker than to wait for them."""
+"""Seconds of silence on the socket after which a call fails. Listing a vCenter anew is quicker than to wait longer for
+its updates."""
 LOGOUT_TIMEOUT = 2.0
 """Seconds that a stop spends on freeing the session; an unreachable server forgets it by itself."""
 
 
 class SessionLost(Unreachable):
-    """The server no longer knows the session: log in again, nothing is known about the objects."""
+    """The server no longer knows the session: log in and list again."""
 
 
 class Session:
@@ -63,7 +63,7 @@ class Session:
             raise translated(self.address, error) from error
 
     async def close(self) -> None:
-        """Log out, so that the server frees the session; an unreachable server is left alone."""
+        """Log out, so that the server frees the session; errors are ignored."""
         with suppress(UnderhostError, TimeoutError):
             await asyncio.wait_for(self.call(self.content.sessionManager.Logout), LOGOUT_TIMEOUT)
 
@@ -201,7 +201,7 @@ def tls_context(settings: VSphereSettings) -> ssl.SSLContext:
 def _login(
     url: SplitResult, context: ssl.SSLContext, username: str, password: str, abandoned: threading.Event
 ) -> Session:
-    """In a thread: find the API version, log in, and go on with a stub whose time limits fit long polls."""
+    """In a thread: find the API version, log in, and return a session whose time limits fit long polls."""
     address = address_of(url)
     try:
         version = _api_version(url, context)
@@ -218,7 +218,7 @@ def _login(
         raise Refused(f"vCenter {address}: the answer is not that of a vCenter") from error
     if abandoned.is_set():
         with suppress(vmodl.MethodFault, OSError, http.client.HTTPException):
-            lasting.sessionManager.Logout()  # nobody waits any more: leave no session behind
+            lasting.sessionManager.Logout()  # the caller has given up: leave no session behind
     return Session(address, lasting)
 
 

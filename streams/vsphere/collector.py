@@ -1,7 +1,7 @@
 """The inventory by PropertyCollector: a Session in, `changes` out.
 
-Asks for narrow paths only. What vCenter does not announce reliably (rules, cluster flags, maintenance mode) is read
-by `poll`. Diffing is left to the caller: vCenter sends unchanged values, too.
+Reads narrow paths only. What vCenter does not announce reliably (rules, cluster flags, maintenance mode) is read by
+`poll`. vCenter sends unchanged values, too; comparing is left to the caller.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from underhost.streams.vsphere.rules import rule_of
 from underhost.streams.vsphere.tags import PatientTags, TagReader
 
 WAIT_SECONDS = 4
-"""How long the server holds a wait without changes: each answer proves that session and server are alive."""
+"""Seconds that the server holds a wait without changes: each answer proves that session and server are alive."""
 
 PATHS: Mapping[str, tuple[str, ...]] = {
     VM: (
@@ -267,7 +267,7 @@ def _above(ref: str, tree: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> list[
 
 
 def _placement(ref: str, tree: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, str]:
-    """Datacenter and innermost folder above a cluster; the datacenter's own root folder is no news."""
+    """Datacenter and innermost folder above a cluster, but not the datacenter's own root folder."""
     labels: dict[str, str] = {}
     while ref in tree:
         kind, properties = tree[ref]

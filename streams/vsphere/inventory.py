@@ -1,6 +1,6 @@
 """A vCenter's inventory, once or as it changes: the document that `--inventory` reads.
 
-In: settings. Out: an Inventory, sorted, without what is only for the topics (uids, versions).
+In: settings. Out: an Inventory, sorted, without uids and versions, which only the topics need.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -31,7 +31,7 @@ async def read_inventory(settings: VSphereSettings, *, connect: Connect = open_c
 async def follow_inventory(
     settings: VSphereSettings, *, connect: Connect = open_collector
 ) -> AsyncGenerator[Inventory, None]:
-    """The inventory, and the inventory anew after each change that the vCenter announces, in one session.
+    """The inventory, and again after each change that vCenter announces, in one session.
 
     Rules are looked at when nothing has changed for a while. Raises as `read_inventory`; Gone where the session ends.
     """
@@ -81,6 +81,6 @@ def _bare_vm(vm: Vm) -> Vm:
 
 
 def _bare_cluster(cluster: Cluster) -> Cluster:
-    """With the VM-VM rules only: the document knows no others."""
+    """With VM-VM rules only: the document has no others."""
     rules = [replace(rule, cluster="", key=0) for rule in cluster.rules if rule.type != OTHER]
     return replace(cluster, rules=rules, uid="", resource_version="")

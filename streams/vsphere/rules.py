@@ -12,7 +12,7 @@ OTHER = "other"
 
 
 def rule_of(cluster: str, info: Any) -> DrsRule:
-    """A ClusterRuleInfo of the cluster with this name. An absent `enabled` means disabled, as the server has it."""
+    """Our rule of a ClusterRuleInfo in the cluster of this name. An absent `enabled` means disabled, as in vCenter."""
     kind = _kind(info)
     return DrsRule(
         name=info.name or "",
@@ -26,7 +26,7 @@ def rule_of(cluster: str, info: Any) -> DrsRule:
 
 
 def info_of(rule: DrsRule) -> Any:
-    """A VM-VM rule as the server takes it: in force, as mandatory as asked, and a person's to see and change."""
+    """A VM-VM rule as vCenter takes it: enabled, mandatory as asked, visible and editable for people."""
     if rule.type == ANTI_AFFINITY:
         info = vim.cluster.AntiAffinityRuleSpec()
     elif rule.type == AFFINITY:
@@ -44,7 +44,7 @@ def info_of(rule: DrsRule) -> Any:
 
 
 def _kind(info: Any) -> str:
-    # Exact types: a subclass that a later API adds has members that we would lose.
+    # Exact types: we would lose the members of a subclass that a later API adds.
     if type(info) is vim.cluster.AntiAffinityRuleSpec:
         return ANTI_AFFINITY
     if type(info) is vim.cluster.AffinityRuleSpec:

@@ -1,8 +1,8 @@
-"""vSphere tags, which only the vCenter's REST API knows: what is attached to hosts, clusters, folders, datacenters.
+"""vSphere tags of hosts, clusters, folders and datacenters, which only vCenter's REST API has.
 
-In: morefs with their types. Out: by moref, the tag of each category. Two tags of one category on one object are no
-value: nobody can say which is meant. The SOAP API has no tags, so this is a second login, with a session of its own.
-Passwords and session ids are in no log or error.
+In: morefs with their types. Out: by moref, the tag of each category. Two tags of one category on one object give no
+value, because it is not clear which is meant. The REST API needs a login and a session of its own. Passwords and
+session ids are in no log or error.
 """
 
 import base64
@@ -94,7 +94,7 @@ class TagReader:
         return found
 
     async def _learn(self, ids: Sequence[str]) -> None:
-        """The names of these tags and their categories, those known for long anew: somebody may have renamed them."""
+        """Read the names of these tags and their categories; all again after `LIFE`, for they may have been renamed."""
         now = time.monotonic()
         if now - self._read_at > LIFE:
             self._tags, self._categories, self._read_at = {}, {}, now
@@ -174,7 +174,7 @@ class TagReader:
 
 
 class PatientTags:
-    """A reader whose failures cost only the news: what was read last stands. A failure is told once."""
+    """A reader that returns the last tags when it fails. Each failure is logged once."""
 
     def __init__(self, reader: TagReader) -> None:
         self._reader = reader

@@ -1,7 +1,7 @@
-"""Blocking calls off the event loop: pyVmomi knows no asyncio.
+"""Blocking calls of pyVmomi off the event loop, each in a daemon thread.
 
-Daemon threads and not the loop's executor: a read from a vCenter that has gone silent must not hold up a stop, and the
-executor's threads are joined at the end of the process.
+Not in the loop's executor, whose threads are joined at the end of the process: a read from a silent vCenter would delay
+the stop.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ T = TypeVar("T")
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The function's result, computed in a thread of its own; its exception is raised here.
 
-    A cancelled caller stops waiting at once, the thread ends when the function does and its result is dropped.
+    A cancelled caller stops waiting at once; the thread ends with the function, and its result is dropped.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -34,12 +34,12 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
         error: BaseException | None = None
         try:
             result = function(*args, **kwargs)
-        except BaseException as raised:  # noqa: BLE001 - handed to the caller, whatever it is
+        except BaseException as raised:  # noqa: BLE001 - raised in the caller
             error = raised
         try:
             loop.call_soon_threadsafe(deliver, result, error)
         except RuntimeError:
-            return  # the loop has been closed meanwhile: nobody waits any more
+            return  # the loop has been closed meanwhile
 
     threading.Thread(target=work, name=f"vsphere-{getattr(function, '__name__', 'call')}", daemon=True).start()
     return await future
