@@ -1,6 +1,6 @@
-"""Objects of files that no topic carries: manifests to expand into pods, and the priorities that these name.
+"""Objects of files that no topic carries: manifests to expand into pods, and the priority classes that these name.
 
-The loader of files makes them; the engine's expansion reads them. What volume rules read is in `storage.py`.
+What the volume rules read is in `storage.py`.
 """
 
 from msgspec import Raw, Struct

@@ -1,7 +1,6 @@
-"""Did you mean: of the names that there are, the one that a mistyped name is most like.
+"""Did you mean: the known name that is most like a mistyped one.
 
-In: a name that is none, and the names that there are. Out: a part of an error line. Called wherever a person's name for
-something is looked up: commands, options, formats, agents, sinks, settings, topics, nodes, pods and hosts.
+In: an unknown name, and the known ones. Out: the end of an error line.
 """
 
 import re
@@ -9,14 +8,14 @@ from collections.abc import Collection
 
 _DIGIT = re.compile(r"\d")
 MANY = 2000
-"""Of more names than these only those that begin alike are compared: an error must not take seconds."""
+"""Beyond this number only names that begin alike are compared: an error must not take seconds."""
 
 
 def near(name: str, names: Collection[str]) -> str | None:
-    """The name that was probably meant; None where none is like it."""
-    from difflib import get_close_matches  # seldom needed, and not for nothing
+    """The name that was probably meant; None where none is similar."""
+    from difflib import get_close_matches  # here: only errors need it, and it takes some milliseconds
 
-    # Another number is no slip: whoever asks for worker-7 where there is none is not helped with worker-1.
+    # A name that differs by a number only is no typing error: worker-1 is not meant by worker-7.
     several = sorted(one for one in names if one == name or _DIGIT.sub("#", one) != _DIGIT.sub("#", name))
     if len(several) > MANY:
         several = [one for one in several if one[:3] == name[:3]][:MANY]

@@ -1,1 +1,1 @@
-"""Configuration: a YAML file, then the environment, then flags."""
+"""Settings by group, and reading them from a YAML file, the environment and flags."""

@@ -1,1 +1,1 @@
-"""A Kubernetes and a vSphere cluster in memory, publishing the same change events."""
+"""A site in memory, a Kubernetes cluster over a vSphere cluster, that publishes the same records as a live one."""

@@ -1,8 +1,8 @@
 """What reacts in a simulated cluster: owners re-create pods, a scheduler, kubelets, the disruption controller.
 
-In: changes of the simulated API server. Out: changes made through it. Level-triggered: after any change everything is
-looked at once more, so the order of changes does not matter. The scheduler is in `scheduler.py`, the budgets' figures
-are in `disruption.py`.
+In: changes of the simulated API server. Out: changes made through it. Level-triggered: every change reconciles
+everything, so the order of changes does not matter. The scheduler is in `scheduler.py`, the budgets' status in
+`disruption.py`.
 """
 
 import random

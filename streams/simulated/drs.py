@@ -1,8 +1,8 @@
-"""The simulated DRS: at each run it mends what breaks a VM-VM rule, else it balances; it empties hosts for maintenance.
+"""The simulated DRS: each run corrects broken VM-VM rules, or else balances; it empties hosts for maintenance.
 
-In: the simulated vCenter's hosts, VMs and enabled rules. Out: vMotions. A violated rule is mended only at the next run,
-and a VM that is moving already is left alone. Balance is by the number of VMs, one move a run, and as tolerant as the
-default of the real one; which VM goes is decided by the seed, for DRS knows nothing of what runs in it.
+In: the simulated vCenter's hosts, VMs and enabled rules. Out: vMotions. A broken rule is corrected only at the next
+run, and a VM that is moving is left alone. DRS balances by the number of VMs, one move a run, as tolerant as the real
+one by default. The seed chooses the VM, because DRS does not know what runs in it.
 """
 
 import random
@@ -16,7 +16,7 @@ from underhost.streams.simulated.timeline import Timeline
 from underhost.streams.simulated.vsphere import AFFINITY, ANTI_AFFINITY, SimulatedVSphere
 
 TOLERATED = 2
-"""VMs by which the fullest host may exceed the emptiest: real DRS moves nothing for a small gain either."""
+"""VMs by which the fullest host may exceed the emptiest: the real DRS does not move for a small gain, either."""
 
 
 class Drs:
@@ -58,7 +58,7 @@ class Drs:
                 self._close_if_empty(host)
 
     def _run(self) -> None:
-        """Mend the violated rules, oldest first, then sleep until the next run."""
+        """Correct broken rules, oldest first; then balance, if nothing moves."""
         self._timeline.after(self._interval, self._run)
         for host in sorted(self._leaving):
             if self._vsphere.host(host).state == "connected":
@@ -79,13 +79,13 @@ class Drs:
             if {first, second} & self._vsphere.in_motion.keys() or not {first, second} <= vms.keys():
                 continue  # DRS waits for the end of a migration that is under way
             if vms[first].host == vms[second].host:
-                # The first stays: moving one is enough. If it has nowhere to go, the other may have.
+                # Moving one is enough. Where the second has nowhere to go, the first may have.
                 for vm in (vms[second], vms[first]):
                     if self._move_without_conflict(vm, self._vsphere.hosts().values()):
                         break
 
     def _balance(self) -> None:
-        """Move one VM from the fullest host to the emptiest where they differ by more than is tolerated."""
+        """Move one VM from the fullest host to the emptiest if they differ by more than `TOLERATED`."""
         load = {host: count for host, count in self._vsphere.load().items() if host in self._vsphere.usable()}
         load = {host: count for host, count in load.items() if host not in self._leaving}
         if not load or max(load.values()) - min(load.values()) <= TOLERATED:

@@ -1,7 +1,7 @@
 """The Events of a simulated Kubernetes cluster, and the condition of a pod that waits.
 
 In: what the event sink writes; this class is an EventWriter by structure. Out: the Events, as an API server would list
-them in events.k8s.io/v1. Refusals are the real server's; nothing is forgotten after an hour.
+them in events.k8s.io/v1. It refuses as the real server does, but keeps Events for more than an hour.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class SimulatedEvents:
     """The Events by (namespace, name).
 
     Attributes:
-        held: them, in the order in which they were first told.
+        held: the Events, in the order of their creation.
     """
 
     def __init__(self, kubernetes: SimulatedKubernetes) -> None:
@@ -34,7 +34,7 @@ class SimulatedEvents:
         self.held[namespace, name] = dict(event)
 
     async def event(self, namespace: str, name: str, annotation: str) -> tuple[int, str]:
-        """(how often it was told, the annotation). Raises Gone."""
+        """(its count, the annotation). Raises Gone."""
         held = self._event(namespace, name)
         return held.get("series", {}).get("count", 1), held["metadata"]["annotations"].get(annotation, "")
 

@@ -20,7 +20,7 @@ from underhost.streams.simulated.timeline import Timeline
 
 OUR_MANAGER = "underhost"
 KUBELET_LOOKS = 5.0
-"""Seconds between two looks whether a lost node is back to end a pod."""
+"""Seconds between two checks whether a lost node is back to end a pod."""
 
 
 class SimulatedKubernetes:
@@ -45,7 +45,7 @@ class SimulatedKubernetes:
 
     # ------------------------------------------------------------------------------------------------------ any object
     def create(self, value: KubernetesObject, *, manager: str = "kubectl") -> Any:
-        """Create an object; uid and creation time are given here. Raises Conflict when the name is taken."""
+        """Create an object, with a uid and a creation time. Raises Conflict when the name is taken."""
         key = key_of(value)
         if self.store.get(*_lookup(key)) is not None:
             raise Conflict(f"{key.kind} {key.name} already exists")
@@ -84,7 +84,7 @@ class SimulatedKubernetes:
 
     # ------------------------------------------------------------------------------------------- the Kubernetes writer
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
-        """(uid, labels, field manager by label key; another's share counts before ours). Raises Gone."""
+        """(uid, labels, field manager by label key; of a shared label not ours). Raises Gone."""
         held = self.node(node)
         managers = {key: sorted(owners, key=_ours_last)[0] for key, owners in self.managers[node].items()}
         return held.metadata.uid, labels_of(held.metadata), managers
@@ -92,11 +92,11 @@ class SimulatedKubernetes:
     async def apply_node_labels(
         self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
     ) -> None:
-        """A server-side apply: these are the labels that `underhost` owns from now on.
+        """A server-side apply: `underhost` owns these labels from now on.
 
-        A label with another value is taken over, one with this value shared; what is left out or None is given up, and
-        goes unless somebody else owns it, too. Raises Conflict: no such node, another uid, or, unless forced, a label
-        that somebody else has set to another value.
+        It takes over a label with another value and shares one with this value. It gives up labels that are left out or
+        None; they are removed unless somebody else owns them, too. Raises Conflict: no such node, another uid, or,
+        unless forced, a label that somebody else has set to another value.
         """
         held: Node | None = self.store.get("node", node)
         if held is None or held.metadata.uid != uid:
@@ -175,7 +175,7 @@ class SimulatedKubernetes:
     def delete_pod(self, namespace: str, name: str) -> None:
         """Delete a pod: it terminates now and is gone after its grace period. Raises Gone.
 
-        Where its node is lost nobody confirms the end: it terminates until the node is back, or deleted.
+        On a lost node nobody confirms its end: it terminates until the node is back, or deleted.
         """
         pod = self._pod(namespace, name)
         if pod.metadata.deletion_timestamp is None:
@@ -237,7 +237,7 @@ def key_of(value: KubernetesObject) -> ObjectKey:
 
 
 def is_alive(node: Node) -> bool:
-    """Whether its kubelet is heard."""
+    """Whether its kubelet reports."""
     return all(item.status == "True" for item in node.status.conditions or () if item.type == "Ready")
 
 

@@ -19,7 +19,7 @@ class Scenario:
     """A site to simulate.
 
     Attributes:
-        system: builds what was there long before: hosts, VMs, nodes and the clusters' own pods.
+        system: builds what has been there for long: hosts, VMs, nodes and the clusters' own pods.
         workload: builds the application, whose pods wait for a scheduler.
         operator_move: the VM and the host, by name, of the move by which an operator breaks a rule in the demo.
     """

@@ -1,8 +1,8 @@
-"""The simulated cluster's own scheduler: plain on purpose, so that what stands out is what Underhost does.
+"""The simulated cluster's own scheduler: simple on purpose, so that the effect of Underhost is visible.
 
 In: waiting pods of `default-scheduler`. Out: their bindings. It reads readiness, cordon, taints and nodeSelector, then
-takes the node with the fewest siblings in its zone, then on itself, then the fewest pods. Pods of other schedulers,
-`underhost` among them, it leaves alone.
+takes the node with the fewest siblings in its zone, then on itself, then the fewest pods. It ignores pods of other
+schedulers, `underhost` among them.
 """
 
 from collections.abc import Iterator, Mapping

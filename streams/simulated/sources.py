@@ -1,8 +1,8 @@
-"""The watchers of the simulated site: the same records, keys, markers and order as the live ones.
+"""The watchers of the simulated site: the same records, keys, markers and order as of the live ones.
 
-In: a store of simulated objects and what the topics hold from an earlier run. Out: the first list (differences only),
-tombstones, `listed` markers, then every change, acknowledged before the next. They also drive the simulated time while
-they run.
+In: a store of simulated objects, and what the topics hold of an earlier run. Out: the first list (differences only),
+tombstones, `listed` markers, then every change, each acknowledged before the next. While they run they also drive the
+simulated time.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class SimulatedSource(Source):
         for change in objects:
             topic, key = self._place(change)
             listed[topic.name][key] = change.value
-        # Nothing stands between us and this cluster: what it does not list is gone, however much that is.
+        # This cluster never answers wrongly: what it does not list is gone, however much that is.
         plan = plan_listing(self._site, self.name, self._topics, held, listed, self.epoch, shrink_limit=1.0)
         await self._publisher.publish(*plan.records)
         self.ready.set()

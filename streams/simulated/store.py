@@ -1,7 +1,7 @@
-"""The objects of one simulated API server or vCenter, and what was changed since a watcher listed.
+"""The objects of one simulated API server or vCenter, and the changes since a watcher listed them.
 
-In: objects put and dropped by the simulation. Out: to each watcher, the list at one moment and every change after it,
-in order, none lost. It knows nothing of what the objects mean.
+In: objects that the simulation puts and drops. Out: for each watcher the list at one moment, and every change after it
+in order. It does not interpret the objects.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ class ObjectKey(NamedTuple):
 
 
 class Change(NamedTuple):
-    """An object as it is now; `value` None: it was deleted. `uid` is whose it is or was."""
+    """An object as it is now; `value` is None where it was deleted. `uid` is the object's."""
 
     key: ObjectKey
     value: Any
@@ -27,10 +27,10 @@ class Change(NamedTuple):
 
 
 class Watch:
-    """What one watcher has not seen yet.
+    """The changes that one watcher has not taken yet.
 
     Attributes:
-        changed: set while there is something to take, and whenever the watcher should look at the clock again.
+        changed: set while there are changes to take, and whenever the watcher should check the clock again.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Watch:
         self._changes: deque[Change] = deque()
 
     def push(self, change: Change) -> None:
-        """Remember a change for the watcher."""
+        """Keep a change for the watcher."""
         self._changes.append(change)
         self.changed.set()
 
@@ -112,7 +112,7 @@ class Store:
 
 
 def _uid(value: Any) -> str:
-    """A Kubernetes object has it in its metadata, a vSphere object beside its name."""
+    """The uid, which a Kubernetes object has in its metadata and a vSphere object at the top."""
     return str(getattr(value, "metadata", value).uid)
 
 

@@ -1,4 +1,4 @@
-"""Templates of the objects that scenarios are made of, in the shape that the API server's admission leaves them in."""
+"""Templates of the objects in scenarios, in the shape that the API server's admission gives them."""
 
 from collections.abc import Mapping
 from typing import Any

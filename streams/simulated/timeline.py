@@ -1,7 +1,7 @@
-"""The simulated site's time: what happens later, in one order, on a clock that a test moves by hand.
+"""The simulated site's time: a queue of actions for later, over a clock.
 
-In: a clock and actions with a delay. Out: the actions, each at its own time, oldest first; two of one moment run in the
-order they were planned, so equal input gives equal events.
+In: a clock, and actions with a delay. Out: the actions, each run at its time. Actions for one moment run in the order
+in which they were planned, so that equal input gives equal events.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """The real time, so that a demo runs at the speed of its reader."""
+    """The real time."""
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -44,7 +44,7 @@ class Timeline:
     """Actions planned for later, run in order of their time.
 
     Attributes:
-        planned: told (called without arguments) whenever an action was added, so that a sleeping driver looks again.
+        planned: functions that are called whenever an action was added, so that a sleeping driver checks again.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -55,7 +55,7 @@ class Timeline:
         self._running: float | None = None
 
     def now(self) -> float:
-        """Seconds since 1970; while an action runs, the time it was planned for: a late driver changes no record."""
+        """Seconds since 1970. While an action runs, the time for which it was planned, however late it runs."""
         return self.clock.now() if self._running is None else self._running
 
     def stamp(self) -> str:
@@ -64,7 +64,7 @@ class Timeline:
 
     @contextmanager
     def at(self, moment: float) -> Iterator[None]:
-        """Do what follows as if it were that moment (seconds since 1970): for what happened before."""
+        """Pretend that it is this moment (seconds since 1970), for what happened in the past."""
         self._running = moment
         try:
             yield

@@ -1,9 +1,9 @@
 """A simulated vCenter: one vSphere cluster of hosts and VMs, vMotion and VM-VM rules; `drs.py` keeps the rules.
 
 In: an operator's moves, and the rule edits of the DRS sink (this class is a DrsWriter by structure). Out: changes of
-hosts, VMs, rules and the cluster in `store`. What it takes from the real one: a move to an explicit host ignores
-rules; of two rules that contradict each other the newer is disabled in silence. What it leaves out: mandatory rules'
-refusals, VM-Host groups.
+hosts, VMs, rules and the cluster in `store`. As in the real one, a move to an explicit host ignores rules, and of two
+contradictory rules the newer one is disabled silently. Mandatory rules refuse nothing here, and there are no VM-Host
+groups.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class SimulatedVSphere:
         self.moves: list[tuple[str, str, str, str]] = []
         """Every vMotion that ended: (VM, from, to, who asked for it), names, oldest first."""
         self.in_motion: dict[str, str] = {}
-        """Where the VMs that are on their way go to: host by VM, morefs."""
+        """Targets of the VMs that are moving: host by VM, morefs."""
         self._timeline = timeline
         self._vmotion = vmotion
         self._rule_keys = 0
@@ -72,7 +72,7 @@ class SimulatedVSphere:
         return sorted((rule for _, rule in self.store.of_kind("drs-rule")), key=lambda rule: rule.key)
 
     def load(self) -> dict[str, int]:
-        """VMs by host, those on their way counted where they will be."""
+        """Number of VMs by host; moving ones count on their target."""
         load = dict.fromkeys(self.hosts(), 0)
         for vm in self.vms().values():
             load[self.whereabouts(vm)] = load.get(self.whereabouts(vm), 0) + 1
@@ -135,7 +135,7 @@ class SimulatedVSphere:
 
     # ---------------------------------------------------------------------------------------------------------- vMotion
     def move(self, vm: Vm, target: Host, who: str) -> None:
-        """Start a vMotion in somebody's name; nothing happens to a VM that is there."""
+        """Start a vMotion in somebody's name, unless the VM is on the target already."""
         if self.whereabouts(vm) == target.id:
             return
         self.in_motion[vm.id] = target.id
@@ -150,7 +150,7 @@ class SimulatedVSphere:
         self._timeline.after(self._vmotion, arrive)
 
     def whereabouts(self, vm: Vm) -> str:
-        """The host a VM is on or on its way to."""
+        """The host of a VM, or its target while it is moving."""
         return self.in_motion.get(vm.id, vm.host)
 
     # ----------------------------------------------------------------------------------------------------------- lookup
@@ -164,7 +164,7 @@ class SimulatedVSphere:
         return ObjectKey("drs-rule", "", f"{self.cluster.name}:{rule.name}")
 
     def _put_rule(self, rule: DrsRule) -> None:
-        """Store a rule; if an older enabled one says the opposite of a pair, the server disables it without a word."""
+        """Store a rule; it is disabled if an older enabled rule contradicts it for a pair of VMs, as in vCenter."""
         contradicted = any(
             held.enabled and held.key < rule.key and held.type != rule.type and len(set(held.vms) & set(rule.vms)) > 1
             for held in self.all_rules()
