@@ -13,7 +13,7 @@ class _Row(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Base of a row: camelCase on the wire, defaults left out."""
 
 
-class Document(Struct, rename="camel"):
+class PageDocument(Struct, rename="camel"):
     """Base of a document: camelCase on the wire."""
 
 
@@ -58,7 +58,7 @@ class MapPod(_Row, frozen=True):
     pinned: bool = False
 
 
-class SiteMap(Document):
+class SiteMap(PageDocument):
     """`/api/v1/map`: which pod is on which node on which host. `version` is where `/api/v1/events` goes on."""
 
     site: str
@@ -71,7 +71,7 @@ class SiteMap(Document):
     kind: str = "Map"
 
 
-class OpenFindings(Document):
+class OpenFindings(PageDocument):
     """`/api/v1/findings`: what is open now, each with its first time. `version` as in the map."""
 
     site: str
@@ -81,7 +81,7 @@ class OpenFindings(Document):
     kind: str = "Findings"
 
 
-class HistoryRange(Document):
+class HistoryRange(PageDocument):
     """`/api/v1/history`: every moment between these (RFC 3339) can be told, with `at=` of the map and the findings."""
 
     site: str
@@ -91,7 +91,7 @@ class HistoryRange(Document):
     kind: str = "History"
 
 
-class MapChange(Document, omit_defaults=True):
+class MapChange(PageDocument, omit_defaults=True):
     """An event `change`: rows that are new or other than before, and the names (hosts: ids) of those that are gone."""
 
     hosts: list[MapHost] = []
@@ -104,7 +104,7 @@ class MapChange(Document, omit_defaults=True):
     gone_findings: list[str] = []
 
 
-class SiteSummary(Document):
+class SiteSummary(PageDocument):
     """One site. `reason` says why nothing is decided for it now, or ""; `findings` counts by severity."""
 
     site: str
@@ -116,7 +116,7 @@ class SiteSummary(Document):
     findings: dict[str, int]
 
 
-class SiteList(Document):
+class SiteList(PageDocument):
     """`/api/v1/sites`. `features` names what this worker's API can do beyond showing (`whatif`, `history`)."""
 
     sites: list[SiteSummary]
@@ -136,7 +136,7 @@ class SeverityRow(_Row, frozen=True):
     grave: bool = False
 
 
-class SeverityList(Document):
+class SeverityList(PageDocument):
     """`/api/v1/severities`: worst first."""
 
     severities: list[SeverityRow]
@@ -160,7 +160,7 @@ class HistoryEntry(_Row, frozen=True):
     snapshot: dict[str, int] = {}
 
 
-class History(Document):
+class History(PageDocument):
     """`/api/v1/activity`: newest first."""
 
     site: str
@@ -169,7 +169,7 @@ class History(Document):
     kind: str = "Activity"
 
 
-class PodDetail(Document):
+class PodDetail(PageDocument):
     """`/api/v1/pods/NAMESPACE/NAME`: every rule's word on every node, what is wrong, what was decided before."""
 
     site: str

@@ -23,16 +23,13 @@ LARGEST_FAMILY = 3
 NAMED_UPSTREAM = {("agents/rules", "node"): 7}
 """Rules have the names of the scheduler's plugins."""
 CLASS_NAMES_USED_TWICE = {
-    "ApiObject",
     "Assumed",
     "Condition",
-    "Document",
     "Evaluation",
     "Follower",
     "Group",
     "Left",
     "Observer",
-    "Origin",
     "Past",
     "Picture",
     "Place",
