@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.usage import cpu_of
-from support.processes.crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
+from support.processes.crowd import HOST_LABEL, Object, WriteLog, create, inventory, kwok_node, kwok_pod
 from support.processes.kube import Kube, start_kube
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
@@ -45,7 +45,7 @@ class Bench:
     def __init__(self, folder: Path, parts: Path, kube: Kube, log: WriteLog, nodes: int) -> None:
         self.folder, self.parts, self.kube, self.log = folder, parts, kube, log
         self.api = KubeApi(kube)
-        self.nodes = [a_node(f"node-{at:04d}", f"esx-{at // NODES_PER_HOST:03d}", at) for at in range(nodes)]
+        self.nodes = [kwok_node(f"node-{at:04d}", f"esx-{at // NODES_PER_HOST:03d}", at) for at in range(nodes)]
         eventually("the API server serves namespaces", lambda: self.api.ask("GET", "/api/v1/namespaces/kube-system"))
         create(kube, "/api/v1/nodes", self.nodes)
         eventually("every node is free of taints", self._untainted, 300)
@@ -105,9 +105,11 @@ class Bench:
         namespace = f"{scheduler}-{'apart' if apart else 'plain'}-{time.monotonic_ns()}"
         self.api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         path = f"/api/v1/namespaces/{namespace}/pods"
-        create(self.kube, path, [a_pod("first", scheduler)])
+        create(self.kube, path, [kwok_pod("first", scheduler)])
         eventually("a first pod is bound", lambda: self._bound(namespace) == 1, 120)
-        bodies = [a_pod(f"pod-{at:05d}", scheduler, app=f"app-{at // REPLICAS}" if apart else "") for at in range(pods)]
+        bodies = [
+            kwok_pod(f"pod-{at:05d}", scheduler, app=f"app-{at // REPLICAS}" if apart else "") for at in range(pods)
+        ]
         self.process.send_signal(signal.SIGSTOP)
         create(self.kube, path, bodies)
         before, begin = self._cpu(), time.time()

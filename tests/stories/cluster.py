@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import yaml
+from support.build import NodeBuilder
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.schedule.explain import explain
@@ -23,25 +24,15 @@ from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import load_files
 
 Json = dict[str, Any]
-
-
-def a_node(name: str, *taints: Json, cpu: str = "8", memory: str = "32Gi", **labels: str) -> Json:
-    """A node that carries its own name as kubernetes.io/hostname."""
-    allocatable = {"cpu": cpu, "memory": memory, "pods": "110", "ephemeral-storage": "100Gi"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
-        "spec": {"taints": list(taints)},
-        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
+ROOM = {"cpu": "8", "memory": "32Gi"}
+"""Of a node, where a story does not say another."""
 
 
 class Cluster:
     """Nodes, manifests and running pods, all as plain API objects."""
 
-    def __init__(self, *nodes: Json) -> None:
-        self.nodes = {node["metadata"]["name"]: node for node in nodes}
+    def __init__(self, *nodes: NodeBuilder) -> None:
+        self.nodes = {node.name: {"spec": {"taints": []}} | node.sent() for node in nodes}
         self.manifests: list[Json] = []
         self.pods: dict[str, Json] = {}
         self.replica_sets: dict[str, Json] = {}

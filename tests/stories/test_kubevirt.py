@@ -5,7 +5,8 @@ The manifests are the article's, as far as placement reads them.
 """
 
 import pytest
-from stories.cluster import Cluster, a_node
+from stories.cluster import ROOM, Cluster
+from support.build import a_node
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -124,13 +125,12 @@ spec:
 @pytest.fixture
 def cluster() -> Cluster:
     """The cluster as `kubectl get nodes --show-labels` prints it."""
-    master = {"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}
-    nodes = [a_node("kni-control-plane", master)]
+    nodes = [a_node("kni-control-plane").has(**ROOM).tainted("node-role.kubernetes.io/master:NoSchedule")]
     for number, zone in enumerate(("scu", "scu", "bcn", "bcn", "sab", "sab"), 1):
         high = number % 2 == 0
         labels = {REGION: "iberia", ZONE: zone} | ({"performance": "high"} if high else {})
-        size = {"cpu": "16", "memory": "64Gi"} if high else {}
-        nodes.append(a_node(f"kni-worker{number if number > 1 else ''}", **size, **labels))
+        size = {"cpu": "16", "memory": "64Gi"} if high else ROOM
+        nodes.append(a_node(f"kni-worker{number if number > 1 else ''}").has(**size).labels(labels))
     return Cluster(*nodes)
 
 

@@ -1,9 +1,10 @@
 """OpenShift's chapter on pod affinity and disruption budgets: two racks as topology domains, the budgets' figures."""
 
 import pytest
-from stories.cluster import Cluster, a_node
+from stories.cluster import ROOM, Cluster
+from support.build import a_node
 
-MASTER = {"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}
+MASTER = "node-role.kubernetes.io/master:NoSchedule"
 RACKS = {"master01": 2, "master02": 1, "master03": 1, "node01": 1, "node02": 2, "node03": 2}
 PREFERRED = """
 preferredDuringSchedulingIgnoredDuringExecution:
@@ -55,7 +56,10 @@ spec:
 def racks() -> Cluster:
     """Three control plane nodes and three compute nodes in two racks."""
     return Cluster(
-        *(a_node(name, *([MASTER] if name[0] == "m" else []), rack=f"rack-{rack}") for name, rack in RACKS.items())
+        *(
+            a_node(name).has(**ROOM).tainted(*[MASTER] * (name[0] == "m")).labels(rack=f"rack-{rack}")
+            for name, rack in RACKS.items()
+        )
     )
 
 

@@ -1,9 +1,8 @@
 """The article of the "social restaurant": redis-cache and web-server, node selectors, preferences and taints."""
 
-from typing import Any
-
 import pytest
-from stories.cluster import Cluster, a_node
+from stories.cluster import ROOM, Cluster
+from support.build import a_node, nodes
 
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 AFFINITY = "node(s) didn't match pod affinity rules"
@@ -50,7 +49,8 @@ spec:
 
 def three_workers(**size: str) -> Cluster:
     """worker-2 is the blue table."""
-    return Cluster(a_node("worker-1", **size), a_node("worker-2", **size, color="blue"), a_node("worker-3", **size))
+    one, two, three = (node.has(**{**ROOM, **size}) for node in nodes("worker-1", "worker-2", "worker-3"))
+    return Cluster(one, two.labels(color="blue"), three)
 
 
 def a_pod(name: str, spec: str) -> str:
@@ -127,8 +127,7 @@ def test_the_ocean_view_is_a_preference(labels: dict[str, str], expected: dict[s
     ],
 )
 def test_only_who_tolerates_the_taint_gets_the_table(effect: str, tolerations: list[str], placed: bool) -> None:
-    taint: dict[str, Any] = {"key": "mytaintkey", "value": "mytaintvalue", "effect": effect}
-    cluster = Cluster(a_node("peanut", taint))
+    cluster = Cluster(a_node("peanut").has(**ROOM).tainted(f"mytaintkey=mytaintvalue:{effect}"))
     listed = ", ".join(
         f"{{key: mytaintkey, operator: Equal, value: mytaintvalue, effect: {tolerated}}}" for tolerated in tolerations
     )

@@ -1,7 +1,8 @@
 """The article "More reliable Replica Sets in AKS, part 2": twenty nodes, fault and update domains, twelve trials."""
 
 import pytest
-from stories.cluster import Cluster, a_node
+from stories.cluster import Cluster
+from support.build import a_node
 
 FAULT_DOMAIN, UPDATE_DOMAIN = "failure-domain.beta.kubernetes.io/zone", "azure-update-domain"
 FAULT = (1, 1, 0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0)  # of nodes 0 to 19, as kubectl prints them
@@ -70,7 +71,9 @@ def aks() -> Cluster:
     """The twenty nodes with both labels."""
     return Cluster(
         *(
-            a_node(node_of(i), cpu="940m", memory="2Gi", **{FAULT_DOMAIN: str(FAULT[i]), UPDATE_DOMAIN: str(UPDATE[i])})
+            a_node(node_of(i))
+            .has(cpu="940m", memory="2Gi")
+            .labels({FAULT_DOMAIN: str(FAULT[i]), UPDATE_DOMAIN: str(UPDATE[i])})
             for i in range(20)
         )
     )

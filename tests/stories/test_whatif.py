@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from stories.cluster import Cluster, a_node
+from stories.cluster import ROOM, Cluster
 from stories.test_kubevirt import (
     ANTI_AFFINITY,
     APPLIANCE,
@@ -22,6 +22,7 @@ from stories.test_kubevirt import cluster as cluster
 from stories.test_kubevirt import running as running
 from stories.test_racks import NGINX, racks
 from stories.test_restaurant import REDIS_CACHE, three_workers
+from support.build import a_node
 
 from underhost.agents.snapshots.load import added_of
 from underhost.agents.whatif.steps import Add, Drain
@@ -74,7 +75,8 @@ def test_the_database_of_a_drained_node_waits_for_a_stand_by_node_in_its_zone(ru
     database = on(running, "kni-worker2", "virt-launcher-mssql")
     alone = running.tried("drain kni-worker2")
     assert alone.pending == {f"default/{database}": {CORDONED: 1, TAINTED: 1, NODE_AFFINITY: 3, ANTI_AFFINITY: 2}}
-    stand_by = a_node("kni-standby", cpu="16", memory="64Gi", **{REGION: "iberia", ZONE: "scu", "performance": "high"})
+    labels = {REGION: "iberia", ZONE: "scu", "performance": "high"}
+    stand_by = a_node("kni-standby").has(cpu="16", memory="64Gi").labels(labels).sent()
     items = io.BytesIO(json.dumps({"kind": "List", "items": [stand_by]}).encode())
     with_node = running.tried("drain kni-worker2", Add(added_of(load_files(["-"], stdin=items))))
     assert moved(with_node) == [(2, database, "kni-worker2", "kni-standby")]
@@ -109,7 +111,7 @@ def test_a_deleted_instance_returns_by_the_rules_that_its_set_has_now(cluster: C
 def test_a_new_node_gets_the_daemon_that_every_node_runs(cluster: Cluster) -> None:
     cluster.apply(VIRT_HANDLER)
     cluster.settle()
-    items = io.BytesIO(json.dumps({"kind": "List", "items": [a_node("kni-worker7")]}).encode())
+    items = io.BytesIO(json.dumps({"kind": "List", "items": [a_node("kni-worker7").has(**ROOM).sent()]}).encode())
     document = cluster.tried(Add(added_of(load_files(["-"], stdin=items))))
     assert moved(document) == [(1, "virt-handler-kni-worker7", None, "kni-worker7")]
 

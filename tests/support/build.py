@@ -114,6 +114,13 @@ class Built:
         """As the API server has it."""
         return copy.deepcopy(self._object)
 
+    def sent(self) -> Json:
+        """As somebody sends it to an API server, which itself gives the uid and the time."""
+        found = self.json()
+        for name in ("uid", "creationTimestamp"):
+            found["metadata"].pop(name, None)
+        return found
+
     def build(self) -> Any:
         """As the product decodes it."""
         return k8s.decode(json.dumps(self._object).encode(), self.struct)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.crowd import HOST_LABEL, Object, WriteLog, a_node, a_pod, create, inventory
+from support.processes.crowd import HOST_LABEL, Object, WriteLog, create, inventory, kwok_node, kwok_pod
 from support.processes.kube import Kube, start_kube
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
@@ -53,7 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Pla
     folder = tmp_path_factory.mktemp("binder")
     log = WriteLog(folder / "audit.log")
     nodes = [
-        a_node(
+        kwok_node(
             f"node-{at:03d}",
             f"esx-{at // NODES_PER_HOST:02d}",
             at,
@@ -84,7 +84,7 @@ def the_pods() -> list[Object]:
         tolerations = [{"key": "dedicated", "operator": "Exists"}] if number % 10 == 0 else []
         cpu, memory = CPU[number % len(CPU)], MEMORY[number % len(MEMORY)]
         pods.append(
-            a_pod(
+            kwok_pod(
                 f"pod-{number:04d}",
                 "underhost",
                 cpu=f"{cpu}m",
@@ -197,7 +197,7 @@ async def test_an_order_that_is_delivered_five_times_is_one_binding(place: Place
     namespace = f"five-{str(restarts).lower()}"
     place.api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     path, names = f"/api/v1/namespaces/{namespace}/pods", [f"pod-{number:02d}" for number in range(20)]
-    uids = {name: place.api.ask("POST", path, a_pod(name, "underhost"))["metadata"]["uid"] for name in names}
+    uids = {name: place.api.ask("POST", path, kwok_pod(name, "underhost"))["metadata"]["uid"] for name in names}
     node = place.nodes[-1]["metadata"]["name"]
     async with await connect(KubernetesSettings(kubeconfig=place.kube.kubeconfig)) as client:
         sink = BindSink(KubernetesApiWriter(client), enabled=True)
@@ -223,7 +223,7 @@ async def test_an_order_that_is_delivered_five_times_is_one_binding(place: Place
 async def test_a_binding_to_a_node_that_is_not_there_says_so_and_writes_nothing(place: Place) -> None:
     namespace = "unknown-node"
     place.api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-    pod = place.api.ask("POST", f"/api/v1/namespaces/{namespace}/pods", a_pod("web-0", "underhost"))
+    pod = place.api.ask("POST", f"/api/v1/namespaces/{namespace}/pods", kwok_pod("web-0", "underhost"))
     desired = {"uid": pod["metadata"]["uid"], "node": "never-was"}
     async with await connect(KubernetesSettings(kubeconfig=place.kube.kubeconfig)) as client:
         sink = BindSink(KubernetesApiWriter(client), enabled=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.crowd import HOST_LABEL, Object, a_node, a_pod, inventory
+from support.processes.crowd import HOST_LABEL, Object, inventory, kwok_node, kwok_pod
 from support.processes.kube import Kube
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
@@ -101,13 +101,13 @@ def underhost(folder: Path, kube: Kube, **sinks: bool) -> Iterator[None]:
 def test_findings_and_what_is_done_are_told_once_to_each_pod_and_node_and_counted_on(
     api: KubeApi, kube: Kube, tmp_path: Path
 ) -> None:
-    nodes = [a_node("node-1", "esx-1", 1), a_node("node-2", "esx-2", 2), a_node("node-3", "esx-3", 3)]
+    nodes = [kwok_node("node-1", "esx-1", 1), kwok_node("node-2", "esx-2", 2), kwok_node("node-3", "esx-3", 3)]
     vms = Vms(tmp_path / "inventory.json", nodes)
     for node in nodes:
         del node["metadata"]["labels"][HOST_LABEL]
         api.ask("POST", "/api/v1/nodes", node)
     for number in (1, 2):
-        api.ask("POST", PODS, a_pod(f"db-{number}", "default-scheduler", app="db"))
+        api.ask("POST", PODS, kwok_pod(f"db-{number}", "default-scheduler", app="db"))
         api.bind(f"db-{number}", f"node-{number}")
     with underhost(tmp_path, kube, labels=True, events=True):
         everywhere = {"node-1": 1, "node-2": 1, "node-3": 1}
@@ -143,7 +143,7 @@ def test_findings_and_what_is_done_are_told_once_to_each_pod_and_node_and_counte
 
 def test_without_being_enabled_by_name_nothing_is_told(api: KubeApi, kube: Kube, tmp_path: Path) -> None:
     before = told(api)
-    nodes = [a_node(f"quiet-{number}", "esx-9", number) for number in (8, 9)]
+    nodes = [kwok_node(f"quiet-{number}", "esx-9", number) for number in (8, 9)]
     Vms(tmp_path / "inventory.json", nodes)
     for node in nodes:
         del node["metadata"]["labels"][HOST_LABEL]
@@ -156,7 +156,7 @@ def test_without_being_enabled_by_name_nothing_is_told(api: KubeApi, kube: Kube,
 @pytest.mark.parametrize("restarts", [pytest.param(False, id="at once"), pytest.param(True, id="after restarts")])
 async def test_records_that_are_delivered_five_times_are_told_once(api: KubeApi, kube: Kube, restarts: bool) -> None:
     name = f"five-{str(restarts).lower()}"
-    api.ask("POST", PODS, a_pod(name, "default-scheduler"))
+    api.ask("POST", PODS, kwok_pod(name, "default-scheduler"))
     pods = [f"default/{name}"]
     records: list[Any] = [
         FindingEvent(f"f{number}", "opened", "prod", "violation", "R", "r", f"wrong {number}", "0", "1", {}, pods[0])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiohttp import web
+from support.build import Built
 
 from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.settings.clusters import KubernetesSettings
@@ -73,13 +74,14 @@ class FakeKube:
         self._changed = asyncio.Condition()
 
     # ------------------------------------------------------------------------------------------- what a test changes
-    def seed(self, plural: str, *objects: Object) -> None:
+    def seed(self, plural: str, *objects: Built | Object) -> None:
         """Objects that were there before anybody watched."""
         for obj in objects:
             self._store(plural, obj)
 
-    async def put(self, plural: str, obj: Object) -> Object:
+    async def put(self, plural: str, one: Built | Object) -> Object:
         """Create the object, or replace it."""
+        obj = one.sent() if isinstance(one, Built) else one
         key = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         kind = "MODIFIED" if key in self._objects[plural] else "ADDED"
         stored = self._store(plural, obj)
@@ -122,7 +124,8 @@ class FakeKube:
         async with asyncio.timeout(20), self._changed:
             await self._changed.wait_for(lambda: self.count(verb, plural) >= times)
 
-    def _store(self, plural: str, obj: Object) -> Object:
+    def _store(self, plural: str, one: Built | Object) -> Object:
+        obj = one.sent() if isinstance(one, Built) else one
         self._version += 1
         metadata = {"uid": f"uid-{obj['metadata']['name']}", **obj["metadata"], "resourceVersion": str(self._version)}
         stored = {**obj, "metadata": metadata}
@@ -369,14 +372,3 @@ def _status(
     if causes:
         body["details"] = {"causes": [{"reason": "DisruptionBudget", "message": cause} for cause in causes]}
     return web.json_response(body, status=code, headers=headers)
-
-
-def a_node(name: str, **labels: str) -> Object:
-    """A node with labels."""
-    return {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": {}}
-
-
-def a_pod(name: str, namespace: str = "shop", node: str = "", phase: str = "Running") -> Object:
-    """A pod, bound to the node if one is named."""
-    spec = {"nodeName": node} if node else {}
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec, "status": {"phase": phase}}

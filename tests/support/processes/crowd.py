@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from support.build import a_node, a_pod, term
 from support.processes.kube import ADMIN_TOKEN, Kube
 
 AT_ONCE = 32
@@ -19,20 +20,13 @@ HOST_LABEL = "node.cluster.x-k8s.io/esxi-host"
 Object = dict[str, Any]
 
 
-def a_node(name: str, host: str, number: int, *, cpu: str = "4", memory: str = "32Gi", **spec: Any) -> Object:
+def kwok_node(name: str, host: str, number: int, *, cpu: str = "4", memory: str = "32Gi", **spec: Any) -> Object:
     """A node that KWOK keeps alive, on the VM with this number on the host; it carries the host's label."""
-    resources = {"cpu": cpu, "memory": memory, "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
-            "labels": {"kubernetes.io/hostname": name, "type": "kwok", HOST_LABEL: host},
-        },
-        "spec": {"providerID": f"vsphere://{uuid_of(number)}", **spec},
-        "status": {"allocatable": resources, "capacity": resources},
-    }
+    node = a_node(name).labels({"type": "kwok", HOST_LABEL: host}).has(cpu=cpu, memory=memory)
+    node = node.metadata(annotations={"kwok.x-k8s.io/node": "fake"}).spec(
+        providerID=f"vsphere://{uuid_of(number)}", **spec
+    )
+    return node.put("status", "capacity", value=node.at("status", "allocatable")).sent()
 
 
 def uuid_of(number: int) -> str:
@@ -40,25 +34,13 @@ def uuid_of(number: int) -> str:
     return f"42000000-0000-4000-8000-{number:012d}"
 
 
-def a_pod(name: str, scheduler: str, *, cpu: str = "100m", memory: str = "500Mi", app: str = "", **spec: Any) -> Object:
-    """A pod; no two pods of an `app` may share a physical host."""
-    affinity: Object = {}
-    if app:
-        term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOST_LABEL}
-        affinity = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-    requests = {"cpu": cpu, "memory": memory}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": app} if app else {}},
-        "spec": {
-            "schedulerName": scheduler,
-            "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.9", "resources": {"requests": requests}}],
-            "terminationGracePeriodSeconds": 0,
-            **affinity,
-            **spec,
-        },
-    }
+def kwok_pod(
+    name: str, scheduler: str, *, cpu: str = "100m", memory: str = "500Mi", app: str = "", **spec: Any
+) -> Object:
+    """A pod that KWOK runs; no two pods of an `app` may share a physical host."""
+    pod = a_pod(name, "").needs(cpu=cpu, memory=memory)
+    pod = pod.spec(schedulerName=scheduler, terminationGracePeriodSeconds=0, **spec)
+    return (pod.labels(app=app).apart(term(HOST_LABEL, {"app": app})) if app else pod).sent()
 
 
 def inventory(nodes: Iterable[Object]) -> Object:

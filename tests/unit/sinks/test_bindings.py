@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.fakes.kube import FakeKube, Fault, a_node, a_pod
+from support.build import a_node, a_pod
+from support.fakes.kube import FakeKube, Fault
 
 from underhost.agents.sinks.bindings import BindSink, action_of
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
@@ -70,7 +71,7 @@ async def test_an_order_delivered_five_times_is_one_request(kube: FakeKube, sink
 
 
 async def test_an_order_from_before_a_restart_is_not_carried_out_twice(kube: FakeKube, sink: BindSink) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
     outcome = await sink.again(bind())
     assert (outcome.result, outcome.reason) == ("noop", "bound to n1 already")
     assert kube.count("bind") == 0
@@ -116,7 +117,7 @@ async def test_a_node_that_the_picture_lacks_is_asked_for(kube: FakeKube, sink: 
 async def test_a_lost_race_is_told_by_who_won_it(
     node: str, expected: tuple[str, str], kube: FakeKube, sink: BindSink
 ) -> None:
-    kube.seed("pods", a_pod("web-0", node=node))
+    kube.seed("pods", a_pod("web-0").on(node))
     outcome = await sink.apply(bind())
     assert (outcome.result, outcome.reason) == expected
     assert kube.get("pods", "web-0", "shop")["spec"]["nodeName"] == node
@@ -144,7 +145,7 @@ async def test_a_pod_that_is_gone_is_refused(kube: FakeKube, sink: BindSink) -> 
 async def test_where_nobody_knows_what_became_of_the_request_the_pod_is_looked_at(
     node: str, expected: tuple[str, str], kube: FakeKube, sink: BindSink
 ) -> None:
-    kube.seed("pods", a_pod("web-0", node=node))
+    kube.seed("pods", a_pod("web-0").on(node))
     kube.faults = [Fault("bind", status=500)]
     outcome = await sink.apply(bind())
     assert (outcome.result, outcome.reason.removeprefix(f"{kube.url}: ")) == expected

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.fakes.kube import FakeKube, Fault, a_pod
+from support.build import a_pod
+from support.fakes.kube import FakeKube, Fault
 
 from underhost.agents.sinks.evictions.sink import EvictionSink, outdated
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
@@ -42,7 +43,7 @@ def evict(uid: str = "uid-web-0", at: str = "2026-01-01T12:00:00.000Z", **more: 
 
 
 async def test_a_pod_is_evicted(kube: FakeKube, sink: EvictionSink) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
     outcome = await sink.apply(evict())
     assert (outcome.kind, outcome.target) == ("evict", "pod/shop/web-0")
     assert (outcome.result, outcome.reason) == ("applied", "evicted from n1; the next one fits on n4")
@@ -50,13 +51,13 @@ async def test_a_pod_is_evicted(kube: FakeKube, sink: EvictionSink) -> None:
 
 
 async def test_an_order_delivered_five_times_is_one_eviction(kube: FakeKube, sink: EvictionSink) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
     assert [(await sink.apply(evict())).result for _ in range(5)] == ["applied", "noop", "noop", "noop", "noop"]
     assert kube.count("evict") == 1
 
 
 async def test_a_dry_run_writes_nothing(kube: FakeKube, writer: KubernetesApiWriter) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
     outcome = await EvictionSink(writer, enabled=False, clock=lambda: NOON).apply(evict())
     assert (outcome.result, outcome.reason) == ("dry-run", "would evict it from n1; the next one fits on n4")
     assert kube.count("evict") == 0
@@ -69,18 +70,18 @@ async def test_a_pod_that_is_gone_is_left_in_peace(kube: FakeKube, sink: Evictio
 
 
 async def test_another_pod_of_the_same_name_is_not_evicted(kube: FakeKube, sink: EvictionSink) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
     outcome = await sink.apply(evict(uid="uid-of-old"))
     assert (outcome.result, outcome.reason) == ("noop", "the pod is another one now (uid uid-web-0)")
     assert kube.count("evict") == 0
 
 
 async def test_a_pod_that_was_replaced_since_it_was_read_is_not_evicted(kube: FakeKube, tmp_path: Path) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
 
     class Slow(KubernetesApiWriter):
         async def request_eviction(self, namespace: str, name: str, uid: str) -> None:
-            fresh = a_pod("web-0", node="n4")
+            fresh = a_pod("web-0").on("n4").json()
             await kube.put("pods", {**fresh, "metadata": {**fresh["metadata"], "uid": "uid-of-new"}})
             await super().request_eviction(namespace, name, uid)
 
@@ -122,7 +123,7 @@ async def test_a_pod_that_was_replaced_since_it_was_read_is_not_evicted(kube: Fa
 async def test_what_the_server_answers_is_an_outcome(
     fault: Fault, expected: tuple[str, str], kube: FakeKube, sink: EvictionSink
 ) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
     kube.faults = [fault]
     outcome = await sink.apply(evict())
     server = f"{kube.url}: "
@@ -133,14 +134,14 @@ async def test_what_the_server_answers_is_an_outcome(
 async def test_what_the_decider_gives_up_is_refused_with_its_reason_and_nothing_is_asked(
     kube: FakeKube, sink: EvictionSink
 ) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
     outcome = await sink.apply(evict(refuse="it is left to a person"))
     assert (outcome.result, outcome.reason) == ("refused", "it is left to a person")
     assert (kube.count("get"), kube.count("evict")) == (0, 0)
 
 
 async def test_an_order_that_was_long_under_way_is_not_carried_out(kube: FakeKube, sink: EvictionSink) -> None:
-    kube.seed("pods", a_pod("web-0", node="n1"))
+    kube.seed("pods", a_pod("web-0").on("n1"))
     outcome = await sink.apply(evict(at="2026-01-01T11:58:45.000Z"))
     assert (outcome.result, outcome.reason) == ("failed", "it was decided 75 s ago, and much may have changed since")
     assert kube.count("evict") == 0

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fakes.kube import FakeKube, Fault, a_node, managed_by
+from support.build import a_node
+from support.fakes.kube import FakeKube, Fault, managed_by
 
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.labels.sink import LabelSink
@@ -38,10 +39,9 @@ def label(uid: str = "uid-n1", **labels: str | None) -> Action:
 
 
 def seeded(kube: FakeKube, manager: str | None = None, **labels: str) -> None:
-    node = a_node("n1", **labels)
-    if manager is not None:
-        node["metadata"]["managedFields"] = [managed_by(manager, *labels)]
-    kube.seed("nodes", node)
+    node = a_node("n1").metadata(labels=labels)
+    managed = [managed_by(manager, *labels)] if manager is not None else []
+    kube.seed("nodes", node.metadata(managedFields=managed))
 
 
 async def test_a_missing_label_is_written(kube: FakeKube, writer: KubernetesApiWriter) -> None:
@@ -226,9 +226,8 @@ def lifting(**labels: str | None) -> Action:
 
 
 def tainted(kube: FakeKube, *taints: dict[str, str], **labels: str) -> None:
-    node = a_node("n1", **labels)
-    node["spec"]["taints"] = [{"key": TAINT, "effect": "NoSchedule"}, *taints]
-    kube.seed("nodes", node)
+    node = a_node("n1").metadata(labels=labels)
+    kube.seed("nodes", node.spec(taints=[{"key": TAINT, "effect": "NoSchedule"}, *taints]))
 
 
 @pytest.mark.parametrize("others", [[], [OTHER]], ids=["the only taint", "one beside another"])

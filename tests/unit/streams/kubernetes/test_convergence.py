@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.fakes.kube import FakeKube, Fault, a_pod
+from support.build import a_pod
+from support.fakes.kube import FakeKube, Fault
 from support.fakes.topics import FakeTopics
 
 from underhost.schemas.topics import DEAD_LETTERS, PODS
@@ -53,7 +54,7 @@ async def converges(changes: list[tuple[str, str, str]], faults: list[Fault], fo
             server.faults = list(faults)
             for what, name, node in changes:
                 if what == "put":
-                    await server.put("pods", a_pod(name, node=node))
+                    await server.put("pods", a_pod(name).on(node))
                 elif what == "delete" and server.has("pods", name, "shop"):
                     await server.delete("pods", name, "shop")
                 elif what == "expire":

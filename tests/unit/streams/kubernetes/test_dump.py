@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from support.fakes.kube import FakeKube, Fault, a_node, a_pod
+from support.build import a_node, a_pod
+from support.fakes.kube import FakeKube, Fault
 
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.streams.files.objects import Objects
@@ -21,7 +22,7 @@ async def kube() -> AsyncIterator[FakeKube]:
     async with FakeKube().serving() as server:
         server.seed("nodes", *(a_node(f"n{at}") for at in range(3)))
         server.seed("namespaces", {"metadata": {"name": "shop"}})
-        server.seed("pods", *(a_pod(f"p{at}", node="n1") for at in range(7)))
+        server.seed("pods", *(a_pod(f"p{at}").on("n1") for at in range(7)))
         yield server
 
 

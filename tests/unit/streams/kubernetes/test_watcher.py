@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support.fakes.kube import FakeKube, Fault, a_node, a_pod
+from support.build import a_node, a_pod
+from support.fakes.kube import FakeKube, Fault
 from support.fakes.topics import FakeTopics
 
 from underhost.schemas.errors import Refused, Unreachable
@@ -38,7 +39,7 @@ async def kube() -> AsyncIterator[FakeKube]:
     async with FakeKube().serving() as server:
         server.seed("namespaces", {"metadata": {"name": "shop"}})
         server.seed("nodes", a_node("n1"), a_node("n2"))
-        server.seed("pods", a_pod("web-0", node="n1"), a_pod("web-1"))
+        server.seed("pods", a_pod("web-0").on("n1"), a_pod("web-1"))
         yield server
 
 
@@ -108,10 +109,10 @@ async def test_a_change_is_published_with_its_uid_and_version_as_event_id(
     kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     async with watching(kube.settings(tmp_path), topics, timing):
-        moved = await kube.put("pods", a_pod("web-1", node="n2"))
+        moved = await kube.put("pods", a_pod("web-1").on("n2"))
         await topics.until(lambda t: t.records[-1].key == "prod/pod/shop/web-1")
     assert topics.records[-1].event_id == f"uid-web-1/{moved['metadata']['resourceVersion']}"
-    assert json.loads(topics.records[-1].value or b"")["spec"] == {"nodeName": "n2"}
+    assert json.loads(topics.records[-1].value or b"")["spec"]["nodeName"] == "n2"
 
 
 async def test_a_heartbeat_publishes_nothing(
@@ -120,11 +121,9 @@ async def test_a_heartbeat_publishes_nothing(
     async with watching(kube.settings(tmp_path), topics, timing):
         before = len(topics.records)
         beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:10Z"}
-        await kube.put("nodes", {**a_node("n1"), "status": {"conditions": [beat]}})  # the condition itself is news
-        await kube.put(
-            "nodes",
-            {**a_node("n1"), "status": {"conditions": [{**beat, "lastHeartbeatTime": "2026-01-01T00:00:20Z"}]}},
-        )
+        await kube.put("nodes", a_node("n1").put("status", "conditions", value=[beat]))  # the condition itself is news
+        later = {**beat, "lastHeartbeatTime": "2026-01-01T00:00:20Z"}
+        await kube.put("nodes", a_node("n1").put("status", "conditions", value=[later]))
         await kube.put("nodes", a_node("n3"))
         await topics.until(lambda t: t.records[-1].key == "prod/node//n3")
         assert [record.key for record in topics.records[before:]] == ["prod/node//n1", "prod/node//n3"]
@@ -333,7 +332,7 @@ async def test_a_restart_publishes_only_what_changed_meanwhile_and_tombstones_wh
     async with watching(kube.settings(tmp_path), topics, timing):
         before = len(topics.records)
     await kube.delete("pods", "web-3", "shop")
-    await kube.put("pods", a_pod("web-1", node="n2"))
+    await kube.put("pods", a_pod("web-1").on("n2"))
     await kube.put("nodes", a_node("n1"))  # only its resourceVersion changes
     async with watching(kube.settings(tmp_path), topics, timing):
         changed = [(record.key, record.value is None) for record in topics.records[before:]]
