@@ -20,7 +20,7 @@ from underhost.agents.pipeline.connections import Connections, connect
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
-from underhost.agents.pipeline.observer import Observer
+from underhost.agents.pipeline.observer import TopicObserver
 from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.errors import BackendError
 from underhost.schemas.topics import TOPICS
@@ -87,7 +87,7 @@ async def run_worker(
                 if role.EVALUATOR not in wanted:
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
-                    observer, decided = Observer(settings, latest, reader, at_once=alone), LatestDecisions()
+                    observer, decided = TopicObserver(settings, latest, reader, at_once=alone), LatestDecisions()
                 server = await _listen(settings, metrics, latest, lambda: current[-1] if current else None, observer)
                 (on_listening or _say_page)(server.address)
 
@@ -110,7 +110,7 @@ async def _listen(
     metrics: Metrics,
     latest: LatestDecisions,
     current: Callable[[], Pipeline | None],
-    observer: Observer | None,
+    observer: TopicObserver | None,
 ) -> Web:
     """The worker's HTTP, from before the first pipeline to after the last."""
 
@@ -141,7 +141,7 @@ async def _listen(
     )
 
 
-def _unready(pipeline: Pipeline | None, observer: Observer | None) -> dict[str, str]:
+def _unready(pipeline: Pipeline | None, observer: TopicObserver | None) -> dict[str, str]:
     waiting = pipeline.readiness.unready() if pipeline is not None else {"worker": "starting"}
     return waiting if observer is None else {**observer.unready(), **waiting}
 
@@ -172,7 +172,7 @@ async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event, sa
 
 
 async def _say_ready(
-    pipeline: Pipeline, observer: Observer | None, on_waiting: Callable[[Mapping[str, str]], None]
+    pipeline: Pipeline, observer: TopicObserver | None, on_waiting: Callable[[Mapping[str, str]], None]
 ) -> None:
     """One line when all is ready for the first time; what it waits for is in the log of the cycle and at /readyz."""
     while True:

@@ -15,7 +15,7 @@ from underhost.agents.http.feeds import Feeds
 from underhost.agents.http.history import Pasts
 from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.pipeline.latest import LatestDecisions
-from underhost.agents.pipeline.observer import Observer
+from underhost.agents.pipeline.observer import TopicObserver
 from underhost.agents.pipeline.run import Pipeline
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
@@ -39,7 +39,7 @@ def furnish(
     unready: Callable[[], dict[str, str]],
     pipeline: Callable[[], Pipeline | None],
     registry: CollectorRegistry,
-    observer: Observer | None = None,
+    observer: TopicObserver | None = None,
 ) -> Rooms:
     """The rooms of a worker with these settings; `observer` fills `latest` where the worker does not evaluate."""
     looked = observer.look if observer is not None else lambda: None

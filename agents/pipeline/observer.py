@@ -98,7 +98,7 @@ class Pictures:
         return Decisions(replace(snapshot, node_hosts=hosts), findings=FindingChange(open_, [], []))
 
 
-class Observer:
+class TopicObserver:
     """Follows the topics and keeps the latest decisions up to date while the server listens.
 
     Unless `at_once`, it begins with the first look: a worker that only has the page beside its work, for its probes,

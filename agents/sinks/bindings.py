@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
+from underhost.agents.sinks.orders import APPLIED, DONE, DRY_RUN, NOOP, REFUSED, answer, desired_of, order
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import BIND
-from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
+from underhost.schemas.errors import Conflict, Gone, Unreachable
 from underhost.schemas.records import Action, Outcome, Placement
 
 REMEMBERED = 10_000
@@ -55,30 +55,21 @@ class BindSink(Sink):
 
     async def apply(self, action: Action) -> Outcome:
         """Bind the pod, and say what happened. A pod that is bound stays where it is."""
-        return await self._answer(action, look=not self._enabled)
+        return await answer(action, self._carry_out(action, look=not self._enabled))
 
     async def again(self, action: Action) -> Outcome:
         """The same for a command that may have been carried out before a restart: the live pod is read first."""
-        return await self._answer(action, look=True)
+        return await answer(action, self._carry_out(action, look=True))
 
-    async def _answer(self, action: Action, look: bool) -> Outcome:
-        _, _, pod = action.target.partition("/")
-        namespace, _, name = pod.partition("/")
-        try:
-            desired = msgspec.convert(action.desired, DesiredBinding)
-        except msgspec.ValidationError as error:
-            return outcome(action, REFUSED, f"not a bind command: {error}")
+    async def _carry_out(self, action: Action, look: bool) -> tuple[str, str]:
+        pod, desired = action.target.partition("/")[2], desired_of(action, DesiredBinding, "a bind command")
         if self._bound.get((pod, desired.uid)) == desired.node:
-            return outcome(action, NOOP, f"bound to {desired.node} already")
-        try:
-            result, reason = await self._apply(namespace, name, desired, look)
-        except (Gone, Conflict, Refused) as error:
-            result, reason = REFUSED, str(error)
-        except (Retry, Unreachable) as error:
-            result, reason = FAILED, str(error)
-        if result in (APPLIED, NOOP):
+            return NOOP, f"bound to {desired.node} already"
+        namespace, _, name = pod.partition("/")
+        result, reason = await self._apply(namespace, name, desired, look)
+        if result in DONE:
             self._remember(pod, desired)
-        return outcome(action, result, reason)
+        return result, reason
 
     async def _apply(self, namespace: str, name: str, desired: DesiredBinding, look: bool) -> tuple[str, str]:
         if look and (bound := await self._where(namespace, name, desired)) is not None:

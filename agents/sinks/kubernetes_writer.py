@@ -1,8 +1,7 @@
 """The writes that sinks make to a Kubernetes cluster, each one request with the object's uid as its precondition.
 
-In: what a sink decided. Out: node labels by server-side apply, bindings, evictions. Implements
-`agents.ports.KubernetesWriter`. A pod is never deleted, only evicted. What may be written, and what an error means, is
-left to them.
+In: what a sink decided. Out: node labels by server-side apply, taints, bindings, evictions. A pod is never deleted,
+only evicted. What may be written, and what an error means, is left to the sinks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,8 @@ UID_DIFFERS = "metadata.uid: Invalid value"
 """How the API server refuses an apply to another uid: a validation error (422); where no node is, it is a 409."""
 SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 """How the API server says (500) that it never evicts a pod that two budgets cover."""
+OURS = [("fieldManager", FIELD_MANAGER)]
+"""Names us as who writes."""
 JSON_PATCH = "application/json-patch+json"
 TEST_FAILED = "(422)"
 """How it refuses a JSON patch one of whose tests fails; it does not say which."""
@@ -48,18 +49,32 @@ class _Node(Struct):
     spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
 
 
-class _PodMeta(Struct, rename="camel"):
+class PodMeta(Struct, rename="camel"):
+    """Metadata of a live pod, as far as sinks read it."""
+
     uid: str
+    resource_version: str = ""
     deletion_timestamp: str | None = None
 
 
-class _PodSpec(Struct, rename="camel"):
+class PodTarget(Struct, rename="camel"):
+    """The spec of a live pod, as far as sinks read it."""
+
     node_name: str = ""
 
 
-class _Pod(Struct):
-    metadata: _PodMeta
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+class PodConditions(Struct):
+    """The status of a live pod, as far as sinks read it."""
+
+    conditions: list[dict[str, object]] | None = None
+
+
+class LivePod(Struct):
+    """A pod as the API server shows it now."""
+
+    metadata: PodMeta
+    spec: PodTarget = msgspec.field(default_factory=PodTarget)
+    status: PodConditions = msgspec.field(default_factory=PodConditions)
 
 
 class _Cause(Struct):
@@ -76,15 +91,28 @@ class _Refusal(Struct):
     details: _Details = msgspec.field(default_factory=_Details)
 
 
-class KubernetesApiWriter:
+class ApiWriter:
     """Writes through one client. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
 
     def __init__(self, client: KubernetesClient) -> None:
         self._client = client
 
+    async def _pod(self, namespace: str, name: str) -> LivePod:
+        return self._decode(await self._client.call("GET", pod_path(namespace, name)), LivePod)
+
+    def _decode(self, data: bytes, type_: type[T]) -> T:
+        try:
+            return msgspec.json.decode(data, type=type_)
+        except msgspec.DecodeError as error:
+            raise Refused(f"{self._client.server}: not an answer of the API: {error}") from error
+
+
+class KubernetesApiWriter(ApiWriter):
+    """Writes node labels, taints, bindings and evictions; implements `ports.KubernetesWriter`."""
+
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
         """The live node: (uid, labels, field manager by label key); a share of another manager counts before ours."""
-        metadata = self._decode(await self._client.call("GET", _node_path(node)), _Node).metadata
+        metadata = self._decode(await self._client.call("GET", node_path(node)), _Node).metadata
         managers: dict[str, str] = {}
         for entry in metadata.managed_fields or ():
             for key in _label_keys(entry.fields_v1 or {}):
@@ -104,7 +132,7 @@ class KubernetesApiWriter:
         # Forced where the sink has read whose each label is. The uid keeps apply from creating a node that has gone.
         query = [("fieldManager", FIELD_MANAGER), ("force", "true" if force else "false")]
         try:
-            await self._client.call("PATCH", _node_path(node), query=query, body=body, content_type=APPLY)
+            await self._client.call("PATCH", node_path(node), query=query, body=body, content_type=APPLY)
         except Refused as error:
             if UID_DIFFERS in str(error):
                 raise Conflict(str(error)) from error
@@ -112,7 +140,7 @@ class KubernetesApiWriter:
 
     async def node_taints(self, node: str) -> tuple[str, list[dict[str, object]]]:
         """The live node: (uid, taints)."""
-        found = self._decode(await self._client.call("GET", _node_path(node)), _Node)
+        found = self._decode(await self._client.call("GET", node_path(node)), _Node)
         return found.metadata.uid, found.spec.taints or []
 
     async def replace_taints(
@@ -129,9 +157,9 @@ class KubernetesApiWriter:
             {"op": "test", "path": taints, "value": before},
             change if after else {"op": "remove", "path": taints},
         ]
-        query = [("fieldManager", FIELD_MANAGER)]
+        query = OURS
         try:
-            await self._client.call("PATCH", _node_path(node), query=query, body=body, content_type=JSON_PATCH)
+            await self._client.call("PATCH", node_path(node), query=query, body=body, content_type=JSON_PATCH)
         except Refused as error:
             if str(error).endswith(TEST_FAILED):
                 raise Conflict(str(error)) from error
@@ -139,7 +167,7 @@ class KubernetesApiWriter:
 
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """The live pod: (uid, node name, "" while it is not bound)."""
-        pod = self._decode(await self._client.call("GET", _pod_path(namespace, name)), _Pod)
+        pod = await self._pod(namespace, name)
         return pod.metadata.uid, pod.spec.node_name
 
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
@@ -150,12 +178,12 @@ class KubernetesApiWriter:
             "metadata": {"name": name, "namespace": namespace, "uid": uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        query = [("fieldManager", FIELD_MANAGER)]
-        await self._client.call("POST", f"{_pod_path(namespace, name)}/binding", query=query, body=body)
+        query = OURS
+        await self._client.call("POST", f"{pod_path(namespace, name)}/binding", query=query, body=body)
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """The live pod: (uid, whether it is being deleted)."""
-        metadata = self._decode(await self._client.call("GET", _pod_path(namespace, name)), _Pod).metadata
+        metadata = (await self._pod(namespace, name)).metadata
         return metadata.uid, metadata.deletion_timestamp is not None
 
     async def request_eviction(self, namespace: str, name: str, uid: str) -> None:
@@ -166,8 +194,8 @@ class KubernetesApiWriter:
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
-        query = [("fieldManager", FIELD_MANAGER)]
-        path = f"{_pod_path(namespace, name)}/eviction"
+        query = OURS
+        path = f"{pod_path(namespace, name)}/eviction"
         async with self._client.open("POST", path, query=query, body=body) as response:
             data = await response.read()
             if 200 <= response.status < 300:
@@ -177,12 +205,6 @@ class KubernetesApiWriter:
         if isinstance(error, Retry):
             raise Retry(text, error.after)
         raise Refused(text) if SEVERAL_BUDGETS in text else error
-
-    def _decode(self, data: bytes, type_: type[T]) -> T:
-        try:
-            return msgspec.json.decode(data, type=type_)
-        except msgspec.DecodeError as error:
-            raise Refused(f"{self._client.server}: not an answer of the API: {error}") from error
 
 
 def _causes(data: bytes) -> list[str]:
@@ -202,9 +224,11 @@ def _label_keys(fields: Mapping[str, object]) -> list[str]:
     return [key[2:] for key in labels if key.startswith("f:")] if isinstance(labels, dict) else []
 
 
-def _node_path(node: str) -> str:
+def node_path(node: str) -> str:
+    """Where a node is."""
     return f"/api/v1/nodes/{quote(node, safe='')}"
 
 
-def _pod_path(namespace: str, name: str) -> str:
+def pod_path(namespace: str, name: str) -> str:
+    """Where a pod is."""
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"

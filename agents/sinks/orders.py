@@ -1,16 +1,20 @@
 """How deciders order and sinks answer: the id of an action, and the outcome of one. Shared by all of them; pure."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
+from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
 from underhost.schemas.records import Action, Outcome
 
 APPLIED, DRY_RUN, NOOP, REFUSED, FAILED = "applied", "dry-run", "noop", "refused", "failed"
 FAILURES = frozenset({FAILED, REFUSED})
 DONE = frozenset({APPLIED, NOOP})
+
+T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -30,3 +34,21 @@ def _encoded(snapshot: tuple[tuple[str, int], ...]) -> msgspec.Raw:
 def outcome(action: Action, result: str, reason: str) -> Outcome:
     """What became of the command."""
     return Outcome(action.id, action.kind, action.target, result, reason)
+
+
+def desired_of(action: Action, type_: type[T], what: str) -> T:
+    """What the command desires. Raises Refused: it is not `what` (`a label command`)."""
+    try:
+        return msgspec.convert(action.desired, type_)
+    except msgspec.ValidationError as error:
+        raise Refused(f"not {what}: {error}") from error
+
+
+async def answer(action: Action, writing: Awaitable[tuple[str, str]]) -> Outcome:
+    """Await (result, reason). What the cluster rejects is refused; what it cannot do now has failed."""
+    try:
+        return outcome(action, *await writing)
+    except (Gone, Conflict, Refused) as error:
+        return outcome(action, REFUSED, str(error))
+    except (Retry, Unreachable) as error:
+        return outcome(action, FAILED, str(error))

@@ -60,6 +60,7 @@ class Evaluation:
     ) -> None:
         self._site, self._evaluator, self._memory, self._monotonic = site, evaluator, memory, monotonic
         self._last: Snapshot | None = None
+        self._failures: list[str] = []
         self.failure: str | None = None
 
     def evaluate(
@@ -73,16 +74,17 @@ class Evaluation:
         """
         self._observe(outcomes)
         if changed or self._last is None:
-            self.failure = None
+            self._failures = []
             decided = Decisions(snapshot)
             decided = self._attempt(decided, lambda: self._locate(snapshot, at))
             decided = self._attempt(decided, lambda: self._judge(decided, at, still))
             self._last = decided.snapshot
         else:
             decided = Decisions(self._last)
-        if still.everything:
-            return decided
-        return self._attempt(decided, lambda: self._order(decided, still))
+        if not still.everything:
+            decided = self._attempt(decided, lambda: self._order(decided, still))
+        self.failure = next(iter(self._failures), None)
+        return decided
 
     def _observe(self, outcomes: Iterable[Outcome]) -> None:
         """What became of commands since the last evaluation."""
@@ -150,7 +152,7 @@ class Evaluation:
             failure = f"not evaluated: {type(error).__name__}: {error}"
             expected = isinstance(error, UnderhostError)
             log.error("site %s: %s", self._site, failure, exc_info=None if expected else error)
-            self.failure = self.failure or failure
+            self._failures.append(failure)
             return otherwise
 
     def commit(self, decisions: Decisions) -> None:

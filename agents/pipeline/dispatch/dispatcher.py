@@ -41,7 +41,7 @@ class OutcomePublisher(Protocol):
 
 
 @dataclass
-class _Waiting:
+class _Backlog:
     """The newest command of a target, and the events that wait for it."""
 
     action: Action
@@ -72,14 +72,14 @@ class Dispatcher:
         self._publisher, self._outbox = publisher, Outbox(publisher, "outcomes")
         self._answered, self._failed = answered, failed
         self._lanes = {kind: asyncio.Semaphore(COMMANDS[kind].lanes) for kind in self.sinks}
-        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._waiting: dict[tuple[str, str], _Backlog] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._publishing: set[asyncio.Task[None]] = set()
 
     def take(self, action: Action, event: Any) -> None:
         """Carry out the action unless a newer one for its target comes before its turn; `event` is acked after it."""
         place = (action.kind, action.target)
-        waiting = self._waiting.setdefault(place, _Waiting(action))
+        waiting = self._waiting.setdefault(place, _Backlog(action))
         waiting.action = action
         waiting.events.append(event)
         if place not in self._tasks:
@@ -135,7 +135,7 @@ class Dispatcher:
             return None
         return await refusal(self._gates, action) or await self._apply(action, message)
 
-    async def _done(self, waiting: _Waiting, result: Outcome | None) -> None:
+    async def _done(self, waiting: _Backlog, result: Outcome | None) -> None:
         """Publish the outcome, which the next target's command need not wait for, and acknowledge the records."""
         if result is not None:
             await self._publish(result)

@@ -17,10 +17,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, REFUSED, answer, desired_of, order
 from underhost.agents.sinks.ports import EventWriter, Sink
 from underhost.schemas.commands import EVENT
-from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
+from underhost.schemas.errors import Conflict, Gone
 from underhost.schemas.records import Action, Outcome
 
 SOURCE = "underhost"
@@ -48,7 +48,7 @@ class Regarding(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = "v1"
 
 
-class Condition(msgspec.Struct, frozen=True):
+class PodCondition(msgspec.Struct, frozen=True):
     """A condition of the pod that the Event is about; its message is the note."""
 
     type: str
@@ -67,7 +67,7 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str
     note: str
     action: str
-    condition: Condition | None = None
+    condition: PodCondition | None = None
     cause: str = ""
 
 
@@ -117,19 +117,14 @@ class EventSink(Sink):
 
     async def apply(self, action: Action) -> Outcome:
         """Set the condition if it differs, tell the Event, and say what happened."""
-        try:
-            told = msgspec.convert(action.desired, Told)
-        except msgspec.ValidationError as error:
-            return outcome(action, REFUSED, f"not an event command: {error}")
+        return await answer(action, self._carry_out(action))
+
+    async def _carry_out(self, action: Action) -> tuple[str, str]:
+        told = desired_of(action, Told, "an event command")
         if not (self._scheduling if told.action in SCHEDULING else self._enabled):
-            return outcome(action, DRY_RUN, f"would tell {told.reason}: {told.note[:LONGEST]}")
+            return DRY_RUN, f"would tell {told.reason}: {told.note[:LONGEST]}"
         await self._pace.wait()
-        try:
-            return outcome(action, *await self._tell(await self._identified(told), action.id))
-        except (Gone, Conflict, Refused) as error:
-            return outcome(action, REFUSED, str(error))
-        except (Retry, Unreachable) as error:
-            return outcome(action, FAILED, str(error))
+        return await self._tell(await self._identified(told), action.id)
 
     async def _identified(self, told: Told) -> Told:
         """With the object's uid, by which `kubectl describe` finds its Events. Raises Gone."""
@@ -170,7 +165,7 @@ class EventSink(Sink):
         self._remember(namespace, name, series)
         return NOOP, f"told {told.reason} already"
 
-    async def _condition(self, told: Told, wanted: Condition) -> tuple[str, str] | None:
+    async def _condition(self, told: Told, wanted: PodCondition) -> tuple[str, str] | None:
         """Set the condition of a pod that waits; why there is nothing to tell, if it waits no more."""
         about = told.regarding
         for attempt in range(1, TRIES + 1):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from underhost.agents.schedule.loop import NO_NODES
 from underhost.agents.sinks.events import sink as events
-from underhost.agents.sinks.events.sink import Condition, Regarding, Told
+from underhost.agents.sinks.events.sink import PodCondition, Regarding, Told
 from underhost.agents.sinks.orders import FAILED, FAILURES
 from underhost.agents.sinks.ports import Decider, PendingPods
 from underhost.agents.site.snapshot import Snapshot
@@ -164,7 +164,7 @@ def _regarding(pod: str, uid: str) -> Regarding:
 
 
 def _failed(pod: str, uid: str, reason: str, text: str) -> Told:
-    condition = Condition("PodScheduled", "False", reason)
+    condition = PodCondition("PodScheduled", "False", reason)
     return Told(_regarding(pod, uid), "Warning", "FailedScheduling", text, "Scheduling", condition)
 
 

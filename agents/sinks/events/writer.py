@@ -1,40 +1,32 @@
 """What the event sink writes to a Kubernetes cluster: Events, and a condition in the status of a pod.
 
-In: what the sink decided. Out: one request each. Implements `agents.ports.EventWriter`. What may be written, and what
-an error means, is left to the sink.
+In: what the sink decided. Out: one request each. What may be written, and what an error means, is left to the sink.
 """
 
 from collections.abc import Mapping
-from typing import TypeVar
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct
 
-from underhost.agents.sinks.labels.sink import FIELD_MANAGER
-from underhost.schemas.errors import Refused
-from underhost.streams.kubernetes.client import KubernetesClient
+from underhost.agents.sinks.kubernetes_writer import OURS, ApiWriter, node_path, pod_path
 from underhost.streams.ports import PodState
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 """Merges conditions by their type: the others, which are the kubelet's, stay as they are."""
-OURS = [("fieldManager", FIELD_MANAGER)]
-
-T = TypeVar("T")
 
 
 class _EventMeta(Struct):
     annotations: dict[str, str] | None = None
 
 
-class _Series(Struct):
+class _SeriesCount(Struct):
     count: int
 
 
 class _Event(Struct):
     metadata: _EventMeta
-    series: _Series | None = None
+    series: _SeriesCount | None = None
 
 
 class _Uid(Struct):
@@ -45,30 +37,8 @@ class _Named(Struct):
     metadata: _Uid
 
 
-class _PodMeta(Struct, rename="camel"):
-    uid: str
-    resource_version: str
-
-
-class _PodSpec(Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _PodStatus(Struct):
-    conditions: list[dict[str, object]] | None = None
-
-
-class _Pod(Struct):
-    metadata: _PodMeta
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
-
-
-class KubernetesEvents:
-    """Writes through one client. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
-
-    def __init__(self, client: KubernetesClient) -> None:
-        self._client = client
+class KubernetesEvents(ApiWriter):
+    """Writes Events and conditions; implements `ports.EventWriter`."""
 
     async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
         """Create an Event. Conflict: one of this name is there."""
@@ -87,12 +57,12 @@ class KubernetesEvents:
 
     async def uid(self, kind: str, namespace: str, name: str) -> str:
         """The uid of a live pod or node."""
-        path = _pod(namespace, name) if kind == "Pod" else f"/api/v1/nodes/{quote(name, safe='')}"
+        path = pod_path(namespace, name) if kind == "Pod" else node_path(name)
         return self._decode(await self._client.call("GET", path), _Named).metadata.uid
 
     async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
         """The live pod and its condition of this type."""
-        pod = self._decode(await self._client.call("GET", _pod(namespace, name)), _Pod)
+        pod = await self._pod(namespace, name)
         held = next((each for each in pod.status.conditions or () if each.get("type") == type_), {})
         condition = {key: str(value) for key, value in held.items() if value is not None}
         return PodState(pod.metadata.uid, pod.metadata.resource_version, pod.spec.node_name, condition)
@@ -103,19 +73,9 @@ class KubernetesEvents:
             "metadata": {"uid": pod.uid, "resourceVersion": pod.version},
             "status": {"conditions": [dict(condition)]},
         }
-        path = f"{_pod(namespace, name)}/status"
+        path = f"{pod_path(namespace, name)}/status"
         await self._client.call("PATCH", path, query=OURS, body=body, content_type=STRATEGIC)
-
-    def _decode(self, data: bytes, type_: type[T]) -> T:
-        try:
-            return msgspec.json.decode(data, type=type_)
-        except msgspec.DecodeError as error:
-            raise Refused(f"{self._client.server}: not an answer of the API: {error}") from error
 
 
 def _in(namespace: str) -> str:
     return f"/namespaces/{quote(namespace, safe='')}/events"
-
-
-def _pod(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"

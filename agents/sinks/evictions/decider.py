@@ -17,7 +17,7 @@ from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs
 from underhost.agents.sinks.evictions.look import Look, case_key, case_of, told
-from underhost.agents.sinks.evictions.loop_guard import CaseKey, Guard
+from underhost.agents.sinks.evictions.loop_guard import CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.memory import remembered
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
 from underhost.agents.sinks.evictions.sink import FRESH, DesiredEviction, PastCase
@@ -101,7 +101,7 @@ class EvictionDecider(Decider):
     ) -> None:
         self._settings, self._terms, self._evaluator = settings, terms, evaluator
         self._clock = clock
-        self._pace, self._guard = EvictionPace(settings), Guard(settings.tries, settings.pause)
+        self._pace, self._guard = EvictionPace(settings), LoopGuard(settings.tries, settings.pause)
         self._said = remembered(earlier, outcomes, self._pace, self._guard, now, clock())
         self._pauses: dict[str, _Pause] = {}
         self._since: dict[str, float] = {}

@@ -26,7 +26,7 @@ class CaseKey(NamedTuple):
 
 
 @dataclass
-class Case:
+class CaseHistory:
     """One workload's finding.
 
     Attributes:
@@ -42,12 +42,12 @@ class Case:
     away: float | None = None
 
 
-class Guard:
+class LoopGuard:
     """The cases of one site. `tries` and `pause` (seconds) as in the settings."""
 
     def __init__(self, tries: int, pause: float) -> None:
         self._tries, self._pause = tries, pause
-        self.cases: dict[CaseKey, Case] = {}
+        self.cases: dict[CaseKey, CaseHistory] = {}
 
     def stop(self, key: CaseKey) -> str | None:
         """Why nothing more is evicted for this case, ever; None where it may be."""
@@ -73,7 +73,7 @@ class Guard:
 
     def evicted(self, key: CaseKey, broken: int, at: float) -> None:
         """A pod of the case went, when `broken` of its workload's pods were in the finding."""
-        case = self.cases.setdefault(key, Case(broken))
+        case = self.cases.setdefault(key, CaseHistory(broken))
         case.low = min(case.low, broken)
         case.tries += 1
         case.last = max(case.last, at)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from underhost.agents.sinks.evictions.loop_guard import Case, CaseKey, Guard
+from underhost.agents.sinks.evictions.loop_guard import CaseHistory, CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
 from underhost.agents.sinks.evictions.sink import DesiredEviction, PastCase
 from underhost.agents.sinks.orders import APPLIED, NOOP
@@ -25,7 +25,12 @@ Said = dict[str, tuple[str, float]]
 
 
 def remembered(
-    actions: Iterable[Action], outcomes: Iterable[Outcome], pace: EvictionPace, guard: Guard, now: float, clock: float
+    actions: Iterable[Action],
+    outcomes: Iterable[Outcome],
+    pace: EvictionPace,
+    guard: LoopGuard,
+    now: float,
+    clock: float,
 ) -> Said:
     """Fill the pace and the guard. `now` is in monotonic seconds, `clock` the same moment in seconds since 1970."""
     rows = sorted(_read(actions), key=lambda row: row[0].decided)
@@ -46,7 +51,7 @@ def remembered(
         # What is not seen to have gone is not counted: then there was one eviction less.
         ordered = isinstance(last, DesiredEviction) and not last.refuse
         if key.owner:
-            guard.cases[key] = Case(last.low, last.number - 1 if ordered else last.number)
+            guard.cases[key] = CaseHistory(last.low, last.number - 1 if ordered else last.number)
     return said
 
 

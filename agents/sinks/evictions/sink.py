@@ -10,10 +10,10 @@ from datetime import datetime
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, outcome
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import EVICT
-from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
+from underhost.schemas.errors import Conflict, Gone, Retry
 from underhost.schemas.records import Action, Outcome
 
 FRESH = 60.0
@@ -92,28 +92,24 @@ class EvictionSink(Sink):
 
     async def apply(self, action: Action) -> Outcome:
         """Read the live pod, ask for its eviction if it is still the one, and say what happened."""
-        _, _, pod = action.target.partition("/")
-        namespace, _, name = pod.partition("/")
-        try:
-            desired = msgspec.convert(action.desired, DesiredEviction)
-        except msgspec.ValidationError as error:
-            return outcome(action, REFUSED, f"not an evict command: {error}")
+        return await answer(action, self._carry_out(action))
+
+    async def _carry_out(self, action: Action) -> tuple[str, str]:
+        """(result, reason)."""
+        desired = desired_of(action, DesiredEviction, "an evict command")
         if desired.refuse:
-            return outcome(action, REFUSED, desired.refuse)
+            return REFUSED, desired.refuse
         if (age := self._clock() - desired.decided) > FRESH:
-            return outcome(action, FAILED, f"it was decided {age:.0f} s ago, and much may have changed since")
+            return FAILED, f"it was decided {age:.0f} s ago, and much may have changed since"
+        namespace, _, name = action.target.partition("/")[2].partition("/")
         try:
-            return outcome(action, *await self._apply(namespace, name, desired))
+            return await self._apply(namespace, name, desired)
         except Gone:
-            return outcome(action, NOOP, "the pod is gone")
-        except (Conflict, Refused) as error:
-            return outcome(action, REFUSED, str(error))
+            return NOOP, "the pod is gone"
         except Retry as error:
-            if MIGRATES in str(error):
-                return outcome(action, APPLIED, f"it migrates: {error}")
-            return outcome(action, FAILED, str(error))
-        except Unreachable as error:
-            return outcome(action, FAILED, str(error))
+            if MIGRATES not in str(error):
+                raise
+            return APPLIED, f"it migrates: {error}"
 
     async def _apply(self, namespace: str, name: str, desired: DesiredEviction) -> tuple[str, str]:
         """(result, reason)."""

@@ -11,10 +11,10 @@ import msgspec
 
 from underhost.agents.sinks.labels.last_write import LabelMemory
 from underhost.agents.sinks.labels.startup_taint import Lifting, lift
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, outcome
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import LABEL
-from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
+from underhost.schemas.errors import Conflict
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.settings.labels import HostLabelSettings
 
@@ -56,19 +56,11 @@ class LabelSink(Sink):
 
     async def apply(self, action: Action) -> Outcome:
         """Write what differs in one request, and say what happened."""
-        node = action.target.partition("/")[2]
-        try:
-            desired = msgspec.convert(action.desired, DesiredLabels)
-        except msgspec.ValidationError as error:
-            return outcome(action, REFUSED, f"not a label command: {error}")
-        try:
-            return await self._apply(action, node, desired)
-        except (Gone, Conflict, Refused) as error:
-            return outcome(action, REFUSED, str(error))
-        except (Retry, Unreachable) as error:
-            return outcome(action, FAILED, str(error))
+        return await answer(action, self._apply(action))
 
-    async def _apply(self, action: Action, node: str, desired: DesiredLabels) -> Outcome:
+    async def _apply(self, action: Action) -> tuple[str, str]:
+        """(result, reason)."""
+        node, desired = action.target.partition("/")[2], desired_of(action, DesiredLabels, "a label command")
         left = self._memory.take(node, desired.uid) if desired.taint is None else None
         if left is not None and (changes := left.differing(desired.labels)):
             try:
@@ -76,10 +68,10 @@ class LabelSink(Sink):
             except Conflict:
                 log.info("node %s: somebody has taken over a label of ours: it is read", node)
             else:
-                return outcome(action, APPLIED, f"set {_told(changes)}")
+                return APPLIED, f"set {_told(changes)}"
         uid, labels, managers = await self._writer.node_labels(node)
         if uid != desired.uid:
-            return outcome(action, REFUSED, f"node {node} is another one now (uid {uid})")
+            return REFUSED, f"node {node} is another one now (uid {uid})"
         differing = {key: value for key, value in desired.labels.items() if labels.get(key) != value}
         foreign = self._foreign(differing, managers)
         ours = {key: value for key, value in differing.items() if key not in foreign}
@@ -89,9 +81,9 @@ class LabelSink(Sink):
             after = {key: value for key, value in {**labels, **ours}.items() if value is not None}
             done.append(await lift(self._writer, node, uid, desired.taint, after, enabled=self._enabled))
         if not done:
-            return outcome(action, NOOP, "the node carries these labels already")
+            return NOOP, "the node carries these labels already"
         result = min((result for result, _ in done), key=TELLING.index)
-        return outcome(action, result, "; ".join(reason for _, reason in done))
+        return result, "; ".join(reason for _, reason in done)
 
     async def _write(
         self,

@@ -4,17 +4,16 @@ In: the live node's labels, as they are after the label sink's write. Out: (resu
 kubelet sets the taint (`--register-with-taints`), and nobody else removes it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping
 
 import msgspec
 
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED
+from underhost.agents.sinks.ports import KubernetesWriter
 from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
 from underhost.schemas.errors import Conflict
 
-Taint = Mapping[str, object]
 ATTEMPTS = 5
 """How often the taints are read again because somebody else has changed them meanwhile: the list is atomic."""
 
@@ -26,16 +25,6 @@ class Lifting(msgspec.Struct):
     needs: list[str]
 
 
-class TaintWriter(Protocol):
-    """What is needed of a cluster; see `ports.KubernetesWriter`."""
-
-    async def node_taints(self, node: str) -> tuple[str, Sequence[Taint]]:
-        """The live node: (uid, taints)."""
-
-    async def replace_taints(self, node: str, uid: str, before: Sequence[Taint], after: Sequence[Taint]) -> None:
-        """Make this the list of taints. Conflict: it was not `before`, or it is another node."""
-
-
 def carries(raw: bytes, key: str) -> bool:
     """Whether a node with these taints has the one with the key; one that cannot be read is said elsewhere."""
     try:
@@ -45,7 +34,7 @@ def carries(raw: bytes, key: str) -> bool:
 
 
 async def lift(
-    writer: TaintWriter, node: str, uid: str, wanted: Lifting, labels: Mapping[str, str], *, enabled: bool
+    writer: KubernetesWriter, node: str, uid: str, wanted: Lifting, labels: Mapping[str, str], *, enabled: bool
 ) -> tuple[str, str]:
     """Remove the taint if the labels are there. Raises what the writer raises, but for conflicts."""
     missing = [key for key in wanted.needs if not labels.get(key)]

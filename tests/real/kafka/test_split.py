@@ -19,6 +19,7 @@ from support.workers.pipeline import running
 from typer.testing import CliRunner
 
 from underhost.agents.commands.application import build
+from underhost.agents.sinks.ports import Writers
 from underhost.schemas.records import Placement
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, VIOLATIONS
 from underhost.streams.derived import outgoing
@@ -51,7 +52,7 @@ async def test_each_worker_does_its_part_and_nothing_else(settings: Settings) ->
         cluster.node(f"n{number}", f"h{number}")
         cluster.pod(f"db-{number}", app="db")
     told = Heard()
-    telling = replace(cluster.outside(), events=told)
+    telling = replace(cluster.connections(), writers=Writers(cluster, events=told))
     async with AsyncExitStack() as stack:
         # The hands come first and find nothing to do; the evaluator finds topics without a listed site.
         hands = await stack.enter_async_context(running(settings, cluster, roles=("labeller", "binder")))

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
 from underhost.agents.sinks.bindings import BindSink
-from underhost.agents.sinks.events.sink import Condition, EventSink, Regarding, Told, event
+from underhost.agents.sinks.events.sink import EventSink, PodCondition, Regarding, Told, event
 from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.labels.sink import LabelSink
@@ -483,7 +483,7 @@ async def test_of_two_orders_for_a_pod_exactly_one_binds_it(
 def failed_scheduling(pod: dict[str, Any], note: str, at: int) -> Action:
     meta = pod["metadata"]
     about = Regarding("Pod", meta["name"], meta["namespace"], meta["uid"])
-    condition = Condition("PodScheduled", "False", "Unschedulable")
+    condition = PodCondition("PodScheduled", "False", "Unschedulable")
     return event(Told(about, "Warning", "FailedScheduling", note, "Scheduling", condition), "", {"pods": at})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
-from underhost.agents.pipeline.observer import Observer, Pictures
+from underhost.agents.pipeline.observer import Pictures, TopicObserver
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.keys import finding_key, listed_key, object_key
 from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec, encode
@@ -148,8 +148,8 @@ class Topics:
 
 
 @asynccontextmanager
-async def looking(latest: LatestDecisions, topics: Topics, *, at_once: bool = True) -> AsyncIterator[Observer]:
-    observer = Observer(SETTINGS, latest, topics, at_once=at_once)  # type: ignore[arg-type]
+async def looking(latest: LatestDecisions, topics: Topics, *, at_once: bool = True) -> AsyncIterator[TopicObserver]:
+    observer = TopicObserver(SETTINGS, latest, topics, at_once=at_once)  # type: ignore[arg-type]
     async with aclosing(observer.running(None)) as life:  # type: ignore[type-var]
         await anext(life)
         yield observer

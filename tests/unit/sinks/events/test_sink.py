@@ -10,8 +10,8 @@ from underhost.agents.sinks.events.sink import (
     ANNOTATION,
     BURST,
     PER_SECOND,
-    Condition,
     EventSink,
+    PodCondition,
     Regarding,
     Told,
     event,
@@ -24,7 +24,7 @@ from underhost.streams.ports import PodState
 NOON = 1_767_268_800.0
 """2026-01-01T12:00:00Z."""
 FULL = "0/3 nodes are available: 3 Insufficient cpu."
-WAITS = Condition("PodScheduled", "False", "Unschedulable")
+WAITS = PodCondition("PodScheduled", "False", "Unschedulable")
 
 
 @dataclass

@@ -4,11 +4,11 @@ import pytest
 from support.simulation.clock import LogicalClock
 from support.simulation.operated import OperatedSite
 
-from underhost.agents.sinks.events.sink import Condition, EventSink, Regarding, Told, event
+from underhost.agents.sinks.events.sink import EventSink, PodCondition, Regarding, Told, event
 from underhost.schemas.records import Action
 
 NODE = Regarding("Node", "kni-worker")
-WAITS = Condition("PodScheduled", "False", "Unschedulable")
+WAITS = PodCondition("PodScheduled", "False", "Unschedulable")
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def site() -> OperatedSite:
     return OperatedSite("kubevirt", clock=LogicalClock())
 
 
-def tell(about: Regarding, note: str, at: int, condition: Condition | None = None) -> Action:
+def tell(about: Regarding, note: str, at: int, condition: PodCondition | None = None) -> Action:
     return event(Told(about, "Warning", "HostShared", note, "Checking", condition), "", {"pods": at})
 
 
