@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
+from support.build import NodeBuilder, PodBuilder, a_node, a_pod
 
 from underhost.agents.manifests.expand import Expansion, expand
 from underhost.schemas import kubernetes as k8s
@@ -19,8 +20,9 @@ def raw(value: Any) -> Raw:
     return Raw(msgspec.json.encode(value))
 
 
-def a_pod(name: str, spec: Json | None = None, **metadata: Any) -> Json:
-    return {"metadata": {"name": name, "namespace": "shop", **metadata}, "spec": spec or {}}
+def written(pod: PodBuilder) -> k8s.Pod:
+    """The pod as a file of a person has it."""
+    return k8s.decode(msgspec.json.encode(pod.sent()), k8s.Pod)
 
 
 def a_template(labels: Json | None = None, **spec: Any) -> Json:
@@ -40,18 +42,16 @@ def a_workload(kind: str, name: str = "web", *, status: Json | None = None, owne
     return Manifest(kind, metadata, group, raw(spec), raw(status or {}))
 
 
-def a_node(name: str, *taints: Json, unschedulable: bool = False, **labels: str) -> k8s.Node:
-    spec = k8s.NodeSpec(taints=raw(list(taints)), unschedulable=unschedulable)
-    return k8s.Node(k8s.Metadata(name=name, labels=raw(labels)), spec)
-
-
 def expanded(
-    *manifests: Manifest, pods: list[Json] | None = None, nodes: list[k8s.Node] | None = None, **other: Manifest
+    *manifests: Manifest,
+    pods: list[PodBuilder | k8s.Pod] | None = None,
+    nodes: list[NodeBuilder] | None = None,
+    **other: Manifest,
 ) -> Expansion:
-    typed = [_pod(pod) for pod in pods or []]
+    typed = [pod.build() if isinstance(pod, PodBuilder) else pod for pod in pods or []]
     return expand(
         {f"shop/{pod.metadata.name}": pod for pod in typed},
-        {node.metadata.name: node for node in nodes or []},
+        {node.name: node.build() for node in nodes or []},
         {
             f"{m.kind}/shop/{m.metadata.name}": k8s.Workload(m.kind, m.metadata, m.api_version)
             for m in manifests
@@ -59,10 +59,6 @@ def expanded(
         },
         {f"{m.kind}/shop/{m.metadata.name}": m for m in (*manifests, *other.values())},
     )
-
-
-def _pod(value: Json) -> k8s.Pod:
-    return msgspec.json.decode(msgspec.json.encode(value), type=k8s.Pod)
 
 
 def names(expansion: Expansion) -> list[str]:
@@ -130,10 +126,10 @@ def test_a_workload_becomes_its_pods(manifest: Manifest, expected: list[str]) ->
     assert names(expanded(manifest)) == expected
 
 
-def owned(name: str, owner: str, **labels: str) -> Json:
+def owned(name: str, owner: str, **labels: str) -> PodBuilder:
     kind, _, owner_name = owner.partition("/")
     reference = {"kind": kind, "name": owner_name, "controller": True}
-    return a_pod(name, uid=f"u-{name}", ownerReferences=[reference], labels=labels)
+    return a_pod(name).metadata(ownerReferences=[reference], labels=labels)
 
 
 @pytest.mark.parametrize(
@@ -168,13 +164,13 @@ def owned(name: str, owner: str, **labels: str) -> Json:
         ),
         pytest.param(
             [a_workload("Deployment", replicas=2)],
-            [a_pod("loose", labels={"app": "web"}), a_pod("other", labels={"app": "db"})],
+            [written(a_pod("loose").labels(app="web")), written(a_pod("other").labels(app="db"))],
             ["web-0"],
             id="pods without an owner that the selector matches",
         ),
         pytest.param(
             [a_workload("ReplicaSet", replicas=1)],
-            [owned("web-x", "ReplicaSet/web") | {"status": {"phase": "Failed"}}],
+            [owned("web-x", "ReplicaSet/web").finished("Failed")],
             ["web-0"],
             id="a failed pod is replaced",
         ),
@@ -208,15 +204,15 @@ def test_a_workload_of_a_cluster_is_no_manifest_while_none_of_its_pods_is_there(
 
 def test_a_daemonset_gets_a_pod_on_every_node_that_it_tolerates_and_selects() -> None:
     nodes = [
-        a_node("b", role="x"),
-        a_node("a", role="x", unschedulable=True),
-        a_node("tainted", {"key": "k", "effect": "NoSchedule"}, role="x"),
-        a_node("pressed", {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}, role="x"),
-        a_node("other", role="y"),
-        a_node("has", role="x"),
+        a_node("b").labels(role="x"),
+        a_node("a").labels(role="x").cordoned(),
+        a_node("tainted").labels(role="x").tainted("k:NoSchedule"),
+        a_node("pressed").labels(role="x").tainted("node.kubernetes.io/disk-pressure:NoSchedule"),
+        a_node("other").labels(role="y"),
+        a_node("has").labels(role="x"),
     ]
     manifest = a_workload("DaemonSet", "ds", template=a_template(nodeSelector={"role": "x"}))
-    pods = [owned("ds-qqq", "DaemonSet/ds") | {"spec": {"nodeName": "has"}}]
+    pods = [owned("ds-qqq", "DaemonSet/ds").on("has")]
     expansion = expanded(manifest, pods=pods, nodes=nodes)
     assert names(expansion) == ["ds-qqq", "ds-a", "ds-b", "ds-pressed"]
     term = spec_of(expansion, "ds-a")["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -350,8 +346,8 @@ def test_host_network_ports_become_host_ports() -> None:
 
 
 def test_a_pod_manifest_is_completed_but_a_pod_of_a_cluster_is_not() -> None:
-    limited = {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}
-    expansion = expanded(pods=[a_pod("new", limited), a_pod("old", limited, uid="u")])
+    limits = {"resources": {"limits": {"cpu": "1"}}}
+    expansion = expanded(pods=[written(a_pod("new").containers(limits)), a_pod("old").containers(limits)])
     assert spec_of(expansion, "new")["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
     assert spec_of(expansion, "old")["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
 
@@ -430,6 +426,6 @@ def test_a_manifest_that_the_api_refuses_is_named_with_its_field(manifest: Manif
 
 
 def test_added_pods_are_younger_than_those_that_are_there() -> None:
-    pods = [a_pod("x", uid="u", creationTimestamp="2026-01-02T00:00:00Z")]
+    pods = [a_pod("x").created("2026-01-02T00:00:00Z")]
     expansion = expanded(a_workload("Deployment"), pods=pods)
     assert expansion.pods["shop/web-0"].metadata.creation_timestamp == "2026-01-02T00:00:00Z"

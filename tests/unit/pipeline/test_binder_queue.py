@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 import pytest
-from msgspec import Raw
+from support.build import a_node, a_pod
 
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator
 from underhost.agents.pipeline.decide.placements import BindingQueue, placement_of
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.schemas.kubernetes import Container, Metadata, Node, NodeStatus, Pod, PodSpec, PodStatus
+from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Outcome, Placement
 
 OURS, FOREIGN = [f"n{number}" for number in range(5)], "foreign"
@@ -23,20 +23,14 @@ ROOM = 4
 FATES = ("bound", "bound", "bound", "conflict", "stolen", "deleted", "lost", "lost but bound", "denied")
 
 
-def a_node(name: str) -> Node:
-    taints = Raw(b'[{"key":"foreign","effect":"NoSchedule"}]') if name == FOREIGN else Raw(b"[]")
-    status = NodeStatus(allocatable=Raw(b'{"cpu":"4","memory":"64Gi","pods":"110"}'))
-    node = Node(Metadata(name=name, uid=name), status=status)
-    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
+def room_for_four(name: str) -> Node:
+    node = a_node(name).has(cpu="4", memory="64Gi")
+    return (node.tainted("foreign:NoSchedule") if name == FOREIGN else node).build()
 
 
-def a_pod(name: str, number: int, priority: int, node: str = "", cpu: str = "1") -> Pod:
-    containers = [Container(name="c", resources=Raw(f'{{"requests":{{"cpu":"{cpu}"}}}}'.encode()))]
-    spec = PodSpec(node_name=node, scheduler_name="underhost", containers=containers, priority=priority)
-    created = f"2026-01-01T00:00:{number:02d}Z"
-    return Pod(
-        Metadata(name=name, namespace="shop", uid=f"u-{name}", creation_timestamp=created), spec, PodStatus("Pending")
-    )
+def waiting(name: str, number: int, priority: int, cpu: str = "1") -> Pod:
+    pod = a_pod(name).needs(cpu=cpu).created(f"2026-01-01T00:00:{number:02d}Z")
+    return pod.spec(schedulerName="underhost", priority=priority).build()
 
 
 @dataclass
@@ -132,9 +126,9 @@ def run(server: Server, rng: random.Random, cycles: int, fates: tuple[str, ...])
 
 
 def a_server(pods: int) -> Server:
-    server = Server({name: a_node(name) for name in (*OURS, FOREIGN)}, {})
+    server = Server({name: room_for_four(name) for name in (*OURS, FOREIGN)}, {})
     for number in range(pods):
-        pod = a_pod(f"p{number:02}", number, priority=number % 3)
+        pod = waiting(f"p{number:02}", number, priority=number % 3)
         server.change(0, f"shop/{pod.metadata.name}", pod)
     return server
 
@@ -158,9 +152,9 @@ def test_a_hundred_conflicts_are_decided_again_in_the_next_cycle() -> None:
 
 def test_a_pod_that_may_never_be_bound_keeps_no_other_from_its_place() -> None:
     """The highest priority, refused for ever, on the only node: the others take the room while it waits."""
-    server = Server({"n0": a_node("n0")}, {})
-    server.change(0, "shop/first", a_pod("first", 0, priority=100, cpu="4"))
-    server.change(0, "shop/second", a_pod("second", 1, priority=0, cpu="4"))
+    server = Server({"n0": room_for_four("n0")}, {})
+    server.change(0, "shop/first", waiting("first", 0, priority=100, cpu="4"))
+    server.change(0, "shop/second", waiting("second", 1, priority=0, cpu="4"))
     server.denied.add("shop/first")
     tries = run(server, random.Random(1), 10, ("bound",))
     assert server.pods["shop/second"].spec.node_name == "n0"

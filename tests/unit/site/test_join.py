@@ -3,9 +3,9 @@
 import itertools
 
 import pytest
+from support.build import a_node
 
 from underhost.agents.site.join import join, swapped, uuid_digits
-from underhost.schemas.kubernetes import Metadata, Node, NodeAddress, NodeSpec, NodeStatus, NodeSystemInfo
 from underhost.schemas.records import NodeHost
 from underhost.schemas.vsphere import Host, Vm
 
@@ -14,15 +14,11 @@ SWAPPED = "a3d91742-1c5b-2e8f-9d00-a1b2c3d4e5f6"
 OTHER = "42170000-0000-0000-0000-000000000001"
 
 
-def a_node(name="n1", provider_id="", system_uuid="", hostname=""):
-    return Node(
-        metadata=Metadata(name=name),
-        spec=NodeSpec(provider_id=provider_id),
-        status=NodeStatus(
-            addresses=[NodeAddress("InternalIP", "10.0.0.1"), NodeAddress("Hostname", hostname)],
-            node_info=NodeSystemInfo(system_uuid=system_uuid),
-        ),
-    )
+def known_by(name="n1", provider_id="", system_uuid="", hostname=""):
+    """A node with these of the marks that a VM may be found by."""
+    addresses = [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": hostname}]
+    status = {"addresses": addresses, "nodeInfo": {"systemUUID": system_uuid}}
+    return a_node(name).spec(providerID=provider_id).put("status", value=status).build()
 
 
 def a_vm(id="vm-1", name="some-vm", uuid="", host="host-1", hostname=""):
@@ -36,104 +32,104 @@ ESX1, ESX2 = Host(id="host-1", name="esx-1"), Host(id="host-2", name="esx-2")
     ("node", "vms", "expected"),
     [
         pytest.param(
-            a_node(provider_id=f"vsphere://{UUID}"),
+            known_by(provider_id=f"vsphere://{UUID}"),
             [a_vm("vm-1", uuid=OTHER), a_vm("vm-2", uuid=UUID)],
             ("vm-2", "providerID"),
             id="a providerID names the VM's uuid",
         ),
         pytest.param(
-            a_node(provider_id=f"vSphere://{UUID.upper()}"),
+            known_by(provider_id=f"vSphere://{UUID.upper()}"),
             [a_vm(uuid=UUID)],
             ("vm-1", "providerID"),
             id="the case of a providerID does not matter",
         ),
         pytest.param(
-            a_node(provider_id=f"vsphere://{UUID}"),
+            known_by(provider_id=f"vsphere://{UUID}"),
             [a_vm(uuid="42 17 d9 a3 5b 1c 8f 2e-9d 00 a1 b2 c3 d4 e5 f6")],
             ("vm-1", "providerID"),
             id="a uuid in VMware's own spelling is the same uuid",
         ),
         pytest.param(
-            a_node(provider_id=f"vsphere://{SWAPPED}"),
+            known_by(provider_id=f"vsphere://{SWAPPED}"),
             [a_vm(uuid=UUID)],
             None,
             id="a providerID is never byte-swapped",
         ),
         pytest.param(
-            a_node(system_uuid=UUID.upper()),
+            known_by(system_uuid=UUID.upper()),
             [a_vm(uuid=UUID)],
             ("vm-1", "systemUUID"),
             id="a systemUUID in the VM's own byte order",
         ),
         pytest.param(
-            a_node(system_uuid=SWAPPED),
+            known_by(system_uuid=SWAPPED),
             [a_vm(uuid=UUID)],
             ("vm-1", "systemUUID"),
             id="a systemUUID with its first three groups byte-swapped",
         ),
         pytest.param(
-            a_node(system_uuid=UUID),
+            known_by(system_uuid=UUID),
             [a_vm("vm-1", uuid=UUID), a_vm("vm-2", uuid=SWAPPED)],
             None,
             id="a systemUUID that is one VM's uuid and another's swapped one joins neither",
         ),
         pytest.param(
-            a_node(provider_id=f"vsphere://{UUID}", system_uuid=OTHER),
+            known_by(provider_id=f"vsphere://{UUID}", system_uuid=OTHER),
             [a_vm("vm-1", uuid=OTHER), a_vm("vm-2", uuid=UUID)],
             ("vm-2", "providerID"),
             id="the providerID wins over the systemUUID",
         ),
         pytest.param(
-            a_node(provider_id=f"vsphere://{UUID}"),
+            known_by(provider_id=f"vsphere://{UUID}"),
             [a_vm("vm-1", uuid=UUID), a_vm("vm-2", uuid=UUID)],
             None,
             id="a clone with the same uuid makes the join ambiguous",
         ),
         pytest.param(
-            a_node(name="n1", provider_id=f"vsphere://{UUID}"),
+            known_by(name="n1", provider_id=f"vsphere://{UUID}"),
             [a_vm("vm-1", name="n1", uuid=UUID), a_vm("vm-2", name="n2", uuid=UUID)],
             None,
             id="a name does not settle an ambiguous uuid",
         ),
         pytest.param(
-            a_node(name="n1", provider_id="kind://docker/kni/n1"),
+            known_by(name="n1", provider_id="kind://docker/kni/n1"),
             [a_vm("vm-1", name="n1"), a_vm("vm-2", name="n2")],
             ("vm-1", "name"),
             id="another cloud's providerID leaves the VM name",
         ),
         pytest.param(
-            a_node(name="n1"),
+            known_by(name="n1"),
             [a_vm("vm-1", name="n1"), a_vm("vm-2", name="n1")],
             None,
             id="a VM name in two folders joins nothing",
         ),
         pytest.param(
-            a_node(name="n1"),
+            known_by(name="n1"),
             [a_vm("vm-1", name="prod-n1", hostname="N1.")],
             ("vm-1", "hostname"),
             id="the guest hostname is the node's name, whatever its case",
         ),
         pytest.param(
-            a_node(name="10.0.0.1", hostname="worker-1"),
+            known_by(name="10.0.0.1", hostname="worker-1"),
             [a_vm("vm-1", hostname="worker-1")],
             ("vm-1", "hostname"),
             id="the guest hostname is the node's Hostname address",
         ),
         pytest.param(
-            a_node(name="n1"),
+            known_by(name="n1"),
             [a_vm("vm-1", hostname="n1"), a_vm("vm-2", hostname="n1")],
             None,
             id="clones that share a guest hostname join nothing",
         ),
-        pytest.param(a_node(name="n1"), [a_vm("vm-1", name="n2")], None, id="a stranger joins nothing"),
-        pytest.param(a_node(name="n1"), [], None, id="no VMs at all"),
+        pytest.param(known_by(name="n1"), [a_vm("vm-1", name="n2")], None, id="a stranger joins nothing"),
+        pytest.param(known_by(name="n1"), [], None, id="no VMs at all"),
         pytest.param(
-            a_node(system_uuid="00000000-0000-0000-0000-000000000000"),
+            known_by(system_uuid="00000000-0000-0000-0000-000000000000"),
             [a_vm(uuid="00000000-0000-0000-0000-000000000000")],
             None,
             id="the zero uuid is no identity",
         ),
-        pytest.param(a_node(hostname=""), [a_vm(hostname="")], None, id="an empty hostname is no identity"),
+        pytest.param(known_by(hostname=""), [a_vm(hostname="")], None, id="an empty hostname is no identity"),
     ],
 )
 def test_a_node_joins_its_vm_by_the_strongest_identity(node, vms, expected):
@@ -155,24 +151,24 @@ def test_a_node_joins_its_vm_by_the_strongest_identity(node, vms, expected):
     ],
 )
 def test_the_host_of_a_node_is_one_reference(named, hosts, expected):
-    found = join([a_node("n1")], [a_vm(name="n1", host=named)], hosts)["n1"]
+    found = join([known_by("n1")], [a_vm(name="n1", host=named)], hosts)["n1"]
     assert (found.host, found.host_name) == expected
 
 
 def test_a_vm_claimed_by_uuid_is_not_given_to_a_node_of_its_name():
-    nodes = [a_node("n1"), a_node("n2", provider_id=f"vsphere://{UUID}")]
+    nodes = [known_by("n1"), known_by("n2", provider_id=f"vsphere://{UUID}")]
     assert join(nodes, [a_vm("vm-1", name="n1", uuid=UUID)], [ESX1]) == {
         "n2": NodeHost(node="n2", vm="vm-1", host="host-1", host_name="esx-1", joined_by="providerID")
     }
 
 
 def test_a_vm_claimed_by_name_is_not_given_to_a_node_by_hostname():
-    nodes = [a_node("n1"), a_node("n2")]
+    nodes = [known_by("n1"), known_by("n2")]
     assert sorted(join(nodes, [a_vm("vm-1", name="n1", hostname="n2")], [ESX1])) == ["n1"]
 
 
 def test_the_order_of_nodes_vms_and_hosts_does_not_matter():
-    nodes = [a_node("n1"), a_node("n2", provider_id=f"vsphere://{UUID}"), a_node("n3", system_uuid=SWAPPED)]
+    nodes = [known_by("n1"), known_by("n2", provider_id=f"vsphere://{UUID}"), known_by("n3", system_uuid=SWAPPED)]
     vms = [a_vm("vm-1", name="n1", host="esx-1"), a_vm("vm-2", uuid=UUID, host="host-2"), a_vm("vm-3", hostname="n3")]
     expected = join(nodes, vms, [ESX1, ESX2])
     assert {name: found.vm for name, found in expected.items()} == {"n1": "vm-1", "n2": "vm-2", "n3": "vm-2"}

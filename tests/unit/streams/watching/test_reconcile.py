@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 from msgspec import Raw, Struct
+from support.build import a_node
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.keys import object_key
@@ -16,9 +17,9 @@ from underhost.streams.watching.reconcile import ListingPlan, doubt_of, plan_lis
 from underhost.streams.watching.records import outgoing_of
 
 
-def a_node(name: str, version: str = "1", **labels: str) -> k8s.Node:
-    raw = Raw(msgspec.json.encode(labels))
-    return k8s.Node(metadata=k8s.Metadata(name=name, uid=f"uid-{name}", resource_version=version, labels=raw))
+def at_version(name: str, version: str = "1", **labels: str) -> k8s.Node:
+    """A node as a list or a topic has it."""
+    return a_node(name).labels(labels).metadata(resourceVersion=version).build()
 
 
 def key_of(name: str, kind: str = "node") -> str:
@@ -52,11 +53,13 @@ def changes(plan: ListingPlan) -> dict[str, str]:
 
 
 def nodes(count: int, version: str = "1") -> list[k8s.Node]:
-    return [a_node(f"n{i}", version) for i in range(count)]
+    return [at_version(f"n{i}", version) for i in range(count)]
 
 
 def test_an_object_that_is_new_or_changed_is_published() -> None:
-    plan = plan_of([a_node("n1"), a_node("n2")], [a_node("n1"), a_node("n2", "2", zone="a"), a_node("n3")])
+    plan = plan_of(
+        [at_version("n1"), at_version("n2")], [at_version("n1"), at_version("n2", "2", zone="a"), at_version("n3")]
+    )
     assert changes(plan) == {"s/node//n2": "put", "s/node//n3": "put"}
 
 
@@ -132,7 +135,7 @@ def test_what_a_person_has_accepted_is_deleted_and_no_more_than_that() -> None:
 
 
 def test_nothing_of_a_shrunken_list_is_published_so_inventories_never_mix() -> None:
-    plan = plan_of(nodes(5), [a_node("new"), a_node("n0", "2", zone="a")])
+    plan = plan_of(nodes(5), [at_version("new"), at_version("n0", "2", zone="a")])
     assert changes(plan) == {}
     assert plan.frozen == {NODES.name}
 
@@ -162,13 +165,13 @@ def test_markers_and_unreadable_keys_that_are_held_are_left_alone() -> None:
 
 
 def test_an_unreadable_record_is_replaced() -> None:
-    assert changes(plan_of([], [a_node("n1")], {key_of("n1"): b'{"metadata":'})) == {"s/node//n1": "put"}
+    assert changes(plan_of([], [at_version("n1")], {key_of("n1"): b'{"metadata":'})) == {"s/node//n1": "put"}
 
 
 @pytest.mark.parametrize(
     ("topic", "key", "value", "event_id"),
     [
-        pytest.param(NODES, "s/node//n", a_node("n", "5"), "uid-n/5", id="uid and version"),
+        pytest.param(NODES, "s/node//n", at_version("n", "5"), "uid-n/5", id="uid and version"),
         pytest.param(HOSTS, "s/host//h", Host(name="e", id="h", uid="h", resource_version="3"), "h/3", id="vSphere"),
         pytest.param(PODS, "s/pod/a/b", None, "s/pod/a/b/deleted", id="a tombstone of unknown uid is named by its key"),
     ],
