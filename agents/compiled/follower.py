@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.compiled.site import CompiledSite, Place
-from underhost.agents.site.changes import changed_keys, host_of, reads_alike
+from underhost.agents.site.changes import changed_keys, host_of, owners_of, reads_alike
 from underhost.agents.site.owners import controller_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Namespace, Node, Pod
@@ -88,7 +88,7 @@ class Follower:
         place = None if pod is None or pod.status.phase in FINISHED else self._place(key, pod, before)
         was = site.places.get(key)
         if pod is not None and place is not None and place == was:
-            site.refresh(key, pod)
+            site.refresh(key, pod, before)
             self.observer.stay(snapshot, key, before, pod, place)
             return
         if was is not None:
@@ -113,6 +113,8 @@ class Follower:
         classifier = self._site.model.classifier
         for name in changed_keys(before.workloads, snapshot.workloads):
             old, new = before.workloads.get(name), snapshot.workloads.get(name)
+            if old is None or new is None or owners_of(old) != owners_of(new):
+                self._site.model.owners += 1
             if not classifier.change_workload(old, new):
                 continue
             either = new or old

@@ -32,12 +32,14 @@ class Model:
         reader: reads pods. requests: Q resource vectors.
         running: the pods on nodes. pending: the pods without one, in input order, whoever schedules them.
         unbound: pods bound to a node that the input lacks: they count nowhere.
+        owners: grows when workloads come, go or have other owners: pods may be of other applications.
         volumes: the claims and what is behind them; None where the snapshot holds no claim.
     """
 
     def __init__(self, snapshot: Snapshot, options: Options) -> None:
         """Raises BadObjectError that names the first object that breaks the API's rules, and its field."""
         self.options, self.nodes, self.volumes = options, Nodes(snapshot), volumes_of(snapshot)
+        self.owners = 0
         self.reader = PodReader(self.volumes is not None)
         labels = SelectedLabels(snapshot.pods.values(), snapshot.services, snapshot.workloads)
         reading = self.reader.read(snapshot.pods, self.nodes.index, labels)
@@ -50,6 +52,7 @@ class Model:
             class_of[np.array(reading.pod_class, np.intp)],
             np.array(reading.pod_request, np.intp),
             np.array(reading.pod_node, np.intp),
+            len(self.nodes),
         )
         self.pending = [replace(pod, cls=int(class_of[pod.cls])) for pod in reading.pending]
         self.unbound = [replace(pod, cls=int(class_of[pod.cls])) for pod in reading.unbound]

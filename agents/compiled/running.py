@@ -22,6 +22,8 @@ class Running:
         keys: `namespace/name`. classes, requests, nodes: intp[P], positions in the model's lists.
         class_at, node_at: of each position; a view reads one number quicker than an array does.
         members, on_node: positions by class and by node; they are there once `index` was called.
+        changed: int64[N], when a pod last came to or left each node, or something else changed there; 0: not since the
+            site was compiled. Whoever derives something from the pods of some nodes sees here whether it still holds.
     """
 
     class_at: Sequence[int]
@@ -29,8 +31,11 @@ class Running:
     members: list[set[int]]
     on_node: list[set[int]]
 
-    def __init__(self, keys: list[str], classes: IndexArray, requests: IndexArray, nodes: IndexArray) -> None:
+    def __init__(
+        self, keys: list[str], classes: IndexArray, requests: IndexArray, nodes: IndexArray, node_count: int
+    ) -> None:
         self.keys = keys
+        self._changes, self.changed = 0, np.zeros(node_count, np.int64)
         self._hold(np.stack([classes, requests, nodes]).astype(np.intp, copy=False))
         self.settle()
         self._sorted: tuple[IndexArray, IndexArray] | None = None
@@ -66,12 +71,12 @@ class Running:
         return order[offsets[cls] : offsets[cls + 1]] if cls + 1 < len(offsets) else order[:0]
 
     # --------------------------------------------------------------------------------------------------- following
-    def index(self, classes: int, nodes: int) -> None:
+    def index(self, classes: int) -> None:
         """Be ready for pods that come and go."""
         if self._indexed:
             return
         self._indexed, self._sorted = True, None
-        self.members, self.on_node = [set() for _ in range(classes)], [set() for _ in range(nodes)]
+        self.members, self.on_node = [set() for _ in range(classes)], [set() for _ in self.changed]
         for at, (cls, node) in enumerate(zip(self.classes.tolist(), self.nodes.tolist(), strict=True)):
             self.members[cls].add(at)
             self.on_node[node].add(at)
@@ -88,10 +93,12 @@ class Running:
         self._rows[:, at] = cls, request, node
         self.keys.append(key)
         self._enter(key, at)
+        self.touch(node)
 
     def remove(self, key: str) -> None:
         """A pod runs no more; the last one takes its position."""
         at, last = self.at.pop(key), len(self.keys) - 1
+        self.touch(self.node_at[at])
         self._leave(at)
         moved = self.keys.pop()
         if at != last:
@@ -100,11 +107,17 @@ class Running:
             self._rows[:, at] = self._rows[:, last]
             self._enter(moved, at)
 
+    def touch(self, node: int) -> None:
+        """Something about a node or its pods has changed."""
+        self._changes += 1
+        self.changed[node] = self._changes
+
     def shift(self, shift: Shift) -> None:
         """Nodes went, without pods, and came."""
         moved, size = shift.positions(len(self.on_node)), len(self.keys)
         shift.list(self.on_node, (set() for _ in shift.come))
         self._rows[2, :size] = moved[self._rows[2, :size]]
+        self.changed = shift.array(self.changed)
 
     def _hold(self, rows: "np.ndarray[tuple[int, ...], np.dtype[np.intp]]") -> None:
         self._rows = rows

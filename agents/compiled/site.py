@@ -13,7 +13,7 @@ from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.outdated import Outdated
 from underhost.agents.compiled.reader import PendingPod, pending_pod
 from underhost.agents.compiled.state import State
-from underhost.agents.site.changes import is_classed_alike
+from underhost.agents.site.changes import is_classed_alike, is_owned_alike
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 
@@ -42,7 +42,7 @@ class CompiledSite:
         """Raises BadObjectError."""
         model = self.model = Model(snapshot, options)
         running, names = model.running, model.nodes.names
-        running.index(len(model.classes), len(names))
+        running.index(len(model.classes))
         self._grown = 0
         columns = (running.classes.tolist(), running.requests.tolist(), map(names.__getitem__, running.nodes.tolist()))
         self.places = dict(zip(running.keys, map(Place._make, zip(*columns, repeat(""), strict=False)), strict=True))
@@ -113,11 +113,13 @@ class CompiledSite:
             del self.pending[key]
         return place
 
-    def refresh(self, key: str, pod: Pod) -> None:
+    def refresh(self, key: str, pod: Pod, before: Pod | None) -> None:
         """A pod changed in nothing that a rule reads of running pods."""
         place = self.places[key]
         if not place.node:
             self._wait(key, pod, place)
+        elif before is None or not is_owned_alike(before, pod):
+            self.model.running.touch(self.model.nodes.index[place.node])
 
     def settle(self) -> None:
         """All changes are in: show them to whoever reads the model."""
@@ -189,5 +191,7 @@ class CompiledSite:
         else:
             hosts = nodes.hosts if replaced and nodes.has_hosts else None
             model.topology.forget(keys, hosts, nodes.host_names)
+        for name in {*changed, *replaced} & nodes.index.keys():
+            model.running.touch(nodes.index[name])
         model.running.settle()
         self.state.forget_nodes()

@@ -1,8 +1,8 @@
 """Which DRS VM-VM rules a site needs: exactly what Kubernetes asks to be apart or together, in few rules.
 
-In: a snapshot. Out: the desired rules of every vSphere cluster, and findings where the hosts cannot hold them. Called
-by the DRS translator (`sinks/drs.py`), which compares them with the rules that are there and orders edits. Pure, and
-equal for every order of the input.
+In: a snapshot and its model. Out: the desired rules of every vSphere cluster. Pure, and equal for every order of the
+input. The decider compares them with the rules that are there; what the hosts cannot hold is a finding
+(`evaluate/unsatisfiable.py`).
 
 An anti-affinity rule keeps all its members apart, so cliques cover the pairs that must be apart (`cliques.py`): never
 two VMs that need no separation, never a VM from itself, never fewer than two VMs, never VMs of two clusters.
@@ -12,15 +12,15 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from underhost.agents.compiled.model import Model, compile
+from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits, clique_cover, split
-from underhost.agents.drs.vm_graph import Edge, VmGraph, vm_graphs
-from underhost.agents.evaluate.unsatisfiable import gathered, unsatisfiable_findings
+from underhost.agents.drs.vm_graph import ClusterVms, Concerns, VmGraph, clusters_of, vm_graph
+from underhost.agents.evaluate.unsatisfiable import gathered
 from underhost.agents.rules.gathering import Gathering, gatherings
 from underhost.agents.rules.separation import separations
+from underhost.agents.site.changes import same_objects
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.schemas.records import Finding
 from underhost.schemas.vsphere import DrsRule
 
 PREFIX = "underhost"
@@ -29,24 +29,61 @@ _NAME_LENGTH = 80  # of an inventory name in vCenter
 _HASH_LENGTH = 8
 
 
-def desired_rules(
-    snapshot: Snapshot, options: Options, model: Model | None = None
-) -> tuple[list[DrsRule], list[Finding]]:
-    """The rules by cluster and name, and findings (`unsatisfiable`) for what the usable hosts cannot keep.
+class RulesByCluster:
+    """The rules of one site, thought through again only for the vSphere clusters in which something has changed.
 
     Only running pods on nodes whose VM and host are known count, and only hosts that are connected and not in
     maintenance are usable. Where more VMs must be apart than hosts are usable, as many as fit are kept apart.
-    `model` is the compiled snapshot, where the caller has it. Raises BadObjectError.
     """
-    model = compile(snapshot, options) if model is None else model
-    near = gatherings(model.classes, options.host_keys)
-    graphs = vm_graphs(snapshot, model, separations(model.selectors), near)
-    rules: list[DrsRule] = []
-    for graph in graphs:
-        namer = _Namer(snapshot, graph)
-        rules += namer.rules(ANTI_AFFINITY, _apart(graph, namer))
-        rules += namer.rules(AFFINITY, _together(graph, namer, near))
-    return sorted(rules, key=lambda rule: (rule.cluster, rule.name)), unsatisfiable_findings(snapshot, graphs, near)
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._model: Model | None = None
+        self._owners = 0
+        self._inputs: tuple[object, ...] = (None, None, None)
+        self._clusters: list[ClusterVms] = []
+        self._concerns: Concerns
+        self._known: dict[str, tuple[object, list[DrsRule]]] = {}
+
+    def of(self, snapshot: Snapshot, model: Model) -> list[DrsRule]:
+        """The rules by cluster and name. `model` is compiled from the snapshot, or has followed to it."""
+        if model is not self._model or model.owners != self._owners:
+            self._model, self._owners, self._inputs, self._known = model, model.owners, (None, None, None), {}
+        inputs = (snapshot.node_hosts, snapshot.hosts, model.nodes.index)
+        if not same_objects(self._inputs, inputs):
+            self._inputs, self._clusters = inputs, clusters_of(snapshot, model)
+        self._learn(model)
+        before, self._known = self._known, {}
+        for cluster in self._clusters:
+            self._known[cluster.name] = self._of(snapshot, model, cluster, before.get(cluster.name))
+        return [rule for _, rules in self._known.values() for rule in rules]
+
+    def _learn(self, model: Model) -> None:
+        """Classes only come: what they ask for is looked through when one has."""
+        if not self._known or len(self._concerns.classes) != len(model.classes):
+            near = gatherings(model.classes, self._options.host_keys)
+            self._concerns = Concerns(model, separations(model.selectors), near)
+
+    def _of(
+        self, snapshot: Snapshot, model: Model, cluster: ClusterVms, known: tuple[object, list[DrsRule]] | None
+    ) -> tuple[object, list[DrsRule]]:
+        usable = sum(host.cluster == cluster.name and host.state == "connected" for host in snapshot.hosts.values())
+        changed = int(model.running.changed[cluster.nodes].max(initial=0))
+        inputs = usable, cluster.vms, cluster.hosts, changed
+        if known is not None and known[0] == inputs:
+            return known
+        graph = vm_graph(snapshot, model, cluster, self._concerns)
+        return inputs, _rules_of(snapshot, graph, self._concerns.near)
+
+
+def _rules_of(snapshot: Snapshot, graph: VmGraph, near: Sequence[Gathering]) -> list[DrsRule]:
+    """The rules of one cluster, by name."""
+    namer = _Namer(snapshot, graph)
+    rules = [
+        *namer.rules(ANTI_AFFINITY, _apart(graph, namer)),
+        *namer.rules(AFFINITY, _together(graph, namer, near)),
+    ]
+    return sorted(rules, key=lambda rule: rule.name)
 
 
 def rule_name(site: str, label: str) -> str:
@@ -121,14 +158,13 @@ class _Namer:
 
     def of_clique(self, clique: int) -> str:
         """The application that asks for most pairs of the clique, the smallest name of several."""
-
-        def pairs(edge: Edge) -> int:
-            return (edge.owners & clique).bit_count() * (edge.matched & clique).bit_count()
-
         edges = self._graph.edges
-        near = {position for at in bits(clique) for position in self._edges_on[at]}
-        most = max(pairs(edges[position]) for position in near)
-        return min(self._of_edge(position) for position in near if pairs(edges[position]) == most)
+        pairs = {
+            position: (edges[position].owners & clique).bit_count() * (edges[position].matched & clique).bit_count()
+            for position in {position for at in bits(clique) for position in self._edges_on[at]}
+        }
+        most = max(pairs.values())
+        return min(self._of_edge(position) for position, count in pairs.items() if count == most)
 
     def of_classes(self, classes: Iterable[int], vms: int) -> str:
         """`NAMESPACE.NAME` of the smallest application among the pods of these classes on these VMs."""

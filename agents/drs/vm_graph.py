@@ -5,9 +5,12 @@ reference.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
 from underhost.agents.rules.gathering import Gathering
@@ -33,15 +36,14 @@ class VmGraph:
         on: for each class, the VMs its pods run on. edges: the separations that concern two VMs or more.
     """
 
-    def __init__(self, snapshot: Snapshot, model: Model, name: str, members: Mapping[str, tuple[str, int]]) -> None:
-        self.name = name
-        self.usable = sum(1 for one in snapshot.hosts.values() if one.cluster == name and one.state == "connected")
-        self.vms = sorted(members)
-        self.host_of = [members[vm][0] for vm in self.vms]
+    def __init__(self, snapshot: Snapshot, model: Model, cluster: "ClusterVms") -> None:
+        self.name, self.vms, self.host_of = cluster.name, cluster.vms, cluster.hosts
+        hosts = snapshot.hosts.values()
+        self.usable = sum(1 for one in hosts if one.cluster == self.name and one.state == "connected")
         self.on: dict[int, int] = {}
         self.edges: list[Edge] = []
         self._model = model
-        self._nodes = [members[vm][1] for vm in self.vms]
+        self._nodes = cluster.nodes.tolist()
         self._pods: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self._same_value: dict[str, list[int]] = {}
 
@@ -98,36 +100,62 @@ class VmGraph:
         return found
 
 
-def vm_graphs(
-    snapshot: Snapshot, model: Model, apart: Sequence[Separation], near: Sequence[Gathering] = ()
-) -> list[VmGraph]:
-    """Every vSphere cluster that runs pods. A VM whose host or cluster is unknown is in none: no rule can name it.
+class ClusterVms(NamedTuple):
+    """The VMs of a vSphere cluster that are nodes, with the position of the node (intp) and the host of each."""
 
-    DaemonSets' and mirror pods are on every node whatever they ask for: no VM is moved for them.
-    """
-    concerned = {cls for one in apart for cls in (*one.owners, *one.matched)}
-    concerned.update(cls for one in near for cls in (one.owner, *one.matched))
-    members: defaultdict[str, dict[str, tuple[str, int]]] = defaultdict(dict)
-    place: dict[int, tuple[str, str]] = {}
+    name: str
+    vms: list[str]
+    nodes: IndexArray
+    hosts: list[str]
+
+
+def clusters_of(snapshot: Snapshot, model: Model) -> list[ClusterVms]:
+    """Every vSphere cluster, by name. A VM whose host or cluster is unknown is in none: no rule can name it."""
+    members: defaultdict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
     for name, joined in sorted(snapshot.node_hosts.items()):
         host, node = snapshot.hosts.get(joined.host), model.nodes.index.get(name)
         if host is not None and host.cluster and node is not None:
-            members[host.cluster][joined.vm] = (joined.host, node)
-            place[node] = (host.cluster, joined.vm)
-    graphs = {name: VmGraph(snapshot, model, name, vms) for name, vms in sorted(members.items())}
-    where = _bits(graphs, place)
-    running = model.running
-    for cls in concerned:
-        for pod in model.pods_of(cls).tolist():
-            node = int(running.nodes[pod])
-            if node in where and not pinned(snapshot.pods[running.keys[pod]]):
-                graph, vm = where[node]
-                graph.place(pod, cls, vm)
-    for graph in graphs.values():
-        graph.connect(apart)
-    return list(graphs.values())
+            members[host.cluster][joined.vm] = (node, joined.host)
+    return [
+        ClusterVms(
+            name,
+            sorted(found),
+            np.array([found[vm][0] for vm in sorted(found)], np.intp),
+            [found[vm][1] for vm in sorted(found)],
+        )
+        for name, found in sorted(members.items())
+    ]
 
 
-def _bits(graphs: Mapping[str, VmGraph], place: Mapping[int, tuple[str, str]]) -> dict[int, tuple[VmGraph, int]]:
-    bit = {(name, vm): at for name, graph in graphs.items() for at, vm in enumerate(graph.vms)}
-    return {node: (graphs[where[0]], bit[where]) for node, where in place.items()}
+class Concerns:
+    """What keeps pods apart (`apart`) or together (`near`), and bool[C], the classes that take part in it."""
+
+    def __init__(self, model: Model, apart: Sequence[Separation], near: Sequence[Gathering]) -> None:
+        self.apart, self.near = apart, near
+        self.classes = np.zeros(len(model.classes), bool)
+        for one in apart:
+            self.classes[[*one.owners, *one.matched]] = True
+        for other in near:
+            self.classes[[other.owner, *other.matched]] = True
+
+
+def vm_graph(snapshot: Snapshot, model: Model, cluster: ClusterVms, concerns: Concerns) -> VmGraph:
+    """The running pods of one cluster.
+
+    DaemonSets' and mirror pods are on every node whatever they ask for: no VM is moved for them.
+    """
+    graph, running = VmGraph(snapshot, model, cluster), model.running
+    vm_of = np.full(len(model.nodes), -1, np.intp)
+    vm_of[cluster.nodes] = np.arange(len(cluster.nodes))
+    chosen = np.flatnonzero((vm_of[running.nodes] >= 0) & concerns.classes[running.classes])
+    columns = chosen.tolist(), running.classes[chosen].tolist(), vm_of[running.nodes[chosen]].tolist()
+    for pod, cls, vm in zip(*columns, strict=True):
+        if not pinned(snapshot.pods[running.keys[pod]]):
+            graph.place(pod, cls, vm)
+    graph.connect(concerns.apart)
+    return graph
+
+
+def vm_graphs(snapshot: Snapshot, model: Model, concerns: Concerns) -> list[VmGraph]:
+    """The running pods of every vSphere cluster."""
+    return [vm_graph(snapshot, model, cluster, concerns) for cluster in clusters_of(snapshot, model)]

@@ -11,7 +11,7 @@ from underhost.agents.compiled.follower import Observer
 from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.evaluate.judges import Judges
 from underhost.agents.evaluate.marks import Marks
-from underhost.agents.site.changes import changed_keys, host_of, is_named_alike, owners_of
+from underhost.agents.site.changes import changed_keys, host_of, is_named_alike, is_owned_alike, owners_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Pod
 
@@ -75,7 +75,7 @@ class Marker(Observer):
             self._judges.tell(snapshot, key, now, place)
             return
         self._judges.colocated.change_pod(snapshot, key, now, place)
-        if owners_of(before) != owners_of(now) or before.metadata.annotations != now.metadata.annotations:
+        if not is_owned_alike(before, now):
             self._marks.nodes.add(place.node)
             self._judges.unsatisfiable.touch()
 

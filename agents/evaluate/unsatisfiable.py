@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.drs.cliques import bits
-from underhost.agents.drs.vm_graph import Edge, VmGraph, vm_graphs
+from underhost.agents.drs.vm_graph import Concerns, Edge, VmGraph, vm_graphs
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Relations
@@ -116,7 +116,7 @@ class Unsatisfiable:
             least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
             apart = [one for one in apart if all(sum(sizes[cls] for cls in side) > least for side in one[2:])]
         if model.has_hosts and (apart or near):
-            found = unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, apart, near), near)
+            found = unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, Concerns(model, apart, near)), near)
         self._store.put(("hosts",), found)
 
 

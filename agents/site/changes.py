@@ -114,6 +114,12 @@ def is_classed_alike(old: Pod, new: Pod) -> bool:
     )
 
 
+def is_owned_alike(old: Pod, new: Pod) -> bool:
+    """Whether both are of the same application, and belong to their node alike."""
+    one, other = old.metadata, new.metadata
+    return one.owner_references == other.owner_references and one.annotations == other.annotations
+
+
 def owners_of(one: Pod | Workload) -> object:
     """Who owns the object; equal for equal owners."""
     return one.metadata.owner_references

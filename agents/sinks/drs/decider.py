@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from underhost.agents.drs.cover import desired_rules, owns
+from underhost.agents.drs.cover import RulesByCluster, owns
 from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.sinks.drs.sink import VM_RULES, split_target
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, NOOP, REFUSED, order
@@ -59,12 +59,11 @@ class NeededRules:
     """The rules that a site needs, from the evaluator's compiled site."""
 
     def __init__(self, evaluator: SiteEvaluator, options: Options) -> None:
-        self._evaluator, self._options = evaluator, options
+        self._evaluator, self._rules = evaluator, RulesByCluster(options)
 
     def __call__(self, snapshot: Snapshot) -> list[DrsRule]:
         """Raises BadObjectError."""
-        rules, _ = desired_rules(snapshot, self._options, self._evaluator.state(snapshot).model)
-        return rules
+        return self._rules.of(snapshot, self._evaluator.state(snapshot).model)
 
 
 class DrsDecider(Decider):

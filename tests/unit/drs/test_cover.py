@@ -2,15 +2,22 @@
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.build import HOST, a_node, a_pod, a_site, spread, term
+from support.sites.changing import ChangingSite
 
-from underhost.agents.drs.cover import desired_rules, owns, rule_name
+from underhost.agents.compiled.model import compile
+from underhost.agents.drs.cover import RulesByCluster, owns, rule_name
+from underhost.agents.drs.vm_graph import Concerns, vm_graphs
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.unsatisfiable import REASON_CONTRADICTION, REASON_TOO_MANY
+from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.evaluate.unsatisfiable import REASON_CONTRADICTION, REASON_TOO_MANY, unsatisfiable_findings
+from underhost.agents.rules.gathering import gatherings
+from underhost.agents.rules.separation import separations
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.vsphere import Host
 
@@ -28,6 +35,14 @@ def nodes(count):
 
 def one_a_host(count):
     return {f"n{at}": f"h{at}" for at in range(1, count + 1)}
+
+
+def desired_rules(site, options):
+    """The rules, and the findings that every separation of the site makes."""
+    model = compile(site, options)
+    near = gatherings(model.classes, options.host_keys)
+    graphs = vm_graphs(site, model, Concerns(model, separations(model.selectors), near))
+    return RulesByCluster(options).of(site, model), unsatisfiable_findings(site, graphs, near)
 
 
 def rules_of(site):
@@ -338,3 +353,39 @@ def test_the_order_of_the_input_does_not_matter(rng: random.Random):
     shuffled = list(on.items())
     rng.shuffle(shuffled)
     assert desired_rules(a_site(*objects, on=dict(shuffled)), Options()) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_each_change_the_rules_are_those_of_a_site_compiled_anew(seed):
+    site, options = ChangingSite(random.Random(seed)), Options()
+    evaluator, kept = Evaluator(options), RulesByCluster(options)
+    for _ in range(60):
+        said = site.change()
+        now = site.snapshot
+        anew = RulesByCluster(options).of(now, compile(now, options))
+        assert kept.of(now, evaluator.state(now).model) == anew, said
+
+
+def test_a_change_that_moves_no_pod_reads_none():
+    hosts = [Host(id="h1", name="esx-1", cluster="C0"), Host(id="h2", name="esx-2", cluster="C0")]
+    objects = [*nodes(2), db(0, "n1"), db(1, "n2")]
+    site = a_site(*objects, on={"n1": "h1", "n2": "h2"}, hosts=hosts)
+    evaluator, kept = Evaluator(Options()), RulesByCluster(Options())
+    first = kept.of(site, evaluator.state(site).model)
+    other = replace(site, pods=Counting({**site.pods, "shop/more": a_pod("more").build()}))
+    model = evaluator.state(other).model
+    other.pods.asked.clear()
+    assert kept.of(other, model) == first != []
+    assert other.pods.asked == []
+
+
+class Counting(dict):
+    """Pods that note which of them are asked for."""
+
+    def __init__(self, pods):
+        super().__init__(pods)
+        self.asked = []
+
+    def __getitem__(self, name):
+        self.asked.append(name)
+        return super().__getitem__(name)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.simulation.operated import OperatedSite, a_site
 
-from underhost.agents.drs.cover import desired_rules
+from underhost.agents.compiled.model import compile
+from underhost.agents.drs.cover import RulesByCluster
 from underhost.agents.site.join import join
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import Conflict, Gone, Refused
@@ -167,8 +168,9 @@ async def test_drs_keeps_what_a_rule_gathers_when_it_balances() -> None:
 @settings(max_examples=15, deadline=None)
 async def test_drs_never_brings_databases_together_once_it_has_the_rules_that_we_make(seed: int) -> None:
     site = await with_databases(seed)
-    rules, findings = desired_rules(snapshot_of(site), Options())
-    assert (findings, [rule.vms for rule in rules]) == ([], [DATABASE_NODES])
+    snapshot = snapshot_of(site)
+    rules = RulesByCluster(Options()).of(snapshot, compile(snapshot, Options()))
+    assert [rule.vms for rule in rules] == [DATABASE_NODES]
     for rule in rules:
         await site.vsphere.add_rule("iberia", rule)
     assert not met(site, random.Random(seed))
