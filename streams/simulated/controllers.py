@@ -7,7 +7,7 @@ everything, so the order of changes does not matter. The scheduler is in `schedu
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -104,7 +104,7 @@ class Controllers:
     def scale(self, kind: str, namespace: str, name: str, replicas: int) -> None:
         """Change the number of replicas of an owner."""
         place = (kind, namespace, name)
-        self._owners[place] = _replace(self._owners[place], replicas=replicas)
+        self._owners[place] = replace(self._owners[place], replicas=replicas)
         held = self._cluster.store.get(kind.lower(), name, namespace)
         if held is not None:
             self._cluster.update(
@@ -224,7 +224,3 @@ def _pinned(spec: PodSpec, node: str) -> PodSpec:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     return msgspec.structs.replace(spec, affinity=raw({"nodeAffinity": required}))
-
-
-def _replace(owner: Owner, *, replicas: int) -> Owner:
-    return Owner(**{**owner.__dict__, "replicas": replicas})

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from underhost.schemas.errors import Conflict, Gone
-from underhost.schemas.kubernetes import Condition, Pod
+from underhost.schemas.kubernetes import Condition
 from underhost.streams.ports import PodState
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 
@@ -50,18 +50,18 @@ class SimulatedEvents:
         """The uid of a live pod or node. Raises Gone."""
         if kind == "Node":
             return self._kubernetes.node(name).metadata.uid
-        return self._pod(namespace, name).metadata.uid
+        return self._kubernetes.pod(namespace, name).metadata.uid
 
     async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
         """The live pod and its condition of this type. Raises Gone."""
-        pod = self._pod(namespace, name)
+        pod = self._kubernetes.pod(namespace, name)
         found = next((one for one in pod.status.conditions or () if one.type == type_), None)
         condition = msgspec.to_builtins(found) if found is not None else {}
         return PodState(pod.metadata.uid, pod.metadata.resource_version, pod.spec.node_name, condition)
 
     async def set_pod_condition(self, namespace: str, name: str, pod: PodState, condition: Mapping[str, str]) -> None:
         """Set one condition. Raises Gone, or Conflict where the pod has changed."""
-        held = self._pod(namespace, name)
+        held = self._kubernetes.pod(namespace, name)
         if (held.metadata.uid, held.metadata.resource_version) != (pod.uid, pod.version):
             raise Conflict("the object has been modified; please apply your changes to the latest version")
         others = [one for one in held.status.conditions or () if one.type != condition["type"]]
@@ -73,9 +73,3 @@ class SimulatedEvents:
         if held is None:
             raise Gone(f'events "{name}" not found')
         return held
-
-    def _pod(self, namespace: str, name: str) -> Pod:
-        pod = self._kubernetes.pods().get(f"{namespace}/{name}")
-        if pod is None:
-            raise Gone(f'pods "{name}" not found')
-        return pod

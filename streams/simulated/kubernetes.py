@@ -47,7 +47,7 @@ class SimulatedKubernetes:
     def create(self, value: KubernetesObject, *, manager: str = "kubectl") -> Any:
         """Create an object, with a uid and a creation time. Raises Conflict when the name is taken."""
         key = key_of(value)
-        if self.store.get(*_lookup(key)) is not None:
+        if self.store.get(key.kind, key.name, key.namespace) is not None:
             raise Conflict(f"{key.kind} {key.name} already exists")
         if isinstance(value, Node):
             self.managers[key.name] = {label: {manager} for label in labels_of(value.metadata)}
@@ -136,7 +136,7 @@ class SimulatedKubernetes:
 
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """(uid, node name, "" while it is not bound). Raises Gone."""
-        pod = self._pod(namespace, name)
+        pod = self.pod(namespace, name)
         return pod.metadata.uid, pod.spec.node_name
 
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
@@ -144,7 +144,7 @@ class SimulatedKubernetes:
 
         As in the real server nothing checks that the node exists.
         """
-        pod = self._pod(namespace, name)
+        pod = self.pod(namespace, name)
         if pod.metadata.uid != uid:
             raise Conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}")
         if pod.metadata.deletion_timestamp is not None:
@@ -164,7 +164,7 @@ class SimulatedKubernetes:
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """(uid, whether it is being deleted). Raises Gone."""
-        metadata = self._pod(namespace, name).metadata
+        metadata = self.pod(namespace, name).metadata
         return metadata.uid, metadata.deletion_timestamp is not None
 
     async def request_eviction(self, namespace: str, name: str, uid: str) -> None:
@@ -177,7 +177,7 @@ class SimulatedKubernetes:
 
         On a lost node nobody confirms its end: it terminates until the node is back, or deleted.
         """
-        pod = self._pod(namespace, name)
+        pod = self.pod(namespace, name)
         if pod.metadata.deletion_timestamp is None:
             self.update(with_metadata(pod, deletion_timestamp=self._timeline.stamp()))
             key = key_of(pod)
@@ -188,7 +188,7 @@ class SimulatedKubernetes:
 
         Raises Gone, Conflict (another uid), Retry (429: the budget allows none now) or Refused (500: several budgets).
         """
-        pod = self._pod(namespace, name)
+        pod = self.pod(namespace, name)
         if uid and pod.metadata.uid != uid:
             raise Conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}")
         if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None:
@@ -222,7 +222,8 @@ class SimulatedKubernetes:
             raise Gone(f'nodes "{name}" not found')
         return node
 
-    def _pod(self, namespace: str, name: str) -> Pod:
+    def pod(self, namespace: str, name: str) -> Pod:
+        """The pod. Raises Gone."""
         pod: Pod | None = self.store.get("pod", name, namespace)
         if pod is None:
             raise Gone(f'pods "{name}" not found')
@@ -243,10 +244,6 @@ def is_alive(node: Node) -> bool:
 
 def _ours_last(manager: str) -> tuple[bool, str]:
     return manager == OUR_MANAGER, manager
-
-
-def _lookup(key: ObjectKey) -> tuple[str, str, str]:
-    return key.kind, key.name, key.namespace
 
 
 def _stamp(value: Any, version: int) -> Any:

@@ -9,6 +9,7 @@ from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator
+from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.kubernetes import Budget, BudgetSpec, Metadata, Namespace
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
@@ -90,8 +91,9 @@ def states(worker: Running) -> list[str]:
 
 @pytest.mark.parametrize("enabled", [True, False], ids=["enabled", "dry run"])
 async def test_a_host_that_is_shared_after_a_vmotion_is_left_by_one_eviction(enabled: bool, tmp_path: Path) -> None:
-    shop = Shop()
-    async with running(settings(tmp_path, evictions=enabled), shop.connections(), evaluator=LazyEvaluator()) as worker:  # type: ignore[arg-type]
+    shop, set_up = Shop(), settings(tmp_path, evictions=enabled)
+    evaluator: Any = LazyEvaluator(options_of(set_up))
+    async with running(set_up, shop.connections(), evaluator=evaluator) as worker:
         await worker.until(lambda: len(shop.hosts()) == 3)
         assert len(set(shop.hosts())) == 3, "the binder keeps the hosts apart"
         one, other = (pod.spec.node_name for pod in shop.tills()[:2])
