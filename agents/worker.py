@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from underhost.agents.http.routes import furnish
-from underhost.agents.http.server import Web, start_web
+from underhost.agents.http.routes import http_routes
+from underhost.agents.http.server import HttpServer, start_server
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections, connect
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
@@ -111,7 +111,7 @@ async def _listen(
     latest: LatestDecisions,
     current: Callable[[], Pipeline | None],
     observer: TopicObserver | None,
-) -> Web:
+) -> HttpServer:
     """The worker's HTTP, from before the first pipeline to after the last."""
 
     def unready() -> dict[str, str]:
@@ -129,14 +129,14 @@ async def _listen(
         still = pipeline.readiness.stopped() if pipeline is not None else {}
         return still if observer is None else {**observer.stopped(), **still}
 
-    rooms = furnish(settings, latest, reasons, current, metrics.registry, observer)
-    return await start_web(
+    routes = http_routes(settings, latest, reasons, current, metrics.registry, observer)
+    return await start_server(
         settings.web.listen,
         unready=unready,
         registry=metrics.registry,
         refresh=measure,
         hosts=settings.web.hosts,
-        rooms=rooms,
+        routes=routes,
         stopped=stopped,
     )
 

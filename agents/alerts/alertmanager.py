@@ -13,7 +13,7 @@ import msgspec
 
 from underhost.agents.alerts import delivery
 from underhost.agents.alerts.alert import alert
-from underhost.agents.alerts.book import Book, Due
+from underhost.agents.alerts.notification_log import Due, NotificationLog
 from underhost.schemas.errors import Refused, Unreachable
 from underhost.schemas.records import FindingEvent
 from underhost.streams.derived import rfc3339
@@ -41,7 +41,7 @@ class Alertmanager:
         headers_file: Path | None,
         counted: Callable[[str], None],
     ) -> None:
-        self.book = Book(repeat)
+        self.book = NotificationLog(repeat)
         self._url, self._repeat, self._link, self._runbooks = url.rstrip("/") + PATH, repeat, link, runbooks
         self._headers_file, self._counted = headers_file, counted
         self._new = asyncio.Event()

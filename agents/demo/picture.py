@@ -40,7 +40,7 @@ class Journey(NamedTuple):
 
 
 @dataclass
-class Picture:
+class DemoState:
     """What the topics have shown so far of one site.
 
     Args:

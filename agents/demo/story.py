@@ -8,7 +8,7 @@ does what a step asks of the simulated operator.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from underhost.agents.demo.picture import Picture
+from underhost.agents.demo.picture import DemoState
 from underhost.schemas.commands import BIND, DRS_RULE, LABEL
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import GRAVE
@@ -35,7 +35,7 @@ class Step:
     """
 
     waits_for: str
-    told: Callable[[Picture], Told | None]
+    told: Callable[[DemoState], Told | None]
     move: tuple[str, str] | None = None
     tone: str = ""
 
@@ -47,7 +47,7 @@ class Story:
         picture: what has been shown so far.
     """
 
-    def __init__(self, steps: list[Step], picture: Picture) -> None:
+    def __init__(self, steps: list[Step], picture: DemoState) -> None:
         self.picture = picture
         self._steps = list(steps)
 
@@ -83,7 +83,7 @@ def move_and_mend(vm: str, host: str, label: str) -> list[Step]:
     ]
 
 
-def mapping_learned(picture: Picture) -> Told | None:
+def mapping_learned(picture: DemoState) -> Told | None:
     """Every node is joined to a VM whose host is known."""
     rows = picture.node_hosts
     if not picture.is_whole(NODES, VMS, HOSTS) or any(
@@ -99,14 +99,14 @@ def mapping_learned(picture: Picture) -> Told | None:
     ]
 
 
-def labels_written(picture: Picture, label: str) -> Told | None:
+def labels_written(picture: DemoState, label: str) -> Told | None:
     """The labeller's sink has answered for every node, and the nodes carry the label."""
     if not picture.labelled(label) or not all(picture.done(LABEL, f"node/{node}") for node in picture.nodes):
         return None
     return [f"Wrote the ESXi host on {len(picture.nodes)} Node objects, a label that follows each vMotion: {label}."]
 
 
-def pods_bound(picture: Picture) -> Told | None:
+def pods_bound(picture: DemoState) -> Told | None:
     """The binder's sink has answered for every pod of ours, and the pods show it."""
     pods = picture.ours()
     if not pods or not all(picture.done(BIND, f"pod/{pod}") and picture.host_of(pod) for pod in pods):
@@ -117,7 +117,7 @@ def pods_bound(picture: Picture) -> Told | None:
     ]
 
 
-def rules_written(picture: Picture, vm: str, host: str) -> Told | None:
+def rules_written(picture: DemoState, vm: str, host: str) -> Told | None:
     """The DRS sink has written rules of ours, and vCenter has one that keeps the VM away from those on the host."""
     rules = [rule for rule in picture.rules.values() if rule.name.startswith(f"{OWN_RULES}-{picture.site}-")]
     names = {ref: each.name for ref, each in picture.vms.items()}
@@ -140,7 +140,7 @@ def _operator_moves(vm: str, host: str) -> Told:
     return [f"An operator moves {vm} to {host}, a host named by hand: for such a move vCenter asks no rule."]
 
 
-def finding_opened(picture: Picture, vm: str, host: str) -> Told | None:
+def finding_opened(picture: DemoState, vm: str, host: str) -> Told | None:
     """A grave finding about a pod on the moved node and another one on its new host."""
     event = _finding(picture, vm)
     if event is None:
@@ -149,7 +149,7 @@ def finding_opened(picture: Picture, vm: str, host: str) -> Told | None:
     return [f"A finding opens ({event.severity}): pods that must be apart share {host}:", *where, event.message]
 
 
-def drs_moved(picture: Picture, vm: str, host: str) -> Told | None:
+def drs_moved(picture: DemoState, vm: str, host: str) -> Told | None:
     """One of the nodes of the finding has left the host again: which one, DRS chooses."""
     event = _finding(picture, vm)
     nodes = {_node(picture, pod) for pod in _pods(event)} if event is not None else set()
@@ -159,7 +159,7 @@ def drs_moved(picture: Picture, vm: str, host: str) -> Told | None:
     return None
 
 
-def finding_resolved(picture: Picture, vm: str, host: str) -> Told | None:
+def finding_resolved(picture: DemoState, vm: str, host: str) -> Told | None:
     """The finding of before is resolved."""
     opened = _finding(picture, vm)
     for event in picture.events if opened is not None else ():
@@ -169,7 +169,7 @@ def finding_resolved(picture: Picture, vm: str, host: str) -> Told | None:
     return None
 
 
-def _finding(picture: Picture, node: str) -> FindingEvent | None:
+def _finding(picture: DemoState, node: str) -> FindingEvent | None:
     """The first grave finding that opened about a pod on this node and one elsewhere."""
     for event in picture.events:
         nodes = {_node(picture, pod) for pod in _pods(event)}
@@ -182,12 +182,12 @@ def _pods(event: FindingEvent) -> list[str]:
     return [pod for pod in (event.pod, *event.peers) if pod]
 
 
-def _node(picture: Picture, pod: str) -> str:
+def _node(picture: DemoState, pod: str) -> str:
     placed = picture.pods.get(pod)
     return placed.spec.node_name if placed is not None else "no node"
 
 
-def _host_name(picture: Picture, vm: Vm) -> str:
+def _host_name(picture: DemoState, vm: Vm) -> str:
     host = picture.hosts.get(vm.host)
     return host.name if host is not None else ""
 
@@ -196,13 +196,13 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def happened(picture: Picture, events: int) -> Iterator[str]:
+def happened(picture: DemoState, events: int) -> Iterator[str]:
     """What happened to findings since that many events were told: for the time after the story."""
     for event in picture.events[events:]:
         yield f"A finding is {event.state} ({event.severity}): {event.message}"
 
 
-def status(picture: Picture) -> str:
+def status(picture: DemoState) -> str:
     """The site in one line."""
     open_ = len(picture.open())
     return (

@@ -1,1 +1,1 @@
-"""The worker's HTTP, one module a room: each gives its routes, `server.py` assembles them behind one guard."""
+"""The worker's HTTP: a module for each group of routes; `routes.py` lists them, `server.py` serves them all."""

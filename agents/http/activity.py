@@ -1,8 +1,7 @@
 """What was decided, done and seen of each object lately, in one line each: the memory behind the page's history.
 
-In: records of the derived topics, from their beginning. Out: entries by subject, and the newest of a site. Filled by
-`following.py`, read by `api.py`. Bounded: some entries a subject, some subjects; who was not heard of for longest is
-forgotten first. The topics remember more.
+In: records of the derived topics, from their beginning. Out: entries by subject, and the newest of a site. Bounded:
+some entries a subject, some subjects; what was not heard of for longest is forgotten first. The topics keep more.
 """
 
 from collections import OrderedDict, deque
@@ -27,7 +26,7 @@ _TONES = {"opened": "bad", "resolved": "good", "failed": "bad", "refused": "bad"
 _QUIET = ("noop",)
 
 
-class Chronicle:
+class ActivityLog:
     """The memory of one site."""
 
     def __init__(self) -> None:
@@ -153,25 +152,25 @@ def _subjects(entry: HistoryEntry) -> Iterator[str]:
 
 
 _ENTRIES: dict[type, Callable[..., HistoryEntry | None]] = {
-    NodeHost: Chronicle._node_host,
-    Placement: Chronicle._placement,
-    FindingEvent: Chronicle._finding,
-    Action: Chronicle._action,
-    Outcome: Chronicle._outcome,
+    NodeHost: ActivityLog._node_host,
+    Placement: ActivityLog._placement,
+    FindingEvent: ActivityLog._finding,
+    Action: ActivityLog._action,
+    Outcome: ActivityLog._outcome,
 }
 
 
-class Chronicles:
+class ActivityLogs:
     """The memories of every site. `told` is called with (site, entry) for what is new in a site's list."""
 
     def __init__(self, told: Callable[[str, HistoryEntry], None]) -> None:
         self._told = told
-        self._sites: dict[str, Chronicle] = {}
+        self._sites: dict[str, ActivityLog] = {}
         self._read: dict[tuple[str, int], int] = {}
 
-    def of(self, site: str) -> Chronicle:
+    def of(self, site: str) -> ActivityLog:
         """The memory of a site."""
-        return self._sites.setdefault(site, Chronicle())
+        return self._sites.setdefault(site, ActivityLog())
 
     def apply(self, record: Record) -> None:
         """Take in a record; one that was read before changes nothing."""

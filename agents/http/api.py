@@ -1,21 +1,22 @@
 """`/api/v1`: sites, map, findings, what happened, and one pod with every rule's word on every node. Read only.
 
-In: feeds and chronicles, the evaluator's `explain`. Out: the documents of `schemas/page.py`. `site=` chooses a site;
-absent, it is the one of the settings. An explanation is worked out in a thread, one at a time, from the same snapshot
-that the map shows.
+In: change feeds and activity logs, the evaluator's `explain`. Out: the documents of `schemas/page.py`. `site=` chooses
+a site; absent, it is the one of the settings. An explanation is worked out in a thread, one at a time, from the same
+snapshot that the map shows.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 from aiohttp import web
 
-from underhost.agents.http.feed import Feed
-from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.feed import ChangeFeed
+from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.guard import refuse
-from underhost.agents.http.history import Pasts, document
+from underhost.agents.http.history import PastSites, document
+from underhost.agents.schedule.explain import explain
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import PodVerdict
 from underhost.schemas.errors import InputError
@@ -28,12 +29,14 @@ WAITING = 8
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str]], pasts: Pasts) -> list[web.RouteDef]:
-    """The routes. `features` are what other rooms of this server offer; `pasts` answers for `at=`."""
+def routes(
+    feeds: ChangeFeeds, options: Options, features: Collection[str], past_sites: PastSites
+) -> list[web.RouteDef]:
+    """The routes. `features` names what else this server offers; `past_sites` answers for `at=`."""
     explanations = Explanations(options)
 
     async def sites(request: web.Request) -> web.Response:
-        return document(_encoder.encode(SiteList([feeds.summary(site) for site in feeds.names()], sorted(features()))))
+        return document(_encoder.encode(SiteList([feeds.summary(site) for site in feeds.names()], sorted(features))))
 
     async def severities(_: web.Request) -> web.Response:
         rows = [SeverityRow(row.name, row.meaning, row.alert, row.colour, row.icon, row.grave) for row in ROWS]
@@ -41,25 +44,25 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
 
     async def site_map(request: web.Request) -> web.Response:
         if "at" in request.query:
-            return await pasts.map(request)
+            return await past_sites.map(request)
         feed = feed_of(request, feeds)
-        return document(await feed.map()) if isinstance(feed, Feed) else feed
+        return document(await feed.map()) if isinstance(feed, ChangeFeed) else feed
 
     async def findings(request: web.Request) -> web.Response:
         if "at" in request.query:
-            return await pasts.findings(request)
+            return await past_sites.findings(request)
         feed = feed_of(request, feeds)
-        return document(await feed.findings()) if isinstance(feed, Feed) else feed
+        return document(await feed.findings()) if isinstance(feed, ChangeFeed) else feed
 
     async def activity(request: web.Request) -> web.Response:
         site = request.query.get("site", feeds.default())
-        chronicle, subject = feeds.chronicle(site), request.query.get("subject")
-        entries = chronicle.latest() if subject is None else chronicle.of(subject)
+        activity_log, subject = feeds.activity_log(site), request.query.get("subject")
+        entries = activity_log.latest() if subject is None else activity_log.of(subject)
         return document(_encoder.encode(History(site, entries)))
 
     async def pod(request: web.Request) -> web.Response:
         feed = feed_of(request, feeds)
-        if not isinstance(feed, Feed):
+        if not isinstance(feed, ChangeFeed):
             return feed
         site = request.query.get("site", feeds.default())
         name = f"{request.match_info['namespace']}/{request.match_info['name']}"
@@ -76,7 +79,7 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
             return refuse(422, str(error))
         except OverflowError as error:
             return refuse(503, str(error))
-        history = feeds.chronicle(site).of_pod(name, row.node)
+        history = feeds.activity_log(site).of_pod(name, row.node)
         scheduler = snapshot.pods[name].spec.scheduler_name
         return document(_encoder.encode(PodDetail(site, row, host, scheduler, verdict, named, history)))
 
@@ -90,7 +93,7 @@ def routes(feeds: Feeds, options: Options, features: Callable[[], Collection[str
     ]
 
 
-def feed_of(request: web.Request, feeds: Feeds, named: str = "") -> Feed | web.Response:
+def feed_of(request: web.Request, feeds: ChangeFeeds, named: str = "") -> ChangeFeed | web.Response:
     """The feed of the site that a request names, in its body or its address, or why there is none."""
     site = named or request.query.get("site", feeds.default())
     feed = feeds.get(site)
@@ -129,6 +132,4 @@ class Explanations:
         return verdict
 
     def _explain(self, snapshot: Snapshot, pod: str) -> PodVerdict:
-        from underhost.agents.schedule.explain import explain  # the evaluator's libraries take a second to load
-
         return explain(snapshot, self._options, [pod]).pods[pod]

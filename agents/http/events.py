@@ -11,8 +11,8 @@ import contextlib
 
 from aiohttp import web
 
-from underhost.agents.http.feed import Feed
-from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.feed import ChangeFeed
+from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.guard import refuse
 
 HEARTBEAT = 15.0
@@ -25,7 +25,7 @@ PING = b"event: ping\ndata: {}\n\n"
 RESET = b"event: reset\ndata: {}\n\n"
 
 
-def routes(feeds: Feeds) -> list[web.RouteDef]:
+def routes(feeds: ChangeFeeds) -> list[web.RouteDef]:
     """The route of the events."""
     following: set[int] = set()
 
@@ -50,7 +50,7 @@ def routes(feeds: Feeds) -> list[web.RouteDef]:
     return [web.get("/api/v1/events", events)]
 
 
-async def _follow(response: web.StreamResponse, feed: Feed, seen: str) -> None:
+async def _follow(response: web.StreamResponse, feed: ChangeFeed, seen: str) -> None:
     await _send(response, b"retry: 1000\n\n")
     await feed.refresh()
     position = feed.position(seen)

@@ -1,6 +1,6 @@
-"""The room of kube-scheduler: `/extender/{filter,prioritize,bind,preempt}`, as `kube-scheduler/extender/v1`.
+"""The routes of kube-scheduler: `/extender/{filter,prioritize,bind,preempt}`, as `kube-scheduler/extender/v1`.
 
-In: its requests. Out: routes, metrics. Assembled by `rooms.py`; the answers are `agents/extender/answers.py`'s.
+In: its requests. Out: routes, metrics. The answers are `agents/extender/answers.py`'s.
 What is no question of that API is answered 400, what cannot be answered now 503, each with one line; never 200 with an
 answer that only looks like one. After a 503 the connection is closed, so that a Service can lead to another worker.
 """
@@ -9,20 +9,18 @@ import time
 from collections import Counter as Count
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from underhost.agents.extender.answers import Answering, Extender
 from underhost.agents.http.guard import body_of, refuse
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
 from underhost.schemas.errors import InputError, Unready
-
-if TYPE_CHECKING:
-    from underhost.agents.extender.answers import Answering, Extender
 
 PREFIX = "/extender"
 LIMIT = 256 << 20
@@ -33,7 +31,7 @@ T = TypeVar("T")
 
 
 class ExtenderMetrics:
-    """What the room counts."""
+    """What the extender counts."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(
@@ -51,7 +49,7 @@ class ExtenderMetrics:
         self.assumed = Gauge("underhost_extender_assumed_pods", "Pods being placed by our answers.", registry=registry)
 
 
-class ExtenderRoom:
+class ExtenderRoutes:
     """The four verbs, and a probe. The extender itself, and all that it imports, is made for the first question."""
 
     def __init__(
@@ -94,10 +92,8 @@ class ExtenderRoom:
         if self._extender is not None:
             self._extender.follower.wake()
 
-    def _get(self) -> "Extender":
+    def _get(self) -> Extender:
         if self._extender is None:
-            from underhost.agents.extender.answers import Extender
-
             self._extender = Extender(self._site, self._options, self._pipeline, self._pool)
         return self._extender
 

@@ -1,6 +1,6 @@
 """One site as the page follows it: the rows now, a version of them, and the changes that lead to it.
 
-In: the newest decisions (`latest.py`) and lines for the list of what happened (`chronicle.py`). Out: encoded documents,
+In: the newest decisions (`latest.py`) and lines for the list of what happened (`activity.py`). Out: encoded documents,
 and events from a version on. Nothing is worked out while nobody looks. The events that are kept are bounded in number
 and bytes; whoever is behind them is told to read everything again.
 """
@@ -26,7 +26,7 @@ LINGER = 120.0
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-class Feed:
+class ChangeFeed:
     """One site's rows and events. `epoch` tells one life of a feed from another."""
 
     def __init__(self, site: str, pool: Executor, *, epoch: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,7 +37,7 @@ class Feed:
         self._count = 0
         self._events: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
-        self._looked = float("-inf")
+        self._on_read = float("-inf")
         self._changed = asyncio.Event()
         self._lock = asyncio.Lock()
         self._map: tuple[int, bytes] | None = None
@@ -75,12 +75,12 @@ class Feed:
         self._changed = asyncio.Event()
 
     def _is_looked_at(self) -> bool:
-        return self._clock() - self._looked < LINGER
+        return self._clock() - self._on_read < LINGER
 
     # ---------------------------------------------------------------------------------------------- what is looked at
     async def refresh(self) -> None:
         """Bring the rows up to the newest decisions; the difference is an event."""
-        asleep, self._looked = not self._is_looked_at(), self._clock()
+        asleep, self._on_read = not self._is_looked_at(), self._clock()
         async with self._lock:
             decisions = self._decisions
             if decisions is None or decisions is self._shown:

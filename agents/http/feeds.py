@@ -1,6 +1,6 @@
 """The feeds of all sites that this worker can show, and what happened in them.
 
-In: the latest decisions, the topics. Out: a feed and a chronicle by site.
+In: the latest decisions, the topics. Out: a change feed and an activity log by site.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from contextlib import aclosing
 
 from aiohttp import web
 
-from underhost.agents.http.activity import TOPICS, Chronicle, Chronicles
-from underhost.agents.http.feed import Feed
+from underhost.agents.http.activity import TOPICS, ActivityLog, ActivityLogs
+from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.schemas.errors import BackendError
@@ -26,8 +26,12 @@ AGAIN = 5.0
 """Seconds before the topics are followed again after a fault."""
 
 
-class Feeds:
-    """`home` is the site of the settings; `unready` gives reasons, as `/readyz` has them; `looked`: a call at each."""
+class ChangeFeeds:
+    """The change feeds by site.
+
+    `home` is the site of the settings; `unready` gives reasons, as `/readyz` has them; `on_read` is called whenever
+    somebody asks for a site.
+    """
 
     def __init__(
         self,
@@ -35,30 +39,30 @@ class Feeds:
         home: str,
         unready: Callable[[], dict[str, str]],
         reader: TopicReader,
-        looked: Callable[[], None] = lambda: None,
+        on_read: Callable[[], None] = lambda: None,
     ) -> None:
-        self._home, self._unready, self._reader, self._looked = home, unready, reader, looked
-        self._feeds: dict[str, Feed] = {}
-        self._chronicles = Chronicles(self._told)
+        self._home, self._unready, self._reader, self._on_read = home, unready, reader, on_read
+        self._feeds: dict[str, ChangeFeed] = {}
+        self._activity = ActivityLogs(self._told)
         self._begun = asyncio.Event()
         # One thread works the rows of all sites out: they never change while one reads them.
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="page")
         for site in latest.sites():
             self._decided(site, latest.of(site))
-        self._deaf = latest.listen(self._decided)
+        self._stop_listening = latest.listen(self._decided)
 
-    def get(self, site: str) -> Feed | None:
+    def get(self, site: str) -> ChangeFeed | None:
         """The feed of a site; None where nothing is decided for it here now."""
-        self._looked()
+        self._on_read()
         return self._feeds.get(site)
 
-    def chronicle(self, site: str) -> Chronicle:
+    def activity_log(self, site: str) -> ActivityLog:
         """What happened in a site."""
-        return self._chronicles.of(site)
+        return self._activity.of(site)
 
     def names(self) -> list[str]:
         """The sites, sorted; the one of the settings is there from the start."""
-        self._looked()
+        self._on_read()
         return sorted({self._home, *self._feeds})
 
     def default(self) -> str:
@@ -93,7 +97,7 @@ class Feeds:
                 feed.end()
             return
         if site not in self._feeds:
-            self._feeds[site] = Feed(site, self.pool, epoch=f"{time.time_ns():x}")
+            self._feeds[site] = ChangeFeed(site, self.pool, epoch=f"{time.time_ns():x}")
         self._feeds[site].put(decisions)
         self._begun.set()
 
@@ -106,7 +110,7 @@ class Feeds:
         """Follows the topics while the server listens."""
         following = asyncio.ensure_future(self._follow())
         yield
-        self._deaf()
+        self._stop_listening()
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         self.pool.shutdown(wait=False, cancel_futures=True)
@@ -122,7 +126,7 @@ class Feeds:
             try:
                 async with aclosing(self._reader.follow(TOPICS, from_beginning=True)) as records:
                     async for record in records:
-                        self._chronicles.apply(record)
+                        self._activity.apply(record)
             except BackendError as error:
                 log.warning("the history of the page is not up to date: %s", error)
             await asyncio.sleep(AGAIN)

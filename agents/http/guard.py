@@ -80,7 +80,7 @@ async def harden(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def refuse(status: int, why: str) -> web.Response:
-    """An error as every room of the API says it."""
+    """An error as every route of the API says it."""
     return web.json_response({"error": why}, status=status)
 
 

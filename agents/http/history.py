@@ -8,24 +8,22 @@ import asyncio
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
 
+from underhost.agents.evaluate.check import check
 from underhost.agents.http.guard import refuse
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.site.snapshot import Options
-from underhost.agents.snapshots.moments import moment_of
+from underhost.agents.snapshots.history import SiteHistory
+from underhost.agents.snapshots.times import parse_time
 from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.page import HistoryRange, OpenFindings, SiteMap
 from underhost.schemas.records import Finding, FindingEvent
 from underhost.schemas.severities import LABEL_STALE
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import TopicReader
-
-if TYPE_CHECKING:
-    from underhost.agents.snapshots.history import Past
 
 FRESH = 5.0
 """Seconds for which what was read of the topics is good enough."""
@@ -48,14 +46,14 @@ def document(body: bytes) -> web.Response:
     return response
 
 
-class Pasts:
+class PastSites:
     """The pasts of the sites; `home` is meant where a request names none."""
 
     def __init__(self, home: str, options: Options, reader: TopicReader) -> None:
         self._home, self._options, self._reader = home, options, reader
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
         self._lock, self._waiting = asyncio.Lock(), 0
-        self._read: dict[str, tuple[float, Past]] = {}
+        self._read: dict[str, tuple[float, SiteHistory]] = {}
         self._known: OrderedDict[tuple[str, int], tuple[bytes, bytes]] = OrderedDict()
 
     def routes(self) -> list[web.RouteDef]:
@@ -87,7 +85,7 @@ class Pasts:
             return refuse(503, "other moments are being worked out; ask again")
         self._waiting += 1
         try:
-            moment = moment_of(request.query["at"])
+            moment = parse_time(request.query["at"])
             async with self._lock:
                 return document((await self._documents(site, moment))[which])
         except InputError as error:
@@ -107,19 +105,15 @@ class Pasts:
                 self._known.popitem(last=False)
         return found
 
-    async def _past(self, site: str, moment: int) -> "Past":
+    async def _past(self, site: str, moment: int) -> SiteHistory:
         """The topics as they were read last, or now where the moment is after that."""
-        from underhost.agents.snapshots.history import Past
-
         read, past = self._read.get(site, (0.0, None))
         if past is None or (moment > past.ends and time.monotonic() - read > FRESH):
-            past = await Past.read(self._reader, site)
+            past = await SiteHistory.read(self._reader, site)
             self._read[site] = time.monotonic(), past
         return past
 
-    def _work_out(self, past: "Past", moment: int) -> tuple[bytes, bytes]:
-        from underhost.agents.evaluate.check import check  # the evaluator's libraries take a second to load
-
+    def _work_out(self, past: SiteHistory, moment: int) -> tuple[bytes, bytes]:
         snapshot, published = past.at(moment), past.published(moment)
         at = rfc3339(moment / 1000)
         found = check(snapshot, self._options).findings

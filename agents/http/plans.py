@@ -18,8 +18,8 @@ from aiohttp import web
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.http.api import feed_of
-from underhost.agents.http.feed import Feed
-from underhost.agents.http.feeds import Feeds
+from underhost.agents.http.feed import ChangeFeed
+from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.guard import body_of, refuse
 from underhost.agents.http.history import document
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -39,7 +39,7 @@ WAITING = 4
 GZIP = 16 + zlib.MAX_WBITS
 
 
-class Plan(msgspec.Struct, forbid_unknown_fields=True):
+class PlanRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request."""
 
     site: str = ""
@@ -55,20 +55,20 @@ class Judging(msgspec.Struct, rename="camel"):
     physical_host: str
 
 
-_plans = msgspec.json.Decoder(Plan)
+_plans = msgspec.json.Decoder(PlanRequest)
 
 
-def routes(feeds: Feeds, options: Options) -> list[web.RouteDef]:
+def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
     """`options` are the worker's; pods of every scheduler that the commands place are placed here, too."""
     judged = replace(options, scheduler_names=Options().scheduler_names)
-    workshop = _Workshop(judged)
+    planner = _Planner(judged)
 
     async def snapshot(request: web.Request) -> web.StreamResponse:
         feed = feed_of(request, feeds)
-        if not isinstance(feed, Feed):
+        if not isinstance(feed, ChangeFeed):
             return feed
         assert feed.decisions is not None  # a feed begins with its first decisions
-        return await workshop.send(request, feed.decisions.snapshot, options)
+        return await planner.send(request, feed.decisions.snapshot, options)
 
     async def whatif(request: web.Request) -> web.Response:
         try:
@@ -79,16 +79,16 @@ def routes(feeds: Feeds, options: Options) -> list[web.RouteDef]:
         except InputError as error:
             return refuse(422, "; ".join(error.faults))
         feed = feed_of(request, feeds, plan.site)
-        if not isinstance(feed, Feed):
+        if not isinstance(feed, ChangeFeed):
             return feed
         assert feed.decisions is not None
         picture = feed.decisions.snapshot
         try:
             if plan.each:
-                found = await workshop.run(lambda: to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha))))
+                found = await planner.run(lambda: to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha))))
             else:
-                found = await workshop.run(
-                    lambda: to_json(what_if(picture, judged, steps, evaluator=workshop.evaluator).document)
+                found = await planner.run(
+                    lambda: to_json(what_if(picture, judged, steps, evaluator=planner.evaluator).document)
                 )
         except InputError as error:
             return refuse(422, "; ".join(error.faults))
@@ -99,7 +99,7 @@ def routes(feeds: Feeds, options: Options) -> list[web.RouteDef]:
     return [web.get("/api/v1/snapshot", snapshot), web.post("/api/v1/whatif", whatif)]
 
 
-def _steps(plan: Plan) -> list[Step]:
+def _steps(plan: PlanRequest) -> list[Step]:
     """The steps of a request. Raises InputError, msgspec.DecodeError."""
     if plan.each and (plan.steps or plan.each not in (HOST, NODE)):
         raise InputError("each: host or node is expected, and no steps beside it")
@@ -117,7 +117,7 @@ def _steps(plan: Plan) -> list[Step]:
     return steps
 
 
-class _Workshop:
+class _Planner:
     """Where plans are tried: one thread, and a bound on what may wait for it."""
 
     def __init__(self, options: Options) -> None:

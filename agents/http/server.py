@@ -1,6 +1,6 @@
-"""The worker's HTTP listener: the rooms' routes, behind one guard, on one address.
+"""The worker's HTTP listener: all routes, behind one guard, on one address.
 
-In: a listen address and the routes of the rooms. Out: a listening server. Started by `worker.py` before the agents, so
+In: a listen address and the routes. Out: a listening server. It is started before the agents, so
 that a start that takes long can be watched.
 """
 
@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from underhost.agents.http import probes
 from underhost.agents.http.guard import SENDING, guard, harden
-from underhost.agents.http.routes import Rooms
+from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
 
 BODY_LIMIT = 1 << 20
@@ -24,7 +24,7 @@ LINGER = 5.0
 """Seconds for which the rest of a request that is answered already is waited for."""
 
 
-class Web:
+class HttpServer:
     """A listening server; `port` is the one that was bound, of use where 0 was asked for."""
 
     def __init__(self, runner: web.AppRunner, host: str, port: int) -> None:
@@ -43,21 +43,21 @@ class Web:
         await self._runner.cleanup()
 
 
-async def start_web(
+async def start_server(
     listen: str,
     *,
     unready: Callable[[], dict[str, str]],
     registry: CollectorRegistry,
     refresh: Callable[[], None],
     hosts: Collection[str] = (),
-    rooms: Rooms | None = None,
+    routes: HttpRoutes | None = None,
     stopped: Callable[[], dict[str, str]] = dict,
     patience: float = PATIENCE,
-) -> Web:
+) -> HttpServer:
     """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read;
     `stopped` gives a reason by what is ready and writes nothing all the same.
 
-    `hosts` are further names that the listener answers to, `rooms` what there is beside the probes.
+    `hosts` are further names that the listener answers to, `routes` what there is beside the probes.
     Raises InputError where the address is none or cannot be had.
     """
     host, port = split_listen(listen)
@@ -65,10 +65,10 @@ async def start_web(
     app[SENDING] = patience
     app.on_response_prepare.append(harden)
     app.add_routes(probes.routes(unready, registry, refresh, stopped))
-    if rooms is not None:
-        app.add_routes(rooms.routes)
-        app.cleanup_ctx.extend(rooms.running)
-        app.on_shutdown.extend(rooms.ending)
+    if routes is not None:
+        app.add_routes(routes.routes)
+        app.cleanup_ctx.extend(routes.running)
+        app.on_shutdown.extend(routes.ending)
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -83,7 +83,7 @@ async def start_web(
         await runner.cleanup()
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(f"web.listen {listen}: {why}") from error
-    return Web(runner, host, _port(runner.addresses))
+    return HttpServer(runner, host, _port(runner.addresses))
 
 
 def split_listen(listen: str) -> tuple[str, int]:

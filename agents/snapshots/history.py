@@ -44,7 +44,7 @@ class _Change:
         return cast("Struct | None", self.row)
 
 
-class Past:
+class SiteHistory:
     """The records of one site, in the order of their times.
 
     Attributes:
@@ -61,7 +61,7 @@ class Past:
         self.ends = self._times[-1] if self._times else 0
 
     @classmethod
-    async def read(cls, reader: TopicReader, site: str, heard: Callable[[], None] = lambda: None) -> "Past":
+    async def read(cls, reader: TopicReader, site: str, heard: Callable[[], None] = lambda: None) -> "SiteHistory":
         """Everything that the topics hold of the site now; `heard` is called for every record.
 
         Raises Unreachable, and InputError where that is nothing."""

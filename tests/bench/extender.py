@@ -98,7 +98,7 @@ def told(pod: Pod) -> Outgoing:
 
 
 # ----------------------------------------------------------------------------------------------------------- the worker
-class Feed(Source):
+class ChangeFeed(Source):
     """A ports.Source that lists; the Kubernetes one then publishes what it reads from stdin, and moves pods about."""
 
     def __init__(self, name: str, publisher: Publisher, listed: list[Outgoing], site: Site, rate: int) -> None:
@@ -140,10 +140,10 @@ async def work(nodes: int, pods: int, rate: int) -> None:
     """The worker; says its address, and at the end its memory."""
     site = Site(nodes, pods)
 
-    def sources(name: str, publisher: Publisher, reader: TopicReader) -> Sequence[Feed]:
+    def sources(name: str, publisher: Publisher, reader: TopicReader) -> Sequence[ChangeFeed]:
         return [
-            Feed("vsphere", publisher, site.vsphere(), site, 0),
-            Feed("kubernetes", publisher, site.kubernetes(), site, rate),
+            ChangeFeed("vsphere", publisher, site.vsphere(), site, 0),
+            ChangeFeed("kubernetes", publisher, site.kubernetes(), site, rate),
         ]
 
     with tempfile.TemporaryDirectory() as folder:

@@ -119,11 +119,11 @@ class Load:
         self.stop = asyncio.Event()
         self.began = 0.0
 
-    def sources(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence["Feed"]:
+    def sources(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence["ChangeFeed"]:
         """One source a side; the Kubernetes one drives the measurement."""
         return [
-            Feed("vsphere", publisher, list(vsphere_objects(self.sizes)), None),
-            Feed("kubernetes", publisher, list(kubernetes_objects(self.sizes)), self),
+            ChangeFeed("vsphere", publisher, list(vsphere_objects(self.sizes)), None),
+            ChangeFeed("kubernetes", publisher, list(kubernetes_objects(self.sizes)), self),
         ]
 
     def heard(self, record: Outgoing) -> None:
@@ -173,7 +173,7 @@ class Load:
         self.stop.set()
 
 
-class Feed(Source):
+class ChangeFeed(Source):
     """A ports.Source that publishes a list and then, on one side, the load."""
 
     def __init__(self, name: str, publisher: Publisher, listed: list[Outgoing], load: Load | None) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.pipeline.decide.restored import options_of
-from underhost.agents.snapshots.history import Past
+from underhost.agents.snapshots.history import SiteHistory
 from underhost.schemas.records import FindingEvent, Placement
 from underhost.schemas.topics import PLACEMENTS, VIOLATIONS
 from underhost.streams.derived import rfc3339
@@ -37,12 +37,12 @@ def replay(log: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-async def story(log: Path) -> tuple[Past, list[tuple[int, FindingEvent]], list[Placement]]:
+async def story(log: Path) -> tuple[SiteHistory, list[tuple[int, FindingEvent]], list[Placement]]:
     """The past, the shared host's finding as it opened and was resolved, and the placements."""
     import msgspec
 
     reader = open_reader(KafkaSettings(embedded=log))
-    past = await Past.read(reader, "demo")
+    past = await SiteHistory.read(reader, "demo")
     events, placements = [], []
     async for record in reader.history([VIOLATIONS, PLACEMENTS]):
         if record.value is not None and record.topic == PLACEMENTS.name:

@@ -23,7 +23,7 @@ import typer
 from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.commands.output.story import Teller
-from underhost.agents.demo.picture import TOPICS, Picture
+from underhost.agents.demo.picture import TOPICS, DemoState
 from underhost.agents.demo.story import Story, happened, move_and_mend, status
 from underhost.agents.pipeline import event_loop
 from underhost.agents.pipeline.connections import Connections
@@ -121,7 +121,7 @@ class _Demonstration:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         self._teller.say([f"A simulated site: {self._site.scenario.title}."])  # before a second of imports
 
-        picture = Picture(SITE, begin=int(time.time() * 1000))
+        picture = DemoState(SITE, begin=int(time.time() * 1000))
         story = Story(move_and_mend(*self._site.scenario.operator_move, self._settings.host_label.key), picture)
         await ensure_topics(self._settings.kafka)
         connections = Connections(

@@ -17,15 +17,15 @@ from underhost.agents.commands.output.report import summary
 from underhost.agents.evaluate.check import check
 from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.schedule.explain import explain
-from underhost.agents.snapshots.history import Past
-from underhost.agents.snapshots.moments import moment_of
+from underhost.agents.snapshots.history import SiteHistory
+from underhost.agents.snapshots.times import parse_time
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
 
 
 def handle(at: str, pod: list[str] | None, site: str | None, output: str, where: Topics) -> None:
     """Judge a site as it was at a time of the last day, from what the topics hold."""
-    moment, settings = moment_of(at), settings_of(where)
+    moment, settings = parse_time(at), settings_of(where)
     past = asyncio.run(_read(settings, site or settings.site))
     progress.say("judging the site as it was")
     snapshot, options = past.at(moment), options_of(settings)
@@ -45,7 +45,7 @@ def handle(at: str, pod: list[str] | None, site: str | None, output: str, where:
         out.show(f"{summary(report)}\n")
 
 
-async def _read(settings: Settings, site: str) -> Past:
+async def _read(settings: Settings, site: str) -> SiteHistory:
     records = 0
 
     def heard() -> None:
@@ -55,4 +55,4 @@ async def _read(settings: Settings, site: str) -> Past:
             progress.say(f"reading the topics: {records:,} records")
 
     progress.say("reading the topics")
-    return await Past.read(open_reader(settings.kafka), site, heard)
+    return await SiteHistory.read(open_reader(settings.kafka), site, heard)

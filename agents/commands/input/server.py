@@ -20,7 +20,7 @@ FIRST_ANSWER = 9.0
 SILENCE = 9.0
 
 
-class Picture(NamedTuple):
+class WorkerSnapshot(NamedTuple):
     """A snapshot as the worker sent it; `place` is where from, for messages."""
 
     data: bytes
@@ -29,11 +29,11 @@ class Picture(NamedTuple):
     judging: Judging
 
 
-class _Said(msgspec.Struct):
+class _ErrorBody(msgspec.Struct):
     error: str = ""
 
 
-async def fetch(server: str, site: str | None) -> Picture:
+async def fetch(server: str, site: str | None) -> WorkerSnapshot:
     """Ask a worker for its picture.
 
     Raises InputError for an address that is none, or an unknown site; Refused or Unreachable where no worker answers,
@@ -67,18 +67,18 @@ def _address(server: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
-def _picture(data: bytes, address: str, response: aiohttp.ClientResponse) -> Picture:
+def _picture(data: bytes, address: str, response: aiohttp.ClientResponse) -> WorkerSnapshot:
     try:
         site, judging = response.headers[SITE], msgspec.json.decode(response.headers[OPTIONS], type=Judging)
     except (KeyError, msgspec.DecodeError) as error:
         raise Refused(f"{address}: this is no worker of Underhost") from error
-    return Picture(data, f"{address}/api/v1/snapshot", site, judging)
+    return WorkerSnapshot(data, f"{address}/api/v1/snapshot", site, judging)
 
 
 def _refusal(address: str, site: str | None, status: int, data: bytes) -> InputError | Refused | Unreachable:
     """What an answer other than 200 means."""
     try:
-        said = msgspec.json.decode(data, type=_Said).error
+        said = msgspec.json.decode(data, type=_ErrorBody).error
     except msgspec.DecodeError:
         said = ""
     if not said or (status == 404 and site is None):

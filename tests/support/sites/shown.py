@@ -13,10 +13,10 @@ from support.published import decided, records
 from support.simulation.operated import OperatedSite
 
 from underhost.agents.http import api, events, page, plans
-from underhost.agents.http.feeds import Feeds
-from underhost.agents.http.history import Pasts
-from underhost.agents.http.routes import Rooms
-from underhost.agents.http.server import start_web
+from underhost.agents.http.feeds import ChangeFeeds
+from underhost.agents.http.history import PastSites
+from underhost.agents.http.routes import HttpRoutes
+from underhost.agents.http.server import start_server
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.sinks.ports import Writers
@@ -111,13 +111,13 @@ class ShownSite(OwnLoop):
 
     async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
         """See `OwnLoop`."""
-        feeds = Feeds(self.latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
+        feeds = ChangeFeeds(self.latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
         routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options()), *self.more]
-        pasts = Pasts("prod", Options(), self)  # type: ignore[arg-type]
-        routes += api.routes(feeds, Options(), lambda: self.features, pasts)
-        rooms = Rooms(routes, [feeds.running], [feeds.end])
-        server = await start_web(
-            "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, rooms=rooms
+        past_sites = PastSites("prod", Options(), self)  # type: ignore[arg-type]
+        routes += api.routes(feeds, Options(), self.features, past_sites)
+        routes = HttpRoutes(routes, [feeds.running], [feeds.end])
+        server = await start_server(
+            "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, routes=routes
         )
         ready(server.address)
         await stop.wait()

@@ -6,7 +6,7 @@ import pytest
 from support.simulation.operated import a_site
 from support.sites.simulated import MemoryTopics, turns, watched
 
-from underhost.agents.demo.picture import Picture
+from underhost.agents.demo.picture import DemoState
 from underhost.agents.demo.story import Story, happened, move_and_mend, status
 from underhost.schemas.keys import finding_key
 from underhost.schemas.records import Domain, FindingEvent, NodeHost, Outcome
@@ -110,7 +110,7 @@ async def the_records() -> Iterator[tuple[str, list[Record]]]:
 
 
 async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
-    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), Picture("demo", BEGIN))
+    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), DemoState("demo", BEGIN))
     told: list[tuple[str, list[str]]] = []
     for chapter, records in await the_records():
         for record in records:
@@ -155,7 +155,7 @@ async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
 
 async def told_without(left_out: str) -> list[str]:
     """The headlines of the story when one chapter never comes."""
-    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), Picture("demo", BEGIN))
+    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), DemoState("demo", BEGIN))
     records = [record for chapter, part in await the_records() if chapter != left_out for record in part]
     return [lines[0].split(" ", 1)[0] for record in records for _, lines in story.feed(record)]
 
@@ -191,7 +191,7 @@ async def test_the_story_stops_before_what_the_records_do_not_show(left_out: str
     ],
 )
 async def test_another_finding_is_not_the_storys(record: Record) -> None:
-    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), Picture("demo", BEGIN))
+    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), DemoState("demo", BEGIN))
     for chapter, records in await the_records():
         if chapter == "a finding opens":
             assert list(story.feed(record)) == []
@@ -201,7 +201,7 @@ async def test_another_finding_is_not_the_storys(record: Record) -> None:
 
 
 def test_after_the_story_each_change_of_a_finding_is_one_sentence() -> None:
-    picture = Picture("demo", BEGIN)
+    picture = DemoState("demo", BEGIN)
     picture.apply(a_record(a_finding("opened")))
     picture.apply(a_record(a_finding("resolved")))
     assert list(happened(picture, 1)) == ["A finding is resolved (physical): both run on ESXi host esx-1"]

@@ -4,7 +4,7 @@ import pytest
 from support.published import a_finding, records
 
 from underhost.agents.http import activity as activity_module
-from underhost.agents.http.activity import Chronicle, Chronicles
+from underhost.agents.http.activity import ActivityLog, ActivityLogs
 from underhost.schemas.page import HistoryEntry
 from underhost.schemas.records import Action, NodeHost, Outcome, Placement
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, VIOLATIONS, Topic
@@ -36,11 +36,11 @@ def told(entries: list[HistoryEntry]) -> list[tuple[str, str, str]]:
     return [(entry.subject, entry.tone, entry.text) for entry in reversed(entries)]
 
 
-def after(*written: tuple[Topic, str, object]) -> Chronicle:
-    chronicle = Chronicle()
+def after(*written: tuple[Topic, str, object]) -> ActivityLog:
+    activity_log = ActivityLog()
     for record in records(*written):
-        chronicle.apply(record)
-    return chronicle
+        activity_log.apply(record)
+    return activity_log
 
 
 def test_a_sites_list_has_what_happened_and_nothing_that_only_prepares_or_repeats() -> None:
@@ -56,14 +56,14 @@ def test_a_sites_list_has_what_happened_and_nothing_that_only_prepares_or_repeat
 
 
 def test_a_pod_has_its_own_decisions_outcomes_and_findings_and_its_nodes_if_asked() -> None:
-    chronicle = after(*STORY)
-    peer = chronicle.of("pod/shop/db-1")
+    activity_log = after(*STORY)
+    peer = activity_log.of("pod/shop/db-1")
     assert [text for _, _, text in told(peer)] == [
         "Finding opened (physical): f1 is wrong",
         "Finding updated (physical): f1 is wrong",
         "Finding resolved (physical): f1 is wrong",
     ]
-    both = chronicle.of("pod/shop/db-0", "node/n1")
+    both = activity_log.of("pod/shop/db-0", "node/n1")
     assert [entry.at for entry in both] == sorted((entry.at for entry in both), reverse=True)
     assert "Ordered: node n1 runs on host esx-1" in [entry.text for entry in both]
     assert [entry.snapshot for entry in both if entry.text.startswith("shop/db-0 is to run")] == [{"pods": 2}]
@@ -77,28 +77,28 @@ def test_a_pods_history_has_the_moves_of_its_node_but_not_its_labels() -> None:
 
 def test_an_event_is_in_its_objects_history_and_in_the_sites_list_only_if_not_told() -> None:
     pod, node = "event/pod/shop/db-0/HostShared", "event/node//n1/HostShared"
-    chronicle = after(
+    activity_log = after(
         (OUTCOMES, POD, Outcome("e1", "event", pod, "applied", "told HostShared")),
         (OUTCOMES, POD, Outcome("e2", "event", node, "applied", "told HostShared")),
         (OUTCOMES, POD, Outcome("e3", "event", pod, "refused", "no right to create events")),
     )
     refused = (pod, "", "Event HostShared on shop/db-0: no right to create events (refused)")
-    assert told(chronicle.latest()) == [refused]
-    assert told(chronicle.of_pod("shop/db-0", "n1")) == [(pod, "", "Event HostShared on shop/db-0"), refused]
-    assert told(chronicle.of("node/n1")) == [(node, "", "Event HostShared on n1")]
+    assert told(activity_log.latest()) == [refused]
+    assert told(activity_log.of_pod("shop/db-0", "n1")) == [(pod, "", "Event HostShared on shop/db-0"), refused]
+    assert told(activity_log.of("node/n1")) == [(node, "", "Event HostShared on n1")]
 
 
 def test_what_was_not_heard_of_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    chronicle = Chronicle()
+    activity_log = ActivityLog()
     monkeypatch.setattr(activity_module, "MOST", 2)
     for record in records(*((OUTCOMES, "k", Outcome("i", "bind", f"pod/shop/{n}", "failed", "")) for n in "abc")):
-        chronicle.apply(record)
-    assert [bool(chronicle.of(f"pod/shop/{n}")) for n in "abc"] == [False, True, True]
+        activity_log.apply(record)
+    assert [bool(activity_log.of(f"pod/shop/{n}")) for n in "abc"] == [False, True, True]
 
 
 def test_a_record_that_is_read_again_or_is_none_of_ours_changes_nothing() -> None:
     new: list[tuple[str, str]] = []
-    chronicles = Chronicles(lambda site, entry: new.append((site, entry.text)))
+    chronicles = ActivityLogs(lambda site, entry: new.append((site, entry.text)))
     written = list(records(STORY[2]))
     for record in [*written, *written]:
         chronicles.apply(record)

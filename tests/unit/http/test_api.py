@@ -15,10 +15,10 @@ from support.published import a_finding, decided, records
 
 from underhost.agents.http import api, events, page
 from underhost.agents.http import feed as feed_module
-from underhost.agents.http.feeds import Feeds
-from underhost.agents.http.history import Pasts
-from underhost.agents.http.routes import Rooms
-from underhost.agents.http.server import start_web
+from underhost.agents.http.feeds import ChangeFeeds
+from underhost.agents.http.history import PastSites
+from underhost.agents.http.routes import HttpRoutes
+from underhost.agents.http.server import start_server
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.records import Outcome, Placement
@@ -100,15 +100,15 @@ class Follower:
 @pytest.fixture
 async def asked() -> AsyncIterator[Asked]:
     latest, topics, reasons = LatestDecisions(), HeldTopics(), dict[str, str]()
-    feeds = Feeds(latest, "prod", lambda: reasons, topics)  # type: ignore[arg-type]
-    pasts = Pasts("prod", Options(), topics)  # type: ignore[arg-type]
-    routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), lambda: ["whatif"], pasts)]
-    server = await start_web(
+    feeds = ChangeFeeds(latest, "prod", lambda: reasons, topics)  # type: ignore[arg-type]
+    past_sites = PastSites("prod", Options(), topics)  # type: ignore[arg-type]
+    routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), ["whatif"], past_sites)]
+    server = await start_server(
         "127.0.0.1:0",
         unready=dict,
         registry=CollectorRegistry(),
         refresh=lambda: None,
-        rooms=Rooms(routes, [feeds.running], [feeds.end]),
+        routes=HttpRoutes(routes, [feeds.running], [feeds.end]),
     )
     async with aiohttp.ClientSession() as client:
         yield Asked(latest, topics, server.address, client, reasons)

@@ -16,8 +16,8 @@ from support.sites.extender import SITE, FakeSite, built
 from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.http import extender as room
-from underhost.agents.http.routes import Rooms
-from underhost.agents.http.server import start_web
+from underhost.agents.http.routes import HttpRoutes
+from underhost.agents.http.server import start_server
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.rules.physical_host import REASON_SHARED_HOST
 from underhost.agents.site.snapshot import Options
@@ -54,9 +54,9 @@ class Scheduler:
 async def scheduler() -> AsyncIterator[Scheduler]:
     site, registry = FakeSite(HOSTS), CollectorRegistry()
     site.put(a_pod("db-0").labels(app="db").on("n1"))
-    made = room.ExtenderRoom(SITE, Options(physical_host="required"), lambda: site, LatestDecisions(), registry)
-    rooms = Rooms(made.routes(), [made.running], [])
-    server = await start_web("127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, rooms=rooms)
+    made = room.ExtenderRoutes(SITE, Options(physical_host="required"), lambda: site, LatestDecisions(), registry)
+    routes = HttpRoutes(made.routes(), [made.running], [])
+    server = await start_server("127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes)
     async with aiohttp.ClientSession() as client:
         yield Scheduler(site, registry, server.address, client)
     await server.close()

@@ -8,8 +8,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from underhost.agents.http.guard import is_ours
-from underhost.agents.http.routes import Rooms
-from underhost.agents.http.server import Web, start_web
+from underhost.agents.http.routes import HttpRoutes
+from underhost.agents.http.server import HttpServer, start_server
 
 
 async def _echo(request: web.Request) -> web.Response:
@@ -17,16 +17,21 @@ async def _echo(request: web.Request) -> web.Response:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Web]:
-    rooms = Rooms([web.get("/api/v1/echo", _echo), web.post("/api/v1/echo", _echo)], [], [])
-    server = await start_web(
-        "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, hosts=["page.org"], rooms=rooms
+async def server() -> AsyncIterator[HttpServer]:
+    routes = HttpRoutes([web.get("/api/v1/echo", _echo), web.post("/api/v1/echo", _echo)], [], [])
+    server = await start_server(
+        "127.0.0.1:0",
+        unready=dict,
+        registry=CollectorRegistry(),
+        refresh=lambda: None,
+        hosts=["page.org"],
+        routes=routes,
     )
     yield server
     await server.close()
 
 
-async def ask(server: Web, method: str, path: str, data: str | None = None, **headers: str) -> tuple[int, str]:
+async def ask(server: HttpServer, method: str, path: str, data: str | None = None, **headers: str) -> tuple[int, str]:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     async with (
         aiohttp.ClientSession() as client,
@@ -60,7 +65,7 @@ def test_only_names_that_nobody_outside_can_own_are_served(host: str, ours: bool
     assert is_ours(host, {"page.org"}) is ours
 
 
-async def test_a_public_name_that_points_here_is_refused_but_probes_are_answered(server: Web) -> None:
+async def test_a_public_name_that_points_here_is_refused_but_probes_are_answered(server: HttpServer) -> None:
     assert await ask(server, "GET", "/api/v1/echo", Host="evil.example") == (
         421,
         '{"error": "this host name is not served; name it in web.hosts"}',
@@ -68,7 +73,7 @@ async def test_a_public_name_that_points_here_is_refused_but_probes_are_answered
     assert (await ask(server, "GET", "/healthz", Host="evil.example"))[0] == 200
 
 
-async def test_a_form_or_script_of_another_origin_is_refused(server: Web) -> None:
+async def test_a_form_or_script_of_another_origin_is_refused(server: HttpServer) -> None:
     here = f"127.0.0.1:{server.port}"
     said = (200, '{"said": "{}"}')
     assert await ask(server, "POST", "/api/v1/echo", "{}", Content_Type=JSON) == said
@@ -79,14 +84,14 @@ async def test_a_form_or_script_of_another_origin_is_refused(server: Web) -> Non
     assert (await ask(server, "POST", "/api/v1/echo", "{}", Content_Type="text/plain"))[0] == 415
 
 
-async def test_a_body_over_a_mebibyte_is_refused(server: Web) -> None:
+async def test_a_body_over_a_mebibyte_is_refused(server: HttpServer) -> None:
     assert await ask(server, "POST", "/api/v1/echo", " " * ((1 << 20) + 1), Content_Type=JSON) == (
         413,
         '{"error": "request entity too large"}',
     )
 
 
-async def test_every_answer_keeps_the_browser_honest(server: Web) -> None:
+async def test_every_answer_keeps_the_browser_honest(server: HttpServer) -> None:
     for path, status in (("/api/v1/echo", 200), ("/nowhere", 404)):
         async with (
             aiohttp.ClientSession() as client,

@@ -16,9 +16,9 @@ from support.published import decided
 from underhost.agents.commands.input.server import fetch
 from underhost.agents.evaluate.check import check
 from underhost.agents.http import plans
-from underhost.agents.http.feeds import Feeds
-from underhost.agents.http.routes import Rooms
-from underhost.agents.http.server import start_web
+from underhost.agents.http.feeds import ChangeFeeds
+from underhost.agents.http.routes import HttpRoutes
+from underhost.agents.http.server import start_server
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
 from underhost.agents.snapshots.load import snapshot_of
@@ -65,14 +65,14 @@ class Asked:
 @pytest.fixture
 async def asked() -> AsyncIterator[Asked]:
     latest = LatestDecisions()
-    feeds = Feeds(latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, NoTopics())  # type: ignore[arg-type]
+    feeds = ChangeFeeds(latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, NoTopics())  # type: ignore[arg-type]
     options = Options(physical_host="required", scheduler_names=("underhost",))
-    server = await start_web(
+    server = await start_server(
         "127.0.0.1:0",
         unready=dict,
         registry=CollectorRegistry(),
         refresh=lambda: None,
-        rooms=Rooms(plans.routes(feeds, options), [feeds.running], [feeds.end]),
+        routes=HttpRoutes(plans.routes(feeds, options), [feeds.running], [feeds.end]),
     )
     async with aiohttp.ClientSession() as client:
         yield Asked(latest, server.address, client)

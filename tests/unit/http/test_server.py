@@ -11,8 +11,8 @@ from support.fakes.pipeline import FakeCluster
 from support.workers.pipeline import running, settings_in
 
 from underhost.agents.http.guard import body_of
-from underhost.agents.http.routes import Rooms
-from underhost.agents.http.server import split_listen, start_web
+from underhost.agents.http.routes import HttpRoutes
+from underhost.agents.http.server import split_listen, start_server
 from underhost.schemas.errors import InputError
 
 
@@ -25,7 +25,7 @@ async def test_readiness_names_what_is_not_ready() -> None:
     reasons = {"site prod": "kubernetes has not listed pods"}
     registry = CollectorRegistry()
     seen = Gauge("seen", "How often the metrics were brought up to date.", registry=registry)
-    web = await start_web("127.0.0.1:0", unready=lambda: reasons, registry=registry, refresh=seen.inc)
+    web = await start_server("127.0.0.1:0", unready=lambda: reasons, registry=registry, refresh=seen.inc)
     try:
         assert await get(web.port, "/healthz") == (200, '{"status": "ok"}')
         assert await get(web.port, "/readyz") == (
@@ -37,7 +37,7 @@ async def test_readiness_names_what_is_not_ready() -> None:
         status, text = await get(web.port, "/metrics")
         assert (status, text.splitlines()[-1]) == (200, "seen 1.0")
         with pytest.raises(InputError, match=f"web.listen 127.0.0.1:{web.port}: address already in use"):
-            await start_web(f"127.0.0.1:{web.port}", unready=dict, registry=registry, refresh=seen.inc)
+            await start_server(f"127.0.0.1:{web.port}", unready=dict, registry=registry, refresh=seen.inc)
     finally:
         await web.close()
 
@@ -98,9 +98,9 @@ async def test_who_sends_half_a_request_is_cut_off_and_holds_nobody_up(sent: byt
     async def echo(request: http.Request) -> http.Response:
         return http.Response(body=await body_of(request))
 
-    registry, rooms = CollectorRegistry(), Rooms([http.post("/echo", echo)], [], [])
-    web = await start_web(
-        "127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, rooms=rooms, patience=0.5
+    registry, routes = CollectorRegistry(), HttpRoutes([http.post("/echo", echo)], [], [])
+    web = await start_server(
+        "127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes, patience=0.5
     )
     try:
         slow = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(200)]

@@ -40,7 +40,7 @@ class Due:
         return bool(self.firing or self.resolved)
 
 
-class Book:
+class NotificationLog:
     """One Alertmanager's. `repeat` is the interval of repetitions in seconds."""
 
     def __init__(self, repeat: float) -> None:

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from underhost.agents.alerts import book as books
-from underhost.agents.alerts.book import Book
+from underhost.agents.alerts import notification_log as books
+from underhost.agents.alerts.notification_log import NotificationLog
 from underhost.schemas.records import FindingEvent
 
 REPEAT = 60.0
@@ -18,7 +18,7 @@ def ended(event: FindingEvent) -> FindingEvent:
     return msgspec.structs.replace(event, state="resolved")
 
 
-def tell(book: Book, now: float) -> tuple[list[str], list[str]]:
+def tell(book: NotificationLog, now: float) -> tuple[list[str], list[str]]:
     """Tell what is due: the ids of (firing, resolved)."""
     due = book.due(now)
     book.told(due, now)
@@ -26,7 +26,7 @@ def tell(book: Book, now: float) -> tuple[list[str], list[str]]:
 
 
 def test_a_finding_fires_in_every_message_until_it_ends():
-    book = Book(REPEAT)
+    book = NotificationLog(REPEAT)
     assert book.observe(finding(), 0)
     assert tell(book, 0) == (["f1"], [])
     assert tell(book, 60) == (["f1"], [])
@@ -35,7 +35,7 @@ def test_a_finding_fires_in_every_message_until_it_ends():
 
 
 def test_a_resolution_is_repeated_for_five_minutes_and_then_forgotten():
-    book = Book(REPEAT)
+    book = NotificationLog(REPEAT)
     book.observe(finding(), 0)
     tell(book, 0)
     book.observe(ended(finding()), 10)
@@ -44,7 +44,7 @@ def test_a_resolution_is_repeated_for_five_minutes_and_then_forgotten():
 
 
 def test_a_resolution_that_nobody_took_is_kept_for_as_long_as_it_takes():
-    book = Book(REPEAT)
+    book = NotificationLog(REPEAT)
     book.observe(finding(), 0)
     tell(book, 0)
     book.observe(ended(finding()), 10)
@@ -54,7 +54,7 @@ def test_a_resolution_that_nobody_took_is_kept_for_as_long_as_it_takes():
 
 
 def test_a_finding_that_came_and_went_while_nobody_answered_fires_once_and_ends():
-    book = Book(REPEAT)
+    book = NotificationLog(REPEAT)
     book.observe(finding(), 0)
     book.observe(ended(finding()), 30)
     assert tell(book, 300) == (["f1"], [])
@@ -63,7 +63,7 @@ def test_a_finding_that_came_and_went_while_nobody_answered_fires_once_and_ends(
 
 
 def test_a_finding_that_opens_again_fires_again():
-    book = Book(REPEAT)
+    book = NotificationLog(REPEAT)
     book.observe(finding(), 0)
     tell(book, 0)
     book.observe(ended(finding()), 10)
@@ -81,13 +81,13 @@ def test_a_finding_that_opens_again_fires_again():
     ],
 )
 def test_what_is_new_after_a_finding_opened(event: FindingEvent, new: bool):
-    book = Book(REPEAT)
+    book = NotificationLog(REPEAT)
     book.observe(finding(), 0)
     assert book.observe(event, 1) is new
 
 
 def test_an_update_is_told_with_its_newest_message():
-    book = Book(REPEAT)
+    book = NotificationLog(REPEAT)
     book.observe(finding(), 0)
     book.observe(finding(state="updated", message="other"), 1)
     assert [event.message for event in book.due(1).firing] == ["other"]
@@ -95,7 +95,7 @@ def test_an_update_is_told_with_its_newest_message():
 
 def test_the_oldest_of_too_many_untold_findings_is_dropped(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(books, "MOST", 2)
-    book = Book(REPEAT)
+    book = NotificationLog(REPEAT)
     for id_ in ("a", "b", "c"):
         book.observe(finding(id_), 0)
         book.observe(ended(finding(id_)), 1)

@@ -13,7 +13,7 @@ _AGO = re.compile(r"(\d+)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def moment_of(text: str, now: float | None = None) -> int:
+def parse_time(text: str, now: float | None = None) -> int:
     """`2026-11-21T03:00:00Z`, or `10m` for ten minutes ago (s, m, h, d). Raises InputError."""
     ago = _AGO.fullmatch(text)
     if ago is not None:
