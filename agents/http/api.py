@@ -38,10 +38,6 @@ def routes(
     async def sites(request: web.Request) -> web.Response:
         return document(_encoder.encode(SiteList([feeds.summary(site) for site in feeds.names()], sorted(features))))
 
-    async def severities(_: web.Request) -> web.Response:
-        rows = [SeverityRow(row.name, row.meaning, row.alert, row.colour, row.icon, row.grave) for row in ROWS]
-        return document(_encoder.encode(SeverityList(rows)))
-
     async def site_map(request: web.Request) -> web.Response:
         if "at" in request.query:
             return await past_sites.map(request)
@@ -85,12 +81,17 @@ def routes(
 
     return [
         web.get("/api/v1/sites", sites),
-        web.get("/api/v1/severities", severities),
+        web.get("/api/v1/severities", _severities),
         web.get("/api/v1/map", site_map),
         web.get("/api/v1/findings", findings),
         web.get("/api/v1/activity", activity),
         web.get("/api/v1/pods/{namespace}/{name:.+}", pod),
     ]
+
+
+async def _severities(_: web.Request) -> web.Response:
+    rows = [SeverityRow(row.name, row.meaning, row.alert, row.colour, row.icon, row.grave) for row in ROWS]
+    return document(_encoder.encode(SeverityList(rows)))
 
 
 def feed_of(request: web.Request, feeds: ChangeFeeds, named: str = "") -> ChangeFeed | web.Response:
