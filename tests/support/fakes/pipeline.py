@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+from support.build import a_node, a_pod
 
 from underhost.agents.compiled.state import State
 from underhost.agents.pipeline.connections import Connections
@@ -16,7 +17,7 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.errors import BackendError, Conflict, Gone
 from underhost.schemas.keys import listed_key, object_key
-from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, Pod, PodSpec, encode
+from underhost.schemas.kubernetes import Node, Pod, encode
 from underhost.schemas.records import Finding, Listed
 from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VMS, VSPHERE_TOPICS, Topic
 from underhost.schemas.vsphere import DrsRule, Host, Vm
@@ -56,12 +57,9 @@ class FakeCluster:
     # ---------------------------------------------------------------------------------------------------- its content
     def node(self, name: str, host: str | None = None) -> None:
         """A node, and the VM of the same name on the host."""
-        uid = f"00000000-0000-0000-0000-{len(self.objects['vsphere']):012d}"
-        node = Node(
-            Metadata(name=name, uid=f"node-{name}", resource_version=self._next()),
-            NodeSpec(provider_id=f"vsphere://{uid}"),
-        )
-        self.put(NODES, object_key(self.site, "node", name), node)
+        vm = f"00000000-0000-0000-0000-{len(self.objects['vsphere']):012d}"
+        node = a_node(name).metadata(uid=f"node-{name}", resourceVersion=self._next(), labels={})
+        self.put(NODES, object_key(self.site, "node", name), node.spec(providerID=f"vsphere://{vm}").build())
         if host is not None:
             self.move(name, host)
 
@@ -72,11 +70,9 @@ class FakeCluster:
 
     def pod(self, name: str, node: str = "", *, app: str = "", scheduler: str = "underhost", uid: str = "") -> None:
         """A pod of namespace `shop`; pods of one `app` must not share a host."""
-        labels = msgspec.Raw(msgspec.json.encode({"app": app} if app else {}))
-        meta = Metadata(
-            name=name, namespace="shop", uid=uid or f"pod-{name}", resource_version=self._next(), labels=labels
-        )
-        self.put(PODS, self._pod_key(name), Pod(meta, PodSpec(node_name=node, scheduler_name=scheduler)))
+        pod = a_pod(name).on(node).spec(schedulerName=scheduler).labels({"app": app} if app else {})
+        pod = pod.metadata(uid=uid or f"pod-{name}", resourceVersion=self._next())
+        self.put(PODS, self._pod_key(name), pod.build())
 
     def delete_pod(self, name: str) -> None:
         """The pod is gone."""
