@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 import structlog
 from msgspec import Struct
 
@@ -19,14 +18,11 @@ from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.keys import object_key
 from underhost.schemas.topics import (
     BUDGETS,
-    DRS_RULES,
-    HOSTS,
     KUBERNETES_TOPICS,
     NAMESPACES,
     NODES,
     PODS,
     SERVICES,
-    VMS,
     VSPHERE_TOPICS,
     WORKLOADS,
     Topic,
@@ -35,11 +31,11 @@ from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import load_files
 from underhost.streams.ports import Publisher, Source, TopicReader
+from underhost.streams.vsphere.records import Records, inventory_records
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.listing import publish_list
 from underhost.streams.watching.reconcile import doubt_of
 
-Records = dict[str, dict[str, Struct]]
 LOOK_AGAIN = 2.0
 
 log = structlog.get_logger("underhost.files")
@@ -141,7 +137,7 @@ def inventory_source(
 
     def read() -> Records:
         inventory = load_files([], inventory=path).inventory
-        return vsphere_records(site, inventory or Inventory())
+        return inventory_records(site, inventory or Inventory())
 
     return FileSource("vsphere", site, VSPHERE_TOPICS, [path], read, publisher, reader, look_again)
 
@@ -163,23 +159,6 @@ def kubernetes_records(site: str, objects: Objects) -> Records:
     for workload in objects.workloads.values():
         key = object_key(site, workload.kind.lower(), workload.metadata.name, workload.metadata.namespace)
         records[WORKLOADS.name][key] = workload
-    return records
-
-
-def vsphere_records(site: str, inventory: Inventory) -> Records:
-    """The records of an inventory by topic and key; rules are records of their own, as the watcher writes them."""
-    replace = msgspec.structs.replace
-    records: Records = {topic.name: {} for topic in VSPHERE_TOPICS}
-    for host in inventory.hosts:
-        records[HOSTS.name][object_key(site, "host", host.ref)] = replace(host, uid=host.uid or host.ref)
-    for vm in inventory.vms:
-        records[VMS.name][object_key(site, "vm", vm.ref)] = replace(vm, uid=vm.uid or vm.ref)
-    for cluster in inventory.clusters:
-        uid = cluster.uid or cluster.id or cluster.name
-        records[DRS_RULES.name][object_key(site, "cluster", cluster.name)] = replace(cluster, rules=[], uid=uid)
-        for rule in cluster.rules:
-            key = object_key(site, "drs-rule", f"{cluster.name}:{rule.name}")
-            records[DRS_RULES.name][key] = replace(rule, uid=rule.uid or f"{uid}-rule-{rule.key or rule.name}")
     return records
 
 

@@ -13,14 +13,9 @@ from msgspec import Struct
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS, Topic
-from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
+from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
 from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, VM, ClusterState, ObjectChange, Poll
-
-TOPICS_IN_ORDER = (HOSTS, VMS, DRS_RULES)
-"""Hosts first: a VM's host is known before the VM names it."""
-
-Records = dict[str, dict[str, Struct]]
-"""By the topic's full name, then by record key."""
+from underhost.streams.vsphere.records import Records, inventory_records
 
 
 class Touched(NamedTuple):
@@ -103,10 +98,6 @@ class InventoryCache:
         """Morefs of all hosts, watched or not."""
         return list(self._hosts)
 
-    def vm_refs(self) -> list[str]:
-        """Morefs of all VMs and templates, watched or not."""
-        return list(self._vms)
-
     def vm(self, ref: str) -> Vm | None:
         """The record of one VM; None if it is gone, a template, not in a watched cluster or not readable."""
         known = self._vms.get(ref)
@@ -151,10 +142,12 @@ class InventoryCache:
             )
         )
 
-    def clusters(self) -> list[Cluster]:
-        """The watched clusters with their rules, sorted by name."""
+    def inventory(self) -> Inventory:
+        """Everything that is watched and readable; clusters sorted by name."""
+        hosts = [host for host in map(self.host, self._hosts) if host is not None]
+        vms = [vm for vm in map(self.vm, self._vms) if vm is not None]
         watched = [state for state in self._clusters.values() if not self.only or state.name in self.only]
-        return [
+        clusters = [
             Cluster(
                 name=state.name,
                 id=state.ref,
@@ -165,25 +158,13 @@ class InventoryCache:
             )
             for state in sorted(watched, key=lambda state: (state.name, state.ref))
         ]
+        return Inventory(hosts=hosts, vms=vms, clusters=clusters)
 
     def records(self) -> Records:
         """Every record that the topics should hold."""
-        records: Records = {topic.name: {} for topic in TOPICS_IN_ORDER}
-        for ref in self._hosts:
-            if (host := self.host(ref)) is not None:
-                records[HOSTS.name][self.host_key(ref)] = host
-        for ref in self._vms:
-            if (vm := self.vm(ref)) is not None:
-                records[VMS.name][self.vm_key(ref)] = vm
-        for cluster in self.clusters():
-            bare = _stamped(msgspec.structs.replace(cluster, rules=[]))
-            records[DRS_RULES.name][object_key(self.site, "cluster", cluster.name)] = bare
-            for rule in cluster.rules:
-                key = object_key(self.site, "drs-rule", f"{cluster.name}:{rule.name}")
-                records[DRS_RULES.name][key] = _stamped(
-                    msgspec.structs.replace(rule, uid=f"{cluster.id}-rule-{rule.key}")
-                )
-        return records
+        records = inventory_records(self.site, self.inventory())
+        rules = records[DRS_RULES.name]
+        return {**records, DRS_RULES.name: {key: _stamped(rule) for key, rule in rules.items()}}
 
     def vm_key(self, ref: str) -> str:
         """The record key of a VM."""
@@ -242,9 +223,9 @@ def _state(host: Mapping[str, Any]) -> str:
     return "maintenance" if host.get("runtime.inMaintenanceMode") else "connected"
 
 
-Versioned = TypeVar("Versioned", Vm, Host, Cluster, DrsRule)
+S = TypeVar("S", bound=Struct)
 
 
-def _stamped(record: Versioned) -> Versioned:
+def _stamped(record: S) -> S:
     """The record with a digest of its content as version: vSphere has none of its own."""
     return msgspec.structs.replace(record, resource_version=hashlib.sha256(encode(record)).hexdigest()[:16])

@@ -63,12 +63,11 @@ async def follow_inventory(
 
 
 def _document(cache: InventoryCache) -> Inventory:
-    hosts = [host for host in map(cache.host, cache.host_refs()) if host is not None]
-    vms = [vm for vm in map(cache.vm, cache.vm_refs()) if vm is not None]
+    known = cache.inventory()
     return Inventory(
-        hosts=sorted(map(_bare_host, hosts), key=lambda host: (host.name, host.id)),
-        vms=sorted(map(_bare_vm, vms), key=lambda vm: (vm.name, vm.id)),
-        clusters=[_bare_cluster(cluster) for cluster in cache.clusters()],
+        hosts=sorted(map(_bare_host, known.hosts), key=lambda host: (host.name, host.id)),
+        vms=sorted(map(_bare_vm, known.vms), key=lambda vm: (vm.name, vm.id)),
+        clusters=[_bare_cluster(cluster) for cluster in known.clusters],
     )
 
 

@@ -14,7 +14,8 @@ from underhost.schemas.topics import HOSTS, Topic
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.timing import Timing
-from underhost.streams.vsphere.cache import TOPICS_IN_ORDER, InventoryCache, Records, Touched
+from underhost.streams.vsphere.cache import InventoryCache, Touched
+from underhost.streams.vsphere.records import TOPICS_IN_ORDER, Records
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.reconcile import doubt_of, is_collapse, plan_listing
 from underhost.streams.watching.records import differs, marker_of, outgoing_of
