@@ -1,7 +1,7 @@
 """The embedded log: a broker in the worker's process, durable in one SQLite file.
 
-In: records to append and offsets to commit. Out: offsets once they are on disk, and records to readers. SQLite is left
-to `store.py`, the choice of records to remove to `compaction.py`.
+In: records to append and offsets to commit. Out: offsets once they are on disk, and records to readers. Threads are
+left to `file.py`, SQL to `store.py`, the choice of records to remove to `compaction.py`.
 
 Group commit: everything that arrives while one transaction is being written becomes the next one. A future resolves
 only after COMMIT, and only then can its record be read. After a failed write nothing is accepted any more.
@@ -11,15 +11,16 @@ import asyncio
 import sqlite3
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from underhost.schemas.errors import BackendError, InputError, Refused
 from underhost.streams.embedded import compaction, store
+from underhost.streams.embedded.file import LogFile
 from underhost.streams.embedded.memory import Partition, Transaction
 from underhost.streams.embedded.store import Entry, Headers, TopicPartition
 
@@ -42,16 +43,16 @@ class Log:
     """The log of one file, owned by this process. Not thread-safe: everything is called on one event loop.
 
     Attributes:
-        topics: configuration by name. failure: why nothing is accepted any more, or None. failed: set with it.
+        topics: configuration by name. failed: set with `failure`.
         arrived: set, and replaced, whenever records become readable; take it before you check for records.
     """
 
     def __init__(self, path: Path, sync: str = "NORMAL", compact_every: float = COMPACT_EVERY) -> None:
-        if sync not in store.SYNC_MODES:
-            raise InputError(f"{path}: sync is one of {', '.join(store.SYNC_MODES)}, not {sync!r}")
-        self.path, self.sync, self.compact_every = path, sync, compact_every
+        self.path, self.compact_every = path, compact_every
+        self._file = LogFile(path, sync, self._failed)
         self.topics: dict[str, dict[str, str]] = {}
-        self.failure: BackendError | None = None
+        self.arrived, self.failed, self._wake, self._room = (asyncio.Event() for _ in range(4))
+        self._create_lock = asyncio.Lock()
         self._counts: dict[str, int] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
         self._committed: dict[tuple[str, TopicPartition], int] = {}
@@ -61,26 +62,15 @@ class Log:
     # ------------------------------------------------------------------------------------------------ open and close
     async def open(self) -> None:
         """Lock the file and read its topics. Raises Refused (another process has it), Unreachable or InputError."""
-        self.arrived, self.failed, self._wake, self._room = (asyncio.Event() for _ in range(4))
-        self._create_lock = asyncio.Lock()
-        self._lock = store.lock(self.path)
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="embedded-log-writer")
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="embedded-log-reader")
-        try:
-            self._db = await self._write(lambda: store.connect(self.path, read_only=False, sync=self.sync))
-            self._read_db = await self._read(lambda: store.connect(self.path, read_only=True))
-        except BaseException:  # a cancellation, too: release the threads and the lock
-            self._writer.shutdown(wait=False)
-            self._reader.shutdown(wait=False)
-            self._lock.close()
-            raise
-        self.topics = store.topics(self._db)
+        await self._file.open()
+        db = self._file.db
+        self.topics = store.topics(db)
         numbers: dict[int, TopicPartition] = {}
-        for row in store.partitions(self._db):
+        for row in store.partitions(db):
             tp = numbers[row.number] = (row.topic, row.partition)
             self._partitions[tp] = Partition(row.number, row.first, row.end)
             self._counts[row.topic] = self._counts.get(row.topic, 0) + 1
-        for consumer, number, offset in store.offsets(self._db):
+        for consumer, number, offset in store.offsets(db):
             self._committed[consumer, numbers[number]] = offset
         self._tasks = [asyncio.create_task(self._flusher()), asyncio.create_task(self._compactor())]
 
@@ -92,29 +82,17 @@ class Log:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._read(self._read_db.close)
-        await self._write(self._db.close)
-        self._reader.shutdown()
-        self._writer.shutdown()
-        self._lock.close()
+        await self._file.close()
         self.arrived.set()
 
-    async def _write(self, work: Callable[[], T]) -> T:
-        return await self._guarded(self._writer, "written", work)
+    @property
+    def failure(self) -> BackendError | None:
+        """Why nothing is accepted any more, or None."""
+        return self._file.failure
 
-    async def _read(self, work: Callable[[], T]) -> T:
-        return await self._guarded(self._reader, "read", work)
-
-    async def _guarded(self, pool: ThreadPoolExecutor, verb: str, work: Callable[[], T]) -> T:
-        """Work on the file; a failure is final, because we no longer know what is on disk."""
-        try:
-            return await asyncio.get_running_loop().run_in_executor(pool, work)
-        except (sqlite3.Error, OSError) as error:
-            self.failure = Refused(f"{self.path}: cannot be {verb}: {error}")
-            self.failed.set()
-            self._wake.set()
-            self.arrived.set()
-            raise self.failure from error
+    def _failed(self) -> None:
+        for event in (self.failed, self._wake, self.arrived):
+            event.set()
 
     # -------------------------------------------------------------------------------------------------------- topics
     async def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
@@ -127,7 +105,7 @@ class Log:
                 return
             self._check()
             plain = {key: str(value) for key, value in config.items()}
-            numbers = await self._write(lambda: store.create_topic(self._db, name, partitions, plain))
+            numbers = await self._file.write(lambda db: store.create_topic(db, name, partitions, plain))
             for partition, number in enumerate(numbers):
                 self._partitions[name, partition] = Partition(number)
             self.topics[name], self._counts[name] = plain, partitions
@@ -225,14 +203,14 @@ class Log:
             batch, self._batch = self._batch, Transaction()
             self._room.set()
             try:
-                await self._write(lambda batch=batch: self._write_batch(batch))  # type: ignore[misc]
+                await self._file.write(partial(self._write_batch, batch))
             except BackendError as error:
                 self._fail_batch(batch, error)
                 return
             self._publish(batch)
             following = clock() + (BUSY_APART if batch.records > BUSY else COMMIT_APART)
 
-    def _write_batch(self, batch: Transaction) -> None:
+    def _write_batch(self, batch: Transaction, db: sqlite3.Connection) -> None:
         records = [
             (store.rowid(self._partitions[tp].number, entry[0]), entry[1], entry[2], store.pack(entry[4]), entry[3])
             for tp, entries in batch.entries.items()
@@ -240,7 +218,7 @@ class Log:
         ]
         committed = {(who, self._partitions[tp].number): offset for (who, tp), offset in batch.committed.items()}
         if records or committed:
-            store.append(self._db, records, committed)
+            store.append(db, records, committed)
 
     def _publish(self, batch: Transaction) -> None:
         for tp, entries in batch.entries.items():
@@ -278,7 +256,7 @@ class Log:
             first = bisect_left(tail, start, key=_offset_of)
             return tail[first : first + limit]
         number, end = partition.number, partition.end
-        return await self._read(lambda: store.read(self._read_db, number, start, end, limit))
+        return await self._file.read(lambda db: store.read(db, number, start, end, limit))
 
     async def wait_beyond(self, positions: Mapping[TopicPartition, int]) -> None:
         """Return once there may be records beyond these positions. Raises Refused after a failed write."""
@@ -306,19 +284,19 @@ class Log:
             for index in range(self._counts[name]):
                 removed += await self._compact_partition(self._partitions[name, index], policy, clock, force)
         if removed:
-            await self._write(lambda: store.shrink(self._db))
+            await self._file.write(store.shrink)
         return removed
 
     async def _compact_partition(self, partition: Partition, policy: compaction.Policy, now: int, force: bool) -> int:
         number, end, progress = partition.number, partition.end, partition.progress
         if not end:
             return 0
-        gone = await self._read(lambda: compaction.plan(self._read_db, number, end, policy, progress, now, force=force))
+        gone = await self._file.read(lambda db: compaction.plan(db, number, end, policy, progress, now, force=force))
         for start in range(0, len(gone), REMOVE_AT_ONCE):
             chunk = gone[start : start + REMOVE_AT_ONCE]
-            await self._write(lambda chunk=chunk: store.remove(self._db, number, chunk))  # type: ignore[misc]
+            await self._file.write(partial(store.remove, number=number, gone=chunk))
             partition.drop(set(chunk))
         if gone and gone[0] <= partition.first <= gone[-1]:
-            left = await self._read(lambda: store.read(self._read_db, number, gone[0], partition.end, 1))
+            left = await self._file.read(lambda db: store.read(db, number, gone[0], partition.end, 1))
             partition.first = left[0].offset if left else partition.end
         return len(gone)

@@ -214,9 +214,9 @@ async def test_the_log_compacts_by_itself_while_it_is_open(tmp_path: Path) -> No
 async def test_the_file_gives_room_back_that_compaction_freed(log: Log) -> None:
     await log.create_topic("t", 1, COMPACT)
     await asyncio.gather(*(log.append(TP, b"k", b"x" * 3000, NOW) for _ in range(500)))
-    before = log._db.execute("PRAGMA page_count").fetchone()[0]
+    before = log._file.db.execute("PRAGMA page_count").fetchone()[0]
     await log.compact(NOW)
-    assert log._db.execute("PRAGMA page_count").fetchone()[0] < before / 2
+    assert log._file.db.execute("PRAGMA page_count").fetchone()[0] < before / 2
 
 
 def test_the_policies_of_our_topics_are_read_from_their_configuration() -> None:

@@ -119,7 +119,7 @@ async def test_a_commit_of_offsets_is_on_disk_when_it_returns(log: Log) -> None:
 async def test_senders_are_held_back_while_too_much_is_pending(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "MAX_PENDING", 3)
     disk = threading.Event()
-    log._writer.submit(disk.wait)  # a slow disk
+    log._file._writer.submit(disk.wait)  # a slow disk
     written = [log.append(TP, b"k", b"v", 1)]
     await asyncio.sleep(0)  # the flusher takes the first record
     written += [log.append(TP, b"k", b"v", 1) for _ in range(3)]
@@ -161,7 +161,7 @@ async def test_a_closed_log_refuses_to_take_more_and_has_written_what_it_took(tm
 
 async def test_a_full_disk_fails_this_and_all_later_sends_and_loses_nothing_acknowledged(log: Log) -> None:
     # SQLite's own SQLITE_FULL, as when the file system has no room for another page.
-    log._db.execute("PRAGMA max_page_count = 40")
+    log._file.db.execute("PRAGMA max_page_count = 40")
     sends = [log.append(TP, b"k", b"x" * 900, number) for number in range(20)]
     acknowledged = await asyncio.gather(*sends)
     failed = [log.append(TP, b"k", b"x" * 900, number) for number in range(500)]
@@ -185,7 +185,7 @@ async def test_a_full_disk_fails_this_and_all_later_sends_and_loses_nothing_ackn
 async def test_a_failed_write_wakes_a_follower_that_waits(log: Log) -> None:
     waiting = asyncio.ensure_future(log.wait_beyond({TP: 0}))
     await asyncio.sleep(0)
-    log._db.execute("PRAGMA max_page_count = 1")
+    log._file.db.execute("PRAGMA max_page_count = 1")
     with pytest.raises(Refused):
         await asyncio.gather(*(log.append(TP, b"k", b"x" * 5000, 0) for _ in range(50)))
     await waiting
@@ -197,8 +197,8 @@ async def test_a_failed_write_wakes_a_follower_that_waits(log: Log) -> None:
 async def test_sync_sets_what_a_commit_waits_for(tmp_path: Path, sync: str, level: int) -> None:
     log = Log(tmp_path / "log.db", sync)
     await log.open()
-    assert log._db.execute("PRAGMA synchronous").fetchone() == (level,)
-    assert log._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert log._file.db.execute("PRAGMA synchronous").fetchone() == (level,)
+    assert log._file.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     await log.create_topic("t", 1, {})
     assert await log.append(TP, None, b"v", 0) == 0
     await log.close()
@@ -234,7 +234,7 @@ async def test_a_file_that_is_no_log_is_refused_and_left_alone(tmp_path: Path, c
 async def test_a_log_of_another_format_is_refused(tmp_path: Path) -> None:
     log = Log(tmp_path / "log.db")
     await log.open()
-    log._db.execute("PRAGMA user_version = 99")
+    log._file.db.execute("PRAGMA user_version = 99")
     await log.close()
     with pytest.raises(InputError, match="another version of underhost"):
         await Log(tmp_path / "log.db").open()

@@ -116,7 +116,7 @@ async def test_a_worker_whose_disk_is_full_crashes_with_a_reason_and_can_still_b
     async with running(app):
         log = registry.held(path)
         assert log is not None
-        log._db.execute("PRAGMA max_page_count = 60")
+        log._file.db.execute("PRAGMA max_page_count = 60")
         with pytest.raises(Refused, match="cannot be written: database or disk is full"):
             while True:
                 # A topic that nobody reads, so that it is not a commit of offsets that fails.
