@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.model import Model
-from underhost.agents.compiled.site import Place as PodPlace
+from underhost.agents.compiled.site import Place
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.store import NOTHING, FindingStore
@@ -30,7 +30,7 @@ _BY_WORKLOAD = ("ReplicaSet", "VirtualMachineInstance")  # kinds whose applicati
 _Owner = tuple[str, str, str]  # namespace, kind, name
 
 
-class Place(NamedTuple):
+class SamePlace(NamedTuple):
     """A host, or a node whose host is unknown."""
 
     kind: str
@@ -56,13 +56,13 @@ class CoLocated:
             self._put(case, one.application, one.members, one.place)
         self._store.take_regrouped()
 
-    def index(self, snapshot: Snapshot, places: Mapping[str, PodPlace]) -> None:
+    def index(self, snapshot: Snapshot, places: Mapping[str, Place]) -> None:
         """From now on changes are told: `places` are the pods of the snapshot that have not finished."""
         for key, place in places.items():
             self.change_pod(snapshot, key, snapshot.pods[key], place)
         self._dirty.clear()
 
-    def change_pod(self, snapshot: Snapshot, key: str, pod: Pod | None, place: PodPlace) -> None:
+    def change_pod(self, snapshot: Snapshot, key: str, pod: Pod | None, place: Place) -> None:
         """A pod has this place (its node may be absent, or it waits for one), or is gone (None)."""
         held = self._of_pod.pop(key, None)
         if held is not None:
@@ -108,7 +108,7 @@ class CoLocated:
             self._put(case, application, {key: cls for key, (cls, _) in replicas.items()}, place)
         self._dirty.clear()
 
-    def _put(self, case: Case, application: Application, replicas: Mapping[str, int], place: Place | None) -> None:
+    def _put(self, case: Case, application: Application, replicas: Mapping[str, int], place: SamePlace | None) -> None:
         """The finding of an application, whose ready replicas are these, by class, all in one place or (None) not."""
         found = NOTHING
         if place is not None and len(replicas) > 1:
@@ -124,13 +124,13 @@ def _is_gathered(cls: PodClass) -> bool:
     return any(term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity)
 
 
-def _common(snapshot: Snapshot, nodes: Sequence[str]) -> Place | None:
+def _common(snapshot: Snapshot, nodes: Sequence[str]) -> SamePlace | None:
     """The place that the nodes share; most applications are spread after their second pod."""
     first = place_of(snapshot, nodes[0]) if nodes else None
     return first if all(node == nodes[0] or place_of(snapshot, node) == first for node in nodes) else None
 
 
-def _finding(snapshot: Snapshot, application: Application, pods: list[str], place: Place) -> Finding:
+def _finding(snapshot: Snapshot, application: Application, pods: list[str], place: SamePlace) -> Finding:
     """All ready replicas of an application in one place."""
     first = snapshot.pods[pods[0]]
     where = f"ESXi host {place.name}" if place.kind == HOST else f"node {place.name}"
@@ -153,12 +153,12 @@ def _finding(snapshot: Snapshot, application: Application, pods: list[str], plac
     )
 
 
-def place_of(snapshot: Snapshot, node: str) -> Place:
+def place_of(snapshot: Snapshot, node: str) -> SamePlace:
     """Where a node is: on its host where that is known; an absent node is a place of its own."""
     joined = snapshot.node_hosts.get(node)
     if node in snapshot.nodes and joined is not None and joined.host:
-        return Place(HOST, joined.host, joined.host_name)
-    return Place(NODE, node, node)
+        return SamePlace(HOST, joined.host, joined.host_name)
+    return SamePlace(NODE, node, node)
 
 
 class _Together:
@@ -166,7 +166,7 @@ class _Together:
 
     __slots__ = ("application", "members", "place", "spread")
 
-    def __init__(self, application: Application, place: Place) -> None:
+    def __init__(self, application: Application, place: SamePlace) -> None:
         self.application, self.place, self.spread = application, place, False
         self.members: dict[str, int] = {}
 
@@ -203,7 +203,7 @@ def _in_one_place(snapshot: Snapshot, model: Model) -> Iterator[_Together]:
     return (seen for seen in of_application.values() if not seen.spread and len(seen.members) > 1)
 
 
-def _placed(snapshot: Snapshot, model: Model) -> Iterable[tuple[str, int, Place]]:
+def _placed(snapshot: Snapshot, model: Model) -> Iterable[tuple[str, int, SamePlace]]:
     """(pod, class, place) of every bound pod; an absent node is a place of its own."""
     places = [place_of(snapshot, name) for name in model.nodes.names]
     running = model.running

@@ -29,7 +29,7 @@ ALL = slice(None)
 REASON_MAY_SHARE = "node(s) were on a physical host where a pod to be kept apart may be about to run"
 
 
-class Refusal(NamedTuple):
+class HostRefusal(NamedTuple):
     """Why a node is refused; `resolvable`: evicting pods of the node itself could help."""
 
     rule: str
@@ -39,14 +39,14 @@ class Refusal(NamedTuple):
 
 _SPREAD, _MISSING, _NEAR, _OWN, _EXISTING, _SHARED, _MAY_SHARE = range(1, 8)
 REFUSALS = {
-    _SPREAD: Refusal(spread.NAME, spread.REASON_NOT_SPREAD, True),
-    _MISSING: Refusal(spread.NAME, spread.REASON_MISSING_LABEL, False),
-    _NEAR: Refusal(pods.NAME, pods.REASON_AFFINITY, False),
-    _OWN: Refusal(pods.NAME, pods.REASON_ANTI_AFFINITY, True),
-    _EXISTING: Refusal(pods.NAME, pods.REASON_EXISTING_ANTI_AFFINITY, True),
+    _SPREAD: HostRefusal(spread.NAME, spread.REASON_NOT_SPREAD, True),
+    _MISSING: HostRefusal(spread.NAME, spread.REASON_MISSING_LABEL, False),
+    _NEAR: HostRefusal(pods.NAME, pods.REASON_AFFINITY, False),
+    _OWN: HostRefusal(pods.NAME, pods.REASON_ANTI_AFFINITY, True),
+    _EXISTING: HostRefusal(pods.NAME, pods.REASON_EXISTING_ANTI_AFFINITY, True),
     # The pods in the way run on other nodes of the host: no eviction from this node removes one.
-    _SHARED: Refusal(physical_host.NAME, physical_host.REASON_SHARED_HOST, False),
-    _MAY_SHARE: Refusal(physical_host.NAME, REASON_MAY_SHARE, False),
+    _SHARED: HostRefusal(physical_host.NAME, physical_host.REASON_SHARED_HOST, False),
+    _MAY_SHARE: HostRefusal(physical_host.NAME, REASON_MAY_SHARE, False),
 }
 
 _CODES = {(one.rule, one.reason): code for code, one in REFUSALS.items()}

@@ -53,13 +53,13 @@ class EvictionTerms:
     except_namespaces: frozenset[str] = frozenset()
 
 
-class _Volume(msgspec.Struct, rename="camel"):
+class _EvictableVolume(msgspec.Struct, rename="camel"):
     empty_dir: dict[str, object] | None = None
     persistent_volume_claim: dict[str, object] | None = None
     ephemeral: dict[str, object] | None = None
 
 
-_VOLUMES = msgspec.json.Decoder(list[_Volume] | None)
+_VOLUMES = msgspec.json.Decoder(list[_EvictableVolume] | None)
 
 
 def why_never(snapshot: Snapshot, pod: Pod, terms: EvictionTerms) -> str | None:
@@ -123,7 +123,7 @@ def _why_not_node(snapshot: Snapshot, name: str) -> str | None:
     return None
 
 
-class Replicas(NamedTuple):
+class ReplicaCount(NamedTuple):
     """The pods of a workload.
 
     Attributes:
@@ -149,14 +149,14 @@ class Workloads:
         self._snapshot = snapshot
         self._counted: dict[str, dict[Application, _Counted]] = {}
 
-    def replicas(self, application: Application, least: int = 0) -> Replicas:
+    def replicas(self, application: Application, least: int = 0) -> ReplicaCount:
         """What a workload has and lacks; `least`: what it had before, where nobody says what it wants."""
         counted = self._counted.get(application.namespace)
         if counted is None:
             counted = self._counted[application.namespace] = self._count(application.namespace)
         one = counted.get(application, _Counted())
         wanted = max(_wanted(self._snapshot.workloads, application, one.living), least)
-        return Replicas(wanted, max(one.ending, wanted - one.ready, one.living - one.ready))
+        return ReplicaCount(wanted, max(one.ending, wanted - one.ready, one.living - one.ready))
 
     def _count(self, namespace: str) -> dict[Application, _Counted]:
         counted = dict[Application, _Counted]()

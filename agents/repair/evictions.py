@@ -16,8 +16,8 @@ import msgspec
 
 from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.repair.evictable import EvictionTerms, why_never
-from underhost.agents.repair.refusers import Broken, Group, groups_of, preferred, rather
-from underhost.agents.schedule.places import Places, Running
+from underhost.agents.repair.refusers import Broken, BrokenGroup, groups_of, preferred, rather
+from underhost.agents.schedule.places import Places, RunningPod
 from underhost.agents.site.owners import Application, application_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
@@ -129,9 +129,9 @@ class Repairs:
             self._kept = Places(self._evaluator.state(self._snapshot), self._terms.schedulers)
         return self._kept
 
-    def _break(self, group: Group) -> Iterator[Repair | Left]:
+    def _break(self, group: BrokenGroup) -> Iterator[Repair | Left]:
         never: dict[str, str] = {}
-        vain = set[Running]()
+        vain = set[RunningPod]()
         helped = False
         while members := [pod for pod in group.pods if (*group.broken, pod) in self._facts]:
             if any(self._snapshot.pods[pod].metadata.deletion_timestamp is not None for pod in members):
@@ -166,7 +166,7 @@ class Repairs:
                 never.setdefault(pod, why)
         return rather({pod: pods[pod] for pod in members if pod not in never})
 
-    def _candidate(self, pod: str, group: Group) -> Candidate:
+    def _candidate(self, pod: str, group: BrokenGroup) -> Candidate:
         found = self._snapshot.pods[pod]
         application = application_of(self._snapshot, found)
         assert application is not None  # pods without an owner are never evicted

@@ -20,7 +20,7 @@ _OF_NODE = {node_resources_fit.NAME, node_ports.NAME}  # one finding for each po
 
 
 @dataclass
-class Group:
+class BrokenGroup:
     """The pods of a finding, or of all findings about one node's room or ports."""
 
     finding: Finding
@@ -29,13 +29,13 @@ class Group:
     pods: list[str] = field(default_factory=list)
 
 
-def groups_of(findings: Iterable[Finding], broken_of: Callable[[Finding], Broken]) -> list[Group]:
+def groups_of(findings: Iterable[Finding], broken_of: Callable[[Finding], Broken]) -> list[BrokenGroup]:
     """The groups, in the order of their first findings; findings without a pod are nobody's to repair."""
-    found: dict[object, Group] = {}
+    found: dict[object, BrokenGroup] = {}
     for at, finding in enumerate(findings):
         if finding.pod is not None:
             broken = broken_of(finding)
-            group = found.setdefault(broken if finding.rule in _OF_NODE else at, Group(finding, broken))
+            group = found.setdefault(broken if finding.rule in _OF_NODE else at, BrokenGroup(finding, broken))
             group.ids.append(finding.id)
             group.pods += [finding.pod, *finding.peers]
     return list(found.values())

@@ -21,7 +21,7 @@ from underhost.agents.schedule.loop import Loop
 from underhost.agents.schedule.nominations import Nominations
 
 
-class Running(NamedTuple):
+class RunningPod(NamedTuple):
     """A running pod's class, request and node, as numbers of the model."""
 
     cls: int
@@ -58,11 +58,11 @@ class Places:
                 by_class[cls].append(one)
         return by_class
 
-    def where(self, pod: str) -> Running:
+    def where(self, pod: str) -> RunningPod:
         """A running pod."""
         at = self.model.running.at[pod]
         running = self.model.running
-        return Running(int(running.classes[at]), int(running.requests[at]), int(running.nodes[at]))
+        return RunningPod(int(running.classes[at]), int(running.requests[at]), int(running.nodes[at]))
 
     def best(self, key: str) -> list[int]:
         """The feasible nodes for the pod, itself taken out: fewest physical conflicts, highest total, smallest name."""

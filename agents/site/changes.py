@@ -26,15 +26,15 @@ _VALUES = (
 )
 
 
-class View(dict[K, V]):
+class Tracked(dict[K, V]):
     """A mapping of a snapshot that knows in which keys it may differ from those taken shortly before it.
 
     Whoever follows a site looks at these alone; whoever saw another mapping last compares all, and is right as well.
     """
 
-    def __init__(self, rows: Mapping[K, V], before: "View[K, V] | None" = None, changed: Iterable[K] = ()) -> None:
+    def __init__(self, rows: Mapping[K, V], before: "Tracked[K, V] | None" = None, changed: Iterable[K] = ()) -> None:
         super().__init__(rows)
-        self._steps: tuple[tuple[ref[View[K, V]], tuple[K, ...]], ...] = ()
+        self._steps: tuple[tuple[ref[Tracked[K, V]], tuple[K, ...]], ...] = ()
         if before is not None:
             self._steps = ((ref(before), tuple(changed)), *before._steps)[:_STEPS]
 
@@ -85,7 +85,7 @@ def changed_keys(before: Mapping[K, V], now: Mapping[K, V]) -> list[K]:
     """The keys whose objects are not the same."""
     if before is now:
         return []
-    told = now.since(before) if isinstance(now, View) else None
+    told = now.since(before) if isinstance(now, Tracked) else None
     if told is not None:
         return [key for key in told if before.get(key) is not now.get(key)]
     names, known = list(now), list(before)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.site.changes import View
+from underhost.agents.site.changes import Tracked
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent
@@ -128,7 +128,7 @@ class SiteState:
         self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
         self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
         self._doubts: dict[str, str] | None = None
-        self._views: dict[str, View[Any, Any]] = {}
+        self._views: dict[str, Tracked[Any, Any]] = {}
         self._changed: dict[str, dict[Any, None]] = {}
         self._followers: list[Changes] = []
 
@@ -235,11 +235,11 @@ class SiteState:
             offsets=offsets,
         )
 
-    def _view(self, topic: Topic) -> View[Any, Any]:
+    def _view(self, topic: Topic) -> Tracked[Any, Any]:
         # A view handed out is never touched again: a change makes the next snapshot copy the references once.
         view, changed = self._views.get(topic.short), self._changed.pop(topic.short, {})
         if view is None or changed:
-            view = self._views[topic.short] = View(self._rows.get(topic.short, {}), view, changed)
+            view = self._views[topic.short] = Tracked(self._rows.get(topic.short, {}), view, changed)
         return view
 
 

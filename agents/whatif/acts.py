@@ -107,7 +107,7 @@ def _cordon(world: World, step: s.Cordon) -> None:
     world.settle("cordon" if step.closed else "uncordon")
 
 
-def _taint(world: World, step: s.Taint) -> None:
+def _taint(world: World, step: s.TaintNode) -> None:
     world.step += 1
     name, before = world.node(step.node), world.snapshot.nodes
     if step.remove:
@@ -232,7 +232,7 @@ _ACTS: dict[Any, Callable[[World, Any], None]] = {
     s.Fail: _fail,
     s.Maintain: _maintain,
     s.Cordon: _cordon,
-    s.Taint: _taint,
+    s.TaintNode: _taint,
     s.Label: _label,
     s.Add: _add,
 }

@@ -52,7 +52,7 @@ class Cordon(NamedTuple):
     closed: bool = True
 
 
-class Taint(NamedTuple):
+class TaintNode(NamedTuple):
     """A node gets a taint; with `remove` it loses those of the key (and of the effect, where one is named)."""
 
     node: str
@@ -90,7 +90,7 @@ class Add(NamedTuple):
     objects: Added
 
 
-Step = Delete | Drain | Fail | Maintain | Cordon | Taint | Label | Add
+Step = Delete | Drain | Fail | Maintain | Cordon | TaintNode | Label | Add
 
 
 def parse(name: str, text: str, *, ha: bool = True) -> Step:
@@ -142,7 +142,7 @@ def target(text: str) -> str:
     return text
 
 
-def parse_taint(text: str) -> Taint:
+def parse_taint(text: str) -> TaintNode:
     """`NODE=KEY[=VALUE]:EFFECT`, or as kubectl removes one: `NODE=KEY[:EFFECT]-`. Raises InputError."""
     node, _, rest = text.partition("=")
     remove = (rest.endswith("-") and ":" not in rest) or rest.endswith(tuple(f":{effect}-" for effect in EFFECTS))
@@ -153,7 +153,7 @@ def parse_taint(text: str) -> Taint:
     if colon and effect not in EFFECTS:
         raise InputError(f"taint {text}: effect {effect!r} is none of {', '.join(EFFECTS)}")
     _check(f"taint {text}", key, value)
-    return Taint(node_name(node), key, value, effect, remove)
+    return TaintNode(node_name(node), key, value, effect, remove)
 
 
 def parse_label(text: str) -> Label:
@@ -199,7 +199,7 @@ def described(steps: Sequence[Step]) -> list[str]:
                 found.append(f"maintain host/{host}")
             case Cordon(node, closed):
                 found.append(f"{'cordon' if closed else 'uncordon'} {node}")
-            case Taint(node, key, value, effect, remove):
+            case TaintNode(node, key, value, effect, remove):
                 what = f"{key}={value}" if value else key
                 found.append(f"taint {node} {what}{':' if effect else ''}{effect}{'-' if remove else ''}")
             case Label(node, key, given):

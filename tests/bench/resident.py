@@ -22,7 +22,7 @@ from bench.large import LargeSite
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.site.changes import View
+from underhost.agents.site.changes import Tracked
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import NodeHost
@@ -38,17 +38,17 @@ class Site:
         self.size = size
         self.pick = random.Random(7)
         built = size.objects()
-        self.nodes = View({one["metadata"]["name"]: _read(one, k8s.Node) for one in built if one["kind"] == "Node"})
+        self.nodes = Tracked({one["metadata"]["name"]: _read(one, k8s.Node) for one in built if one["kind"] == "Node"})
         pods = [_read(one, k8s.Pod) for one in built if one["kind"] == "Pod"]
-        self.pods = View({f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods})
+        self.pods = Tracked({f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods})
         self.keys = list(self.pods)
         self.names = list(self.nodes)
         hosts = {f"host-{at}": Host(f"esx-{at}", f"host-{at}", cluster=f"C{at // 32}") for at in range(size.hosts)}
-        self.node_hosts = View({name: self._joined(name, size.host_of(at)) for at, name in enumerate(self.names)})
+        self.node_hosts = Tracked({name: self._joined(name, size.host_of(at)) for at, name in enumerate(self.names)})
         self.snapshot = Snapshot(
             nodes=self.nodes,
             pods=self.pods,
-            workloads=View({}),
+            workloads=Tracked({}),
             hosts=hosts,
             node_hosts=self.node_hosts,
             vsphere=True,
@@ -65,7 +65,7 @@ class Site:
         fields: dict[str, Any] = {}
         for mapping, values in changes.items():
             before = getattr(self.snapshot, mapping)
-            changed = fields[mapping] = View(before, before, values)
+            changed = fields[mapping] = Tracked(before, before, values)
             for key, value in values.items():
                 if value is None:
                     changed.pop(key, None)

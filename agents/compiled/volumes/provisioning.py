@@ -26,7 +26,7 @@ _AVAILABLE, _FILESYSTEM = "Available", "Filesystem"
 
 
 @dataclass
-class Assumed:
+class TakenVolumes:
     """What the pods placed so far have taken.
 
     Attributes:
@@ -59,7 +59,7 @@ class Finder:
     def __init__(self, state: State, volumes: v.Volumes, claims: list[PersistentVolumeClaim]) -> None:
         self._state, self._volumes = state, volumes
         self._claims = sorted(claims, key=v.requested)
-        self._assumed: Assumed = state.memo.remember(("VolumeBinding", "assumed"), Depends.NOTHING, Assumed)
+        self._assumed: TakenVolumes = state.memo.remember(("VolumeBinding", "assumed"), Depends.NOTHING, TakenVolumes)
         self._options = {v.key_of(claim): list(_options(state, volumes, claim)) for claim in self._claims}
         self._near: BoolArray = np.zeros(len(state.model.nodes), bool)  # nodes that some volume singles out
         for options in self._options.values():

@@ -7,7 +7,7 @@ eviction is under way from its order until the next pod is ready.
 from collections import deque
 from dataclasses import dataclass
 
-from underhost.agents.repair.evictable import Replicas
+from underhost.agents.repair.evictable import ReplicaCount
 from underhost.agents.repair.evictions import Candidate
 from underhost.agents.sinks.evictions.loop_guard import CaseKey
 from underhost.agents.site.owners import Application
@@ -63,7 +63,7 @@ class EvictionPace:
         """Whether no other eviction can begin, whatever pod it is of."""
         return len(self.under_way) >= self._settings.per_host
 
-    def admits(self, candidate: Candidate, replicas: Replicas) -> bool:
+    def admits(self, candidate: Candidate, replicas: ReplicaCount) -> bool:
         """Whether the candidate may go beside those that are under way."""
         others, settings = self.under_way.values(), self._settings
         if any(other.host != candidate.host for other in others):

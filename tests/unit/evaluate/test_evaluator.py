@@ -10,7 +10,7 @@ from support.sites.changing import ChangingSite
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import decide
-from underhost.agents.site.changes import View, changed_keys
+from underhost.agents.site.changes import Tracked, changed_keys
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import BadObjectError
 
@@ -51,9 +51,9 @@ def test_given_the_changed_keys_it_says_the_same_though_it_missed_snapshots(seed
 
 
 def test_of_views_only_the_keys_that_they_name_are_looked_at() -> None:
-    first = View({"a": 1, "b": 2})
-    second = View({"a": 1, "b": 3, "c": 4}, first, ["b"])
-    third = View({"a": 1, "b": 3}, second, ["c"])
+    first = Tracked({"a": 1, "b": 2})
+    second = Tracked({"a": 1, "b": 3, "c": 4}, first, ["b"])
+    third = Tracked({"a": 1, "b": 3}, second, ["c"])
     assert changed_keys(first, second) == ["b"]  # nobody told of c
     assert sorted(changed_keys(first, third)) == ["b"]
     assert changed_keys(second, third) == ["c"]
@@ -61,12 +61,12 @@ def test_of_views_only_the_keys_that_they_name_are_looked_at() -> None:
 
 
 def test_where_a_view_does_not_know_the_mapping_before_all_keys_are_compared() -> None:
-    first, other = View({"a": "x", "b": "y"}), {"a": "x", "b": "z"}
-    assert changed_keys(other, View({"a": "x", "b": "y"}, first, [])) == ["b"]
+    first, other = Tracked({"a": "x", "b": "y"}), {"a": "x", "b": "z"}
+    assert changed_keys(other, Tracked({"a": "x", "b": "y"}, first, [])) == ["b"]
     assert changed_keys(other, first) == ["b"]
     late = first
     for _ in range(20):
-        late = View({"a": "x", "c": "y"}, late, [])
+        late = Tracked({"a": "x", "c": "y"}, late, [])
     assert changed_keys(first, late) == ["c", "b"]
 
 
@@ -86,8 +86,8 @@ def _viewed(one: Snapshot, other: Snapshot) -> Snapshot:
     for name in ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "node_hosts"):
         before, now = getattr(one, name), getattr(other, name)
         differing = {key for key in {*before, *now} if before.get(key) is not now.get(key)}
-        if differing or not isinstance(before, View):
-            views[name] = View(now, before if isinstance(before, View) else None, differing)
+        if differing or not isinstance(before, Tracked):
+            views[name] = Tracked(now, before if isinstance(before, Tracked) else None, differing)
     return replace(other, **views)
 
 

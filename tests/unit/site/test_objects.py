@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from underhost.agents.site.changes import View
+from underhost.agents.site.changes import Tracked
 from underhost.agents.site.objects import Changes, SiteState, decode_record, read_key, read_record
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.errors import BadEvent
@@ -155,6 +155,6 @@ def test_a_snapshot_tells_which_keys_differ_from_the_ones_before_it() -> None:
 
 
 def _told(before: Snapshot, now: Snapshot) -> list[str] | None:
-    assert isinstance(now.pods, View)
+    assert isinstance(now.pods, Tracked)
     told = now.pods.since(before.pods)
     return None if told is None else sorted(told)

@@ -23,7 +23,7 @@ from underhost.agents.whatif.each import each
 from underhost.agents.whatif.nodes import cordoned
 from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.pods import is_replaced_already, successor
-from underhost.agents.whatif.steps import Cordon, Delete, Drain, Fail, Label, Step, Taint
+from underhost.agents.whatif.steps import Cordon, Delete, Drain, Fail, Label, Step, TaintNode
 from underhost.agents.whatif.world import World
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.documents import to_json
@@ -81,7 +81,7 @@ def a_plan(site: Snapshot, seed: int) -> list[Step]:
                     Fail((f"node/{node}",)),
                     Fail((f"host/{dice.choice(('h1', 'h2', 'h3'))}",), dice.random() < 0.5),
                     Cordon(node, dice.random() < 0.5),
-                    Taint(node, "k", "v", dice.choice(("NoSchedule", "NoExecute"))),
+                    TaintNode(node, "k", "v", dice.choice(("NoSchedule", "NoExecute"))),
                     Label(node, "rack", dice.choice(("r1", "r2"))),
                 ]
             )

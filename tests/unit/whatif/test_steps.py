@@ -3,7 +3,18 @@
 import pytest
 from support.answers.whatif import plan
 
-from underhost.agents.whatif.steps import Cordon, Delete, Drain, Fail, Label, Maintain, Step, Taint, described, parse
+from underhost.agents.whatif.steps import (
+    Cordon,
+    Delete,
+    Drain,
+    Fail,
+    Label,
+    Maintain,
+    Step,
+    TaintNode,
+    described,
+    parse,
+)
 from underhost.schemas.errors import InputError
 
 
@@ -20,11 +31,11 @@ from underhost.schemas.errors import InputError
         ("maintain h1", Maintain("h1")),
         ("cordon n1", Cordon("n1")),
         ("uncordon n1", Cordon("n1", False)),
-        ("taint n1=k=v:NoExecute", Taint("n1", "k", "v", "NoExecute")),
-        ("taint n1=a.io/k:NoSchedule", Taint("n1", "a.io/k", "", "NoSchedule")),
-        ("taint n1=k:NoSchedule-", Taint("n1", "k", "", "NoSchedule", True)),
-        ("taint n1=k=v:NoSchedule-", Taint("n1", "k", "v", "NoSchedule", True)),
-        ("taint n1=k-", Taint("n1", "k", "", "", True)),
+        ("taint n1=k=v:NoExecute", TaintNode("n1", "k", "v", "NoExecute")),
+        ("taint n1=a.io/k:NoSchedule", TaintNode("n1", "a.io/k", "", "NoSchedule")),
+        ("taint n1=k:NoSchedule-", TaintNode("n1", "k", "", "NoSchedule", True)),
+        ("taint n1=k=v:NoSchedule-", TaintNode("n1", "k", "v", "NoSchedule", True)),
+        ("taint n1=k-", TaintNode("n1", "k", "", "", True)),
         ("label n1=performance=high", Label("n1", "performance", "high")),
         ("label n1=empty=", Label("n1", "empty", "")),
         ("label n1=a.io/k-", Label("n1", "a.io/k", None)),
