@@ -8,6 +8,9 @@ from msgspec import Struct, field
 from underhost.schemas.documents import API_VERSION, PodVerdict
 from underhost.schemas.records import FindingEvent
 
+SITE, OPTIONS = "X-Underhost-Site", "X-Underhost-Options"
+"""Headers of a snapshot: its site, and how the worker judges it, as JSON."""
+
 
 class _Row(Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Base of a row: camelCase on the wire, defaults left out."""
@@ -181,3 +184,10 @@ class PodDetail(PageDocument):
     history: list[HistoryEntry]
     api_version: str = API_VERSION
     kind: str = "Pod"
+
+
+class Judging(Struct, rename="camel"):
+    """What a snapshot is to be judged by, so that the command line says what the worker says."""
+
+    host_keys: list[str]
+    physical_host: str

@@ -30,10 +30,9 @@ from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.steps import HOST, NODE, Add, Step, parse
 from underhost.schemas.documents import WhatIfList, to_json
 from underhost.schemas.errors import InputError
+from underhost.schemas.page import OPTIONS, SITE, Judging
 from underhost.streams.files.reader import InputReader
 
-SITE, OPTIONS = "X-Underhost-Site", "X-Underhost-Options"
-"""Headers of a snapshot: its site, and how the worker judges it, as JSON."""
 WAITING = 4
 """Plans, and snapshots, that may be under way; one more is told to come again."""
 GZIP = 16 + zlib.MAX_WBITS
@@ -46,13 +45,6 @@ class PlanRequest(msgspec.Struct, forbid_unknown_fields=True):
     steps: list[dict[str, msgspec.Raw]] = []
     each: str = ""
     ha: bool = True
-
-
-class Judging(msgspec.Struct, rename="camel"):
-    """What a snapshot is to be judged by, so that the command line says what the worker says."""
-
-    host_keys: list[str]
-    physical_host: str
 
 
 _plans = msgspec.json.Decoder(PlanRequest)

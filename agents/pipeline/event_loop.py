@@ -15,7 +15,7 @@ T = TypeVar("T")
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run it in an event loop of its own, and close that; `asyncio.run` otherwise."""
     try:
-        import uvloop
+        import uvloop  # not there on every platform
     except ImportError:
         return asyncio.run(main)
     return uvloop.run(main)

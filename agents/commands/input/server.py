@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from underhost.agents.http.plans import OPTIONS, SITE, Judging
+from underhost.agents.commands.output import progress
 from underhost.schemas.errors import InputError, Refused, Unreachable
+from underhost.schemas.page import OPTIONS, SITE, Judging
 
 FIRST_ANSWER = 9.0
 """Seconds until the worker must have answered; with the program's own start that is under the 15 s promised."""
@@ -31,6 +32,12 @@ class WorkerSnapshot(NamedTuple):
 
 class _ErrorBody(msgspec.Struct):
     error: str = ""
+
+
+def read_worker(server: str, site: str | None) -> WorkerSnapshot:
+    """`fetch`, with a line that says so while it lasts."""
+    progress.say(f"reading the picture of {server}")
+    return asyncio.run(fetch(server, site))
 
 
 async def fetch(server: str, site: str | None) -> WorkerSnapshot:

@@ -13,13 +13,13 @@ from support.workers.pipeline import running, settings_in
 from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
-from underhost.agents.http.plans import OPTIONS, SITE
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import connect
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.errors import InputError, Refused, Unreachable
+from underhost.schemas.page import OPTIONS, SITE
 from underhost.streams.files.reader import load_files
 from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
 from underhost.streams.settings.model import Settings, WebSettings
