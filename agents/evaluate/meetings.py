@@ -92,14 +92,14 @@ class Meetings:
     def _take(self, case: Case, found: Iterable[_Met]) -> None:
         """Keep what was met, and form the groups that it changes."""
         touched: defaultdict[_Spot, list[SeparationId]] = defaultdict(list)
-        keys, classes = case.model.running.keys, case.model.running.classes
+        keys, class_at = case.model.running.keys, case.model.running.class_at
         for at, value, groups in found:
             spot = self.together(at), value
             kept = self._spots.get(spot)
             if groups or (kept is not None and at in kept.by_id):
                 if kept is None:
                     kept = self._spots[spot] = _Kept()
-                kept.put(at, [{keys[pod]: int(classes[pod]) for pod in pods} for pods in groups])
+                kept.put(at, [{keys[pod]: class_at[pod] for pod in pods} for pods in groups])
                 touched[spot].append(at)
         for spot, ats in touched.items():
             void, knots = self._spots[spot].untie(ats)
@@ -145,7 +145,7 @@ def _merged(meetings: Sequence[tuple[Separation, _Pods]]) -> list[Group]:
     first: dict[str, int] = {}
     links = [(first.setdefault(pod, at), at) for at, (_, pods) in enumerate(meetings) for pod in pods]
     found = []
-    for group in connected(range(len(meetings)), links):
+    for group in connected(range(len(meetings)), links) if len(meetings) > 1 else [[0]]:
         class_of = {pod: cls for at in group for pod, cls in meetings[at][1].items()}
         pods = sorted(class_of)
         found.append(Group(pods, class_of[pods[0]], sorted({meetings[at][0] for at in group})))
@@ -158,59 +158,65 @@ class _Kept:
     `knots` are the separations whose findings are in one slot of the store, by that slot.
     """
 
-    __slots__ = ("by_id", "knots", "of_pod", "slot_of")
+    __slots__ = ("_of_pod", "by_id", "knots", "slot_of")
 
     def __init__(self) -> None:
         self.by_id: dict[SeparationId, list[_Pods]] = {}
-        self.of_pod: defaultdict[str, set[SeparationId]] = defaultdict(set)
         self.slot_of: dict[SeparationId, SeparationId] = {}
-        self.knots: dict[SeparationId, set[SeparationId]] = {}
+        self.knots: dict[SeparationId, Sequence[SeparationId]] = {}
+        self._of_pod: dict[str, set[SeparationId]] = {}  # made when something in the spot changes
 
     def put(self, at: SeparationId, groups: list[_Pods]) -> None:
         """What the separation holds from now on."""
+        if self.slot_of and not self._of_pod:
+            for one, held in self.by_id.items():
+                self._index(one, held)
         for pods in self.by_id.pop(at, ()):
             for pod in pods:
-                self.of_pod[pod].discard(at)
-                if not self.of_pod[pod]:
-                    del self.of_pod[pod]
+                self._of_pod[pod].discard(at)
+                if not self._of_pod[pod]:
+                    del self._of_pod[pod]
         if groups:
             self.by_id[at] = groups
-            for pods in groups:
-                for pod in pods:
-                    self.of_pod[pod].add(at)
+            if self.slot_of:
+                self._index(at, groups)
 
-    def untie(self, touched: Iterable[SeparationId]) -> tuple[list[SeparationId], list[list[SeparationId]]]:
-        """The slots that are void now, and the knots to form instead."""
+    def _index(self, at: SeparationId, groups: list[_Pods]) -> None:
+        for pods in groups:
+            for pod in pods:
+                self._of_pod.setdefault(pod, set()).add(at)
+
+    def untie(self, touched: Iterable[SeparationId]) -> tuple[list[SeparationId], list[Sequence[SeparationId]]]:
+        """The slots that are void now, and the knots to form instead; what was touched was `put` before."""
+        if not self.slot_of:
+            return [], self._tie(list(self.by_id))
         void: dict[SeparationId, None] = {}
         loose = list(touched)
         seen = set(loose)
         while loose:
             at = loose.pop()
-            near = self._near(at)
+            near = {other for pods in self.by_id.get(at, ()) for pod in pods for other in self._of_pod[pod]}
             slot = self.slot_of.pop(at, None)
             if slot is not None:
                 void[slot] = None
-                near |= self.knots.pop(slot, set())
+                near.update(self.knots.pop(slot, ()))
             loose += near - seen
             seen |= near
-        knots = []
-        left = {at for at in seen if at in self.by_id}
-        while left:
-            knot = self._knot(left.pop())
-            left -= knot
-            slot = min(knot)
-            self.knots[slot] = knot
-            self.slot_of.update(dict.fromkeys(knot, slot))
-            knots.append(sorted(knot))
-        return list(void), knots
+        return list(void), self._tie([at for at in seen if at in self.by_id])
 
-    def _near(self, at: SeparationId) -> set[SeparationId]:
-        return {other for pods in self.by_id.get(at, ()) for pod in pods for other in self.of_pod[pod]}
-
-    def _knot(self, start: SeparationId) -> set[SeparationId]:
-        knot, loose = {start}, [start]
-        while loose:
-            near = self._near(loose.pop())
-            loose += near - knot
-            knot |= near
-        return knot
+    def _tie(self, loose: Sequence[SeparationId]) -> list[Sequence[SeparationId]]:
+        """Form the knots of separations that share pods with one another, and with no others."""
+        first: dict[str, int] = {}
+        links = [
+            (first.setdefault(pod, number), number)
+            for number, at in enumerate(loose)
+            for pods in self.by_id[at]
+            for pod in pods
+        ]
+        found: list[Sequence[SeparationId]] = []
+        for group in connected(range(len(loose)), links):
+            knot = tuple(sorted(loose[number] for number in group))
+            self.knots[knot[0]] = knot
+            self.slot_of.update(dict.fromkeys(knot, knot[0]))
+            found.append(knot)
+        return found

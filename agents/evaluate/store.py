@@ -7,6 +7,7 @@ without sorting all again. Findings that are in the slot already stay.
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 
 from underhost.agents.evaluate import findings as f
 from underhost.schemas.records import Finding
@@ -91,8 +92,9 @@ class FindingStore:
                 self._keys.insert(at, key)
                 self._found.insert(at, finding)
             return
-        self._found = f.in_order([*self._found, *fresh])
-        self._keys = list(map(f.order_of, self._found))
+        known = zip(self._keys, self._found, strict=True)
+        places = sorted([*known, *zip(map(f.order_of, fresh), fresh, strict=True)], key=itemgetter(0))
+        self._keys, self._found = [key for key, _ in places], [finding for _, finding in places]
 
 
 def _group(finding: Finding) -> list[str]:

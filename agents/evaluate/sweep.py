@@ -10,11 +10,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate import tables
-from underhost.agents.rules.separation import Row, Separation, refusing, some_refuse
+from underhost.agents.rules.separation import Row, Separation, groups, some_refuse
 from underhost.schemas import frames as fr
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequenc
         return
     import polars as pl  # 0.2 s: a site without separations does not wait for it
 
-    placed, sides = _placed(model, domains, values), _sides(apart)
+    sides = _sides(apart)
+    placed = _placed(model, domains, values, sides[fr.CLASS].to_numpy())
     where = [fr.CLASS, fr.DOMAIN, fr.VALUE]
     cells = placed.group_by(where).agg(pl.len().alias(fr.COUNT)).join(sides, on=fr.CLASS)
     count = pl.col(fr.COUNT)
@@ -58,13 +60,16 @@ def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequenc
     rows = cells.join(met, on=[fr.SEPARATION, fr.DOMAIN], how="semi").join(placed, on=where)
     rows = fr.MET.checked(rows.select(list(fr.MET.polars_schema))).sort(fr.SEPARATION, fr.DOMAIN, fr.POD)
     for (separation, domain), group in groupby(rows.iter_rows(), key=lambda row: (row[0], row[1])):
-        yield Met(separation, domain, refusing([Row._make(row[2:]) for row in group], values is not None))
+        yield Met(separation, domain, groups([Row._make(row[2:]) for row in group], values is not None))
 
 
-def _placed(model: Model, domains: Domains, values: Domains | None) -> "pl.DataFrame":
+def _placed(model: Model, domains: Domains, values: Domains | None, classes: npt.NDArray[np.uint32]) -> "pl.DataFrame":
+    """The running pods of these classes on nodes that have the key (and a host)."""
+    concerned = np.zeros(len(model.classes), bool)
+    concerned[classes] = True
     codes = domains.codes[model.running.nodes]
     own = codes if values is None else values.codes[model.running.nodes]
-    there = (codes >= 0) & (own >= 0)
+    there = (codes >= 0) & (own >= 0) & concerned[model.running.classes]
     return fr.PLACED.frame(
         {
             fr.POD: np.flatnonzero(there).astype(np.uint32),

@@ -5,7 +5,7 @@ anti-affinity over more VMs than hosts are usable, and for pods that must share 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.site import CompiledSite, Place
@@ -16,7 +16,7 @@ from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Relations
 from underhost.agents.evaluate.store import FindingStore
 from underhost.agents.rules.gathering import Gathering, gatherings
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, SeparationId, connected, separations
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, SeparationId, connected
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
 
@@ -45,7 +45,7 @@ class Unsatisfiable:
         """Look at every separation."""
         for cls in case.model.classes:
             self.add_class(cls)
-        self._put(case, separations(case.model.selectors))
+        self._put(case, map(self._relations.separation, self._relations.every()))
 
     def index(self, snapshot: Snapshot, site: CompiledSite) -> None:
         """From now on changes are told."""
@@ -104,9 +104,9 @@ class Unsatisfiable:
         if self._touched or (self._near and changed):
             self._touched = False
             every = self._relations.every() if self._near else {at for at, _ in self._wide}
-            self._put(case, sorted({self._relations.separation(at) for at in every}))
+            self._put(case, map(self._relations.separation, every))
 
-    def _put(self, case: Case, apart: Sequence[Separation]) -> None:
+    def _put(self, case: Case, every: Iterable[Separation]) -> None:
         """Each of too many VMs holds a pod of either side: sides no larger than any cluster's hosts are left out."""
         snapshot, model, _ = case
         found: list[Finding] = []
@@ -114,7 +114,8 @@ class Unsatisfiable:
         if not near:
             usable, sizes = _usable(snapshot), model.sizes()
             least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
-            apart = [one for one in apart if all(sum(sizes[cls] for cls in side) > least for side in one[2:])]
+            every = [one for one in every if all(sum(sizes[cls] for cls in side) > least for side in one[2:])]
+        apart = sorted({one for one in every if one.matched})
         if model.has_hosts and (apart or near):
             found = unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, Concerns(model, apart, near)), near)
         self._store.put(("hosts",), found)

@@ -185,7 +185,12 @@ def refusing(rows: Sequence[Row], across: bool) -> list[list[int]]:
     values = [row.value for row in rows]
     if not some_refuse(owners, matched, len(rows), min(values, default=0), max(values, default=0), across):
         return []
-    return _across(rows) if across else [[row.pod for row in rows]]
+    return groups(rows, across)
+
+
+def groups(rows: Sequence[Row], across: bool) -> list[list[int]]:
+    """The same of a place in which `some_refuse`; the rows are those on either side whose nodes have the key."""
+    return _across(rows) if across and len(rows) > 2 else [[row.pod for row in rows]]
 
 
 def _across(rows: Sequence[Row]) -> list[list[int]]:
