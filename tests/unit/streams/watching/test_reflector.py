@@ -5,27 +5,18 @@ import random
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-import pytest
 from support.fakes.topics import FakeTopics
 
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, decode
 from underhost.schemas.topics import DEAD_LETTERS, PODS
 from underhost.streams.ports import Outgoing
-from underhost.streams.publish import publish_until_taken
-from underhost.streams.timing import Backoff, Timing
+from underhost.streams.timing import Timing
 from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
 from underhost.streams.watching.deletions import Deletions
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.records import LARGEST, deliverable
 from underhost.streams.watching.reflector import Held, Reflector, held_of
-
-
-class HighRandom(random.Random):
-    """Always the largest jitter."""
-
-    def random(self) -> float:
-        return 1.0
 
 
 class LowRandom(random.Random):
@@ -103,22 +94,6 @@ async def follow(
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     return topics, reflector
-
-
-@pytest.mark.parametrize(
-    ("rng", "expected"),
-    [
-        pytest.param(LowRandom(), [0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0], id="without jitter"),
-        pytest.param(HighRandom(), [0.0, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0, 60.0], id="with the largest jitter"),
-    ],
-)
-def test_the_first_retry_is_at_once_and_the_others_back_off_to_half_a_minute(
-    rng: random.Random, expected: list[float]
-) -> None:
-    backoff = Backoff(Timing(rng=rng))
-    assert [round(backoff.next(), 3) for _ in range(9)] == expected
-    backoff.reset()
-    assert backoff.next() == 0.0
 
 
 async def test_a_stream_that_ends_is_resumed_from_the_last_position() -> None:
@@ -306,16 +281,6 @@ def test_a_record_that_no_broker_takes_becomes_a_dead_letter() -> None:
     assert letter.headers["error"] == f"{LARGEST + 1} bytes are more than a record holds; the value is cut".encode()
     small = Outgoing(PODS, "s/pod/shop/small", b"x" * LARGEST, "u/1")
     assert deliverable(small) is small
-
-
-async def test_publishing_waits_for_the_broker_however_long_it_takes() -> None:
-    topics, naps = FakeTopics(), Naps(100)
-    topics.away = 10
-    seen = pod("a")
-    timing = Timing(sleep=naps, rng=LowRandom())
-    await publish_until_taken(topics, [Outgoing(PODS, seen.key, b"{}", "u/1")], "changes", timing)
-    assert [record.key for record in topics.records] == ["s/pod/shop/a"]
-    assert naps.taken == [0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0]
 
 
 async def test_published_bytes_are_the_trimmed_object() -> None:
