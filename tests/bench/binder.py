@@ -24,8 +24,9 @@ from pathlib import Path
 from statistics import median
 
 from bench.usage import cpu_of
-from support.processes.crowd import HOST_LABEL, Object, WriteLog, create, inventory, kwok_node, kwok_pod
+from support.processes.crowd import Object, WriteLog, create, inventory
 from support.processes.kube import Kube, start_kube
+from support.processes.kwok import HOST_LABEL, kwok_node, kwok_pod, uuid_of
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually, helpers
@@ -45,7 +46,9 @@ class Bench:
     def __init__(self, folder: Path, parts: Path, kube: Kube, log: WriteLog, nodes: int) -> None:
         self.folder, self.parts, self.kube, self.log = folder, parts, kube, log
         self.api = KubeApi(kube)
-        self.nodes = [kwok_node(f"node-{at:04d}", f"esx-{at // NODES_PER_HOST:03d}", at) for at in range(nodes)]
+        self.nodes = [
+            kwok_node(f"node-{at:04d}", uuid_of(at), host=f"esx-{at // NODES_PER_HOST:03d}") for at in range(nodes)
+        ]
         eventually("the API server serves namespaces", lambda: self.api.ask("GET", "/api/v1/namespaces/kube-system"))
         create(kube, "/api/v1/nodes", self.nodes)
         eventually("every node is free of taints", self._untainted, 300)

@@ -33,10 +33,11 @@ from bench.update_feed import UpdateFeed
 from bench.usage import cpu_of, machine
 from pyVmomi import vim
 from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.kwok import HOST_LABEL
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.vcsim import PASSWORD, USERNAME, start_vcsim
-from support.processes.world import HOST_LABEL, KubeApi, VCenter, eventually
+from support.processes.world import KubeApi, VCenter, eventually
 
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS, OUTCOMES, VMS

@@ -12,9 +12,9 @@ import aiohttp
 import pytest
 from support.fakes.pipeline import FakeCluster
 from support.processes.kafka import KafkaProcess
+from support.processes.kwok import HOST_LABEL
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
-from support.processes.world import HOST_LABEL
 from support.workers.pipeline import running
 from typer.testing import CliRunner
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.crowd import HOST_LABEL, Object, WriteLog, create, inventory, kwok_node, kwok_pod
+from support.processes.crowd import Object, WriteLog, create, inventory
 from support.processes.kube import Kube, start_kube
+from support.processes.kwok import HOST_LABEL, kwok_node, kwok_pod, uuid_of
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually, helpers
@@ -55,8 +56,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Pla
     nodes = [
         kwok_node(
             f"node-{at:03d}",
-            f"esx-{at // NODES_PER_HOST:02d}",
-            at,
+            uuid_of(at),
+            host=f"esx-{at // NODES_PER_HOST:02d}",
             cpu="8",
             **({"taints": [TAINT]} if at < TAINTED else {}),
         )

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.crowd import HOST_LABEL, Object, inventory, kwok_node, kwok_pod
+from support.processes.crowd import Object, inventory
 from support.processes.kube import Kube
+from support.processes.kwok import HOST_LABEL, kwok_node, kwok_pod, uuid_of
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually
@@ -101,7 +102,7 @@ def underhost(folder: Path, kube: Kube, **sinks: bool) -> Iterator[None]:
 def test_findings_and_what_is_done_are_told_once_to_each_pod_and_node_and_counted_on(
     api: KubeApi, kube: Kube, tmp_path: Path
 ) -> None:
-    nodes = [kwok_node("node-1", "esx-1", 1), kwok_node("node-2", "esx-2", 2), kwok_node("node-3", "esx-3", 3)]
+    nodes = [kwok_node(f"node-{at}", uuid_of(at), host=f"esx-{at}") for at in (1, 2, 3)]
     vms = Vms(tmp_path / "inventory.json", nodes)
     for node in nodes:
         del node["metadata"]["labels"][HOST_LABEL]
@@ -143,7 +144,7 @@ def test_findings_and_what_is_done_are_told_once_to_each_pod_and_node_and_counte
 
 def test_without_being_enabled_by_name_nothing_is_told(api: KubeApi, kube: Kube, tmp_path: Path) -> None:
     before = told(api)
-    nodes = [kwok_node(f"quiet-{number}", "esx-9", number) for number in (8, 9)]
+    nodes = [kwok_node(f"quiet-{number}", uuid_of(number), host="esx-9") for number in (8, 9)]
     Vms(tmp_path / "inventory.json", nodes)
     for node in nodes:
         del node["metadata"]["labels"][HOST_LABEL]

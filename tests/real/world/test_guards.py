@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 from pyVmomi import vim
+from support.processes.kwok import HOST_LABEL
 from support.processes.listener import Listener
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST, running
 from support.processes.vcsim import start_vcsim
-from support.processes.world import HOST_LABEL, NODES, VCenter, World, eventually, world
+from support.processes.world import NODES, VCenter, World, eventually, world
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

@@ -1,6 +1,6 @@
 """Many nodes and many pods on a real API server, made fast, and the server's own log of what was then done to them.
 
-Used by the binder's test and its bench. Everything is plain HTTP that shares no code with the product.
+Used by the binder's test and its bench. Everything is asked by plain HTTP, not by the product's clients.
 """
 
 import asyncio
@@ -12,35 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from support.build import a_node, a_pod, term
 from support.processes.kube import ADMIN_TOKEN, Kube
+from support.processes.kwok import HOST_LABEL
 
 AT_ONCE = 32
-HOST_LABEL = "node.cluster.x-k8s.io/esxi-host"
 Object = dict[str, Any]
-
-
-def kwok_node(name: str, host: str, number: int, *, cpu: str = "4", memory: str = "32Gi", **spec: Any) -> Object:
-    """A node that KWOK keeps alive, on the VM with this number on the host; it carries the host's label."""
-    node = a_node(name).labels({"type": "kwok", HOST_LABEL: host}).has(cpu=cpu, memory=memory)
-    node = node.metadata(annotations={"kwok.x-k8s.io/node": "fake"}).spec(
-        providerID=f"vsphere://{uuid_of(number)}", **spec
-    )
-    return node.put("status", "capacity", value=node.at("status", "allocatable")).sent()
-
-
-def uuid_of(number: int) -> str:
-    """The uuid of a VM."""
-    return f"42000000-0000-4000-8000-{number:012d}"
-
-
-def kwok_pod(
-    name: str, scheduler: str, *, cpu: str = "100m", memory: str = "500Mi", app: str = "", **spec: Any
-) -> Object:
-    """A pod that KWOK runs; no two pods of an `app` may share a physical host."""
-    pod = a_pod(name, "").needs(cpu=cpu, memory=memory)
-    pod = pod.spec(schedulerName=scheduler, terminationGracePeriodSeconds=0, **spec)
-    return (pod.labels(app=app).apart(term(HOST_LABEL, {"app": app})) if app else pod).sent()
 
 
 def inventory(nodes: Iterable[Object]) -> Object:

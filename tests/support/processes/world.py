@@ -1,7 +1,7 @@
 """A world of real parts for one story: Kubernetes (etcd, kube-apiserver, KWOK) and vCenter (vcsim), on loopback.
 
 Seven nodes whose providerIDs are VMs of the vCenter, one VM a host at first. Everything is asked and done through the
-real APIs, by means that share no code with the product.
+real APIs, not by the product's clients.
 """
 
 import json
@@ -20,10 +20,10 @@ import pyVim.connect
 import pyVim.task
 from pyVmomi import vim, vmodl
 from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.kwok import HOST_LABEL, kwok_node, kwok_pod
 from support.processes.underhost import config_of
 from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, start_vcsim
 
-HOST_LABEL = "node.cluster.x-k8s.io/esxi-host"
 NODES = tuple(f"node-{number}" for number in range(1, 8))
 CLUSTER = "DC0_C0"
 FOREIGN_RULE = "licences-keep-apart"
@@ -87,49 +87,16 @@ class KubeApi:
 
     def add_node(self, name: str, uuid: str) -> None:
         """A node on the VM with this uuid, kept alive by KWOK."""
-        resources = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-        metadata = {
-            "name": name,
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
-            "labels": {"kubernetes.io/hostname": name, "type": "kwok"},
-        }
-        status = {"allocatable": resources, "capacity": resources}
-        body = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": metadata,
-            "spec": {"providerID": f"vsphere://{uuid}"},
-            "status": status,
-        }
-        self.ask("POST", "/api/v1/nodes", body)
-
-    def add_replica_set(self, name: str, replicas: int) -> dict[str, Any]:
-        """A ReplicaSet of `db`, as its pods name their owner; nobody makes its pods."""
-        labels = {"app": "db"}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "db", "image": "db"}]}}
-        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-        body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
-        made = self.ask("POST", "/apis/apps/v1/namespaces/default/replicasets", body)
-        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": True}
-        return {**owner, "uid": made["metadata"]["uid"]}
+        self.ask("POST", "/api/v1/nodes", kwok_node(name, uuid, cpu="8"))
 
     def bind(self, pod: str, node: str) -> None:
         """Bind a pod of the default namespace, as a scheduler does."""
         body = {"target": {"kind": "Node", "name": node}, "metadata": {"name": pod}}
         self.ask("POST", f"/api/v1/namespaces/default/pods/{pod}/binding", body)
 
-    def add_replica(self, name: str, owner: Mapping[str, Any] | None = None) -> None:
+    def add_replica(self, name: str) -> None:
         """A pod of `db` for our scheduler; no two of them may share a physical host."""
-        term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOST_LABEL}
-        spec = {
-            "schedulerName": "underhost",
-            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
-            "containers": [{"name": "db", "image": "db", "resources": {"requests": {"cpu": "100m"}}}],
-            "terminationGracePeriodSeconds": 0,
-        }
-        metadata = {"name": name, "labels": {"app": "db"}, "ownerReferences": [owner] if owner else []}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        self.ask("POST", "/api/v1/namespaces/default/pods", body)
+        self.ask("POST", "/api/v1/namespaces/default/pods", kwok_pod(name, "underhost", app="db"))
 
 
 class VCenter:
