@@ -9,13 +9,13 @@ change the scheduler's own spreading.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from underhost.agents.compiled.class_builder import ClassBuilder
+from underhost.agents.compiled.builder import ClassBuilder
 from underhost.agents.compiled.classes import Parsed, Parser, PodClass, RawClass, affinity_keys, spread_keys
 from underhost.agents.compiled.default_spreading import DefaultSelectors
 from underhost.agents.compiled.images import normalised_image
-from underhost.agents.compiled.outdated import Outdated
 from underhost.agents.compiled.reader import Reading
 from underhost.agents.site import terms
+from underhost.agents.site.changes import Outdated
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.selectors import IN, Selector, SelectorTable
 from underhost.agents.site.snapshot import Snapshot

@@ -117,7 +117,7 @@ class Topology:
     ) -> None:
         """The labels under these keys have changed; with `hosts` not None the hosts have, too.
 
-        Only a resident evaluator's topology ever changes; counters over the old domains are the caller's to drop.
+        Only a site that is followed changes its topology; counters over the old domains are the caller's to drop.
         """
         if hosts is not None:
             self.hosts = Domains("host", hosts, host_names)

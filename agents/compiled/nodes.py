@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from underhost.agents.compiled.domains import BoolArray, IndexArray
 from underhost.agents.compiled.images import Images
-from underhost.agents.compiled.outdated import Outdated
 from underhost.agents.site import terms
+from underhost.agents.site.changes import Outdated
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.requests import BASE_RESOURCES, PODS, allocatable
 from underhost.agents.site.snapshot import Snapshot

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from underhost.agents.compiled.alike import classed_alike, resized_alike
 from underhost.agents.compiled.classes import Disk, Owner, Port
+from underhost.agents.compiled.equality import classed_alike, resized_alike
 from underhost.agents.compiled.selected_labels import SelectedLabels
 from underhost.agents.compiled.volumes.of_pod import claims_of, inline_volumes
 from underhost.agents.site.fault import Fault

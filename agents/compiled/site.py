@@ -10,10 +10,9 @@ from itertools import islice, repeat
 from typing import NamedTuple
 
 from underhost.agents.compiled.model import Model
-from underhost.agents.compiled.outdated import Outdated
 from underhost.agents.compiled.reader import PendingPod, pending_pod
 from underhost.agents.compiled.state import State
-from underhost.agents.site.changes import is_classed_alike, is_owned_alike
+from underhost.agents.site.changes import Outdated, is_classed_alike, is_owned_alike
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 

@@ -67,9 +67,8 @@ class RulesByCluster:
     def _of(
         self, snapshot: Snapshot, model: Model, cluster: ClusterVms, known: tuple[object, list[DrsRule]] | None
     ) -> tuple[object, list[DrsRule]]:
-        usable = sum(host.cluster == cluster.name and host.state == "connected" for host in snapshot.hosts.values())
         changed = int(model.running.changed[cluster.nodes].max(initial=0))
-        inputs = usable, cluster.vms, cluster.hosts, changed
+        inputs = cluster.usable, cluster.vms, cluster.hosts, changed
         if known is not None and known[0] == inputs:
             return known
         graph = vm_graph(snapshot, model, cluster, self._concerns)

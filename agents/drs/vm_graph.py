@@ -4,7 +4,7 @@ In: a snapshot and its model. Out: one `VmGraph` per cluster. Sets of VMs are bi
 reference.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -36,10 +36,8 @@ class VmGraph:
         on: for each class, the VMs its pods run on. edges: the separations that concern two VMs or more.
     """
 
-    def __init__(self, snapshot: Snapshot, model: Model, cluster: "ClusterVms") -> None:
-        self.name, self.vms, self.host_of = cluster.name, cluster.vms, cluster.hosts
-        hosts = snapshot.hosts.values()
-        self.usable = sum(1 for one in hosts if one.cluster == self.name and one.state == "connected")
+    def __init__(self, model: Model, cluster: "ClusterVms") -> None:
+        self.name, self.vms, self.host_of, self.usable = cluster.name, cluster.vms, cluster.hosts, cluster.usable
         self.on: dict[int, int] = {}
         self.edges: list[Edge] = []
         self._model = model
@@ -101,12 +99,16 @@ class VmGraph:
 
 
 class ClusterVms(NamedTuple):
-    """The VMs of a vSphere cluster that are nodes, with the position of the node (intp) and the host of each."""
+    """The VMs of a vSphere cluster that are nodes, with the position of the node (intp) and the host of each.
+
+    `usable`: hosts of the cluster that are connected and not in maintenance.
+    """
 
     name: str
     vms: list[str]
     nodes: IndexArray
     hosts: list[str]
+    usable: int
 
 
 def clusters_of(snapshot: Snapshot, model: Model) -> list[ClusterVms]:
@@ -116,12 +118,14 @@ def clusters_of(snapshot: Snapshot, model: Model) -> list[ClusterVms]:
         host, node = snapshot.hosts.get(joined.host), model.nodes.index.get(name)
         if host is not None and host.cluster and node is not None:
             members[host.cluster][joined.vm] = (node, joined.host)
+    usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
     return [
         ClusterVms(
             name,
             sorted(found),
             np.array([found[vm][0] for vm in sorted(found)], np.intp),
             [found[vm][1] for vm in sorted(found)],
+            usable[name],
         )
         for name, found in sorted(members.items())
     ]
@@ -144,7 +148,7 @@ def vm_graph(snapshot: Snapshot, model: Model, cluster: ClusterVms, concerns: Co
 
     DaemonSets' and mirror pods are on every node whatever they ask for: no VM is moved for them.
     """
-    graph, running = VmGraph(snapshot, model, cluster), model.running
+    graph, running = VmGraph(model, cluster), model.running
     vm_of = np.full(len(model.nodes), -1, np.intp)
     vm_of[cluster.nodes] = np.arange(len(cluster.nodes))
     chosen = np.flatnonzero((vm_of[running.nodes] >= 0) & concerns.classes[running.classes])

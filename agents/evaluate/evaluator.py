@@ -10,14 +10,13 @@ from typing import Protocol
 
 from underhost.agents.compiled.follower import Follower
 from underhost.agents.compiled.model import Model, compile
-from underhost.agents.compiled.outdated import Outdated
 from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.compiled.state import State
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.judges import Judges
 from underhost.agents.evaluate.marker import Marker
 from underhost.agents.schedule.pending import PodDecision, decide
-from underhost.agents.site.changes import is_same_picture
+from underhost.agents.site.changes import Outdated, is_same_picture
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 

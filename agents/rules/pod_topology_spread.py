@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from underhost.agents.compiled import golog
 from underhost.agents.compiled.classes import HOSTNAME_KEY, Constraint, PodClass
 from underhost.agents.compiled.counters import Counter
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
@@ -20,6 +19,7 @@ from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.site import golog
 from underhost.agents.site.requests import Request
 
 NAME = "PodTopologySpread"

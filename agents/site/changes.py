@@ -26,6 +26,10 @@ _VALUES = (
 )
 
 
+class Outdated(Exception):
+    """What is compiled of a site cannot be extended to a change: compile the site anew."""
+
+
 class Tracked(dict[K, V]):
     """A mapping of a snapshot that knows in which keys it may differ from those taken shortly before it.
 

@@ -49,7 +49,7 @@ class Site:
     @cached_property
     def model(self) -> "Model":
         """Compiled once for all that a command asks. Raises BadObjectError."""
-        from underhost.agents.compiled.model import compile  # numpy: `underhost inventory` and `lint` go without
+        from underhost.agents.compiled.model import compile  # numpy: `underhost inventory` goes without
 
         return compile(self.snapshot, self.options)
 

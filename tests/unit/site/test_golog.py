@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from underhost.agents.compiled import golog
+from underhost.agents.site import golog
 
 # math.Log of Go 1.24 on amd64; libm differs from it by one unit in the last place at 3, 14, 48 and 74
 GO = {
