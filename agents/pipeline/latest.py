@@ -1,8 +1,7 @@
 """The last decisions of each site that this worker decides for or shows, for whoever shows them or answers from them.
 
-In: decisions, as each is published (`pipeline.py`), or as the topics tell of them (`observer.py`). Out: the newest
-picture of a site, and a call for each new one. Read by the rooms in `http/`. A pipeline that is started again begins
-with none.
+In: decisions, as each is published (`state.py`), or as the topics tell of them (`observer.py`). Out: the newest picture
+of a site, and a call for each new one. A run that is started again begins with none.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The worker's metrics, in a registry of their own. Written by the parts of the worker, read by `http/probes.py`.
+"""The worker's metrics, in a registry of their own.
 
 No label holds a name out of a cluster (a pod, a node): the number of series stays bounded.
 """

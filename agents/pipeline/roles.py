@@ -7,13 +7,14 @@ its own, of just the topics that it reads.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from underhost.agents.sinks import registry
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas import topics
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
 
-KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", "evaluator"
+KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", registry.EVALUATOR
 ALERTS, WEB = "alerts", "web"
 ALL = (KUBERNETES, VSPHERE, EVALUATOR, *(kind.role for kind in COMMANDS.values()), ALERTS, WEB)
 WATCHERS = frozenset({KUBERNETES, VSPHERE})

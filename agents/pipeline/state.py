@@ -1,7 +1,7 @@
 """What the parts of one run have in common: which sites it holds, what was decided, and whether it still works.
 
-Made by `run.py`, handed to the parts. A run that is started again begins with a new one, but for the metrics and the
-latest decisions, which whoever looks at them keeps.
+A run that is started again begins with a new one, but for the metrics and the latest decisions, which whoever looks at
+them keeps.
 """
 
 import asyncio
@@ -94,7 +94,7 @@ def begin_run(
         app.membership if reads else Membership(),
         metrics,
         latest,
-        WantedCommands(must_be_wanted(roles, role.EVALUATOR)),
+        WantedCommands(must_be_wanted(roles)),
     )
     app.on_failure = run.fail
     return run

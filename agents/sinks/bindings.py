@@ -18,6 +18,8 @@ from underhost.schemas.commands import BIND
 from underhost.schemas.errors import Conflict, Gone, Unreachable
 from underhost.schemas.records import Action, Outcome, Placement
 
+OUR_SCHEDULER = "underhost"
+"""`spec.schedulerName` of the pods that are ours to place."""
 REMEMBERED = 10_000
 """Bindings that are remembered: the same command, delivered again, makes no request."""
 

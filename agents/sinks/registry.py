@@ -54,6 +54,10 @@ class DeciderParts:
     now: float
 
 
+EVALUATOR = "evaluator"
+"""The role that decides what rules decide; the others of this table each carry out one kind."""
+
+
 class RestsOnHosts(Enum):
     """Whether a command may be wrong where the host of a VM is not known as it is now: stale vSphere data stops it."""
 
@@ -279,10 +283,10 @@ def host_based(settings: Settings) -> frozenset[str]:
     return frozenset(row.name for row in COMMANDS.values() if row.rests_on_hosts in stopped)
 
 
-def must_be_wanted(roles: Collection[str], evaluator: str) -> frozenset[str]:
+def must_be_wanted(roles: Collection[str]) -> frozenset[str]:
     """The kinds that a worker of these roles decides itself, and carries out only while its decisions stand by them."""
     return frozenset(
         row.name
         for row in COMMANDS.values()
-        if row.must_be_wanted and (evaluator if row.evaluator_decides else row.role) in roles
+        if row.must_be_wanted and (EVALUATOR if row.evaluator_decides else row.role) in roles
     )

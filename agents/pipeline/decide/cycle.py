@@ -1,6 +1,6 @@
 """The decide cycle of one site: wake on a change, wait for quiet, evaluate off the event loop, publish, remember.
 
-In: pokes (`sites.py` calls one for every change). Out: published decisions. `cycles.py` starts one for each held site
+In: a call for every change of the site. Out: published decisions. `cycles.py` starts one for each held site
 and cancels it when the site may move. A storm of changes collapses into one evaluation: 20 ms of quiet, at most 200 ms
 after the first change; a change during an evaluation leads to the next one.
 """

@@ -1,7 +1,7 @@
 """Node labels that name another ESXi host than vSphere does, for longer than a bound: `label-stale` findings.
 
-In: snapshots of one site, one after another, and the time. Out: findings. For the evaluator agent, beside the findings
-of `engine/check.py`, which knows no time. A label that is absent is not stale: nobody may have been asked to write it.
+In: snapshots of one site, one after another, and the time. Out: findings. Beside the findings
+of the evaluator, which knows no time. A label that is absent is not stale: nobody may have been asked to write it.
 """
 
 from collections.abc import Collection, Mapping

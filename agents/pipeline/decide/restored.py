@@ -17,15 +17,13 @@ from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.roles import EVALUATOR
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
-from underhost.agents.sinks.bindings import action_of
+from underhost.agents.sinks.bindings import OUR_SCHEDULER, action_of
 from underhost.agents.sinks.registry import COMMANDS, DeciderParts, deciders_of
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import topics
 from underhost.schemas.records import RESOLVED, Action, FindingEvent, NodeHost, Outcome, Placement
 from underhost.schemas.severities import LABEL_STALE
 from underhost.streams.settings.model import Settings
-
-OUR_SCHEDULER = "underhost"
 
 
 def options_of(settings: Settings) -> Options:

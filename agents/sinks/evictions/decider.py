@@ -1,8 +1,8 @@
 """Which evictions are due: the decider of the evictor.
 
 In: snapshots and what the evaluator says of them; the commands of earlier runs. Out: `evict` actions. Which pod goes
-for which finding is `engine.repair`'s to say; here it is decided when: once the finding has stood for a while, within
-the caps (`eviction_pace.py`), as the budgets allow, and never in a loop (`eviction_guard.py`). What no eviction can end
+for which finding is `agents/repair`'s to say; here it is decided when: once the finding has stood for a while, within
+the caps (`pace.py`), as the budgets allow, and never in a loop (`loop_guard.py`). What no eviction can end
 is ordered once, too, for the sink to refuse it with the reason.
 """
 
@@ -16,6 +16,7 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs
+from underhost.agents.sinks.bindings import OUR_SCHEDULER
 from underhost.agents.sinks.evictions.look import Look, case_key, case_of, told
 from underhost.agents.sinks.evictions.loop_guard import CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.memory import remembered
@@ -49,7 +50,6 @@ SAY_AGAIN = 86_400.0
 """Seconds after which it is said again that a finding is left to a person; this keeps the guard's memory, too."""
 SAID = 20
 """Refusals in one look."""
-OUR_SCHEDULER = "underhost"
 
 
 def terms_of(settings: EvictionSettings, *, binds: bool) -> EvictionTerms:

@@ -1,6 +1,6 @@
 """Evicting a pod: what a command says, and carrying it out (sink).
 
-In: `evict` actions of the decider (`eviction_decider.py`). Out: outcomes. The Eviction API alone is used, so that
+In: `evict` actions of the decider (`decider.py`). Out: outcomes. The Eviction API alone is used, so that
 disruption budgets are kept by the API server, whatever the decider believed of them.
 """
 

@@ -10,8 +10,8 @@ from support.build import a_node, a_pod
 
 from underhost.agents.compiled.state import State
 from underhost.agents.pipeline.connections import Connections
-from underhost.agents.pipeline.decide.restored import OUR_SCHEDULER
 from underhost.agents.schedule.pending import PodDecision
+from underhost.agents.sinks.bindings import OUR_SCHEDULER
 from underhost.agents.sinks.ports import Writers
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report

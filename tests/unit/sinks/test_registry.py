@@ -33,4 +33,4 @@ def test_a_binding_rests_on_hosts_only_where_they_are_required() -> None:
     ],
 )
 def test_a_worker_carries_out_what_it_decides_only_while_that_stands(roles: set[str], expected: set[str]) -> None:
-    assert must_be_wanted(roles, "evaluator") == expected
+    assert must_be_wanted(roles) == expected
