@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits, clique_cover, split
-from underhost.agents.drs.vm_graph import ClusterVms, Concerns, VmGraph, clusters_of, vm_graph
-from underhost.agents.evaluate.unsatisfiable import gathered
+from underhost.agents.drs.vm_graph import ClusterVms, Concerns, VmGraph, clusters_of, gathered, vm_graph
 from underhost.agents.rules.gathering import Gathering, gatherings
 from underhost.agents.rules.separation import separations
 from underhost.agents.site.changes import same_objects

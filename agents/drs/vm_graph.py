@@ -14,7 +14,7 @@ from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
 from underhost.agents.rules.gathering import Gathering
-from underhost.agents.rules.separation import Separation
+from underhost.agents.rules.separation import Separation, connected
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
 
@@ -163,3 +163,37 @@ def vm_graph(snapshot: Snapshot, model: Model, cluster: ClusterVms, concerns: Co
 def vm_graphs(snapshot: Snapshot, model: Model, concerns: Concerns) -> list[VmGraph]:
     """The running pods of every vSphere cluster."""
     return [vm_graph(snapshot, model, cluster, concerns) for cluster in clusters_of(snapshot, model)]
+
+
+class Together:
+    """VMs that required affinity on the host keeps together. `owners` are the classes that ask for it."""
+
+    def __init__(self, vms: int, owners: set[int], contradicts: bool) -> None:
+        self.vms, self.owners, self.contradicts = vms, owners, contradicts
+
+
+def gathered(graph: VmGraph, near: Sequence[Gathering]) -> list[Together]:
+    """Connected groups of VMs, each pod's VM with one other that its affinity allows."""
+    links: list[tuple[int, int]] = []
+    owners: dict[int, set[int]] = {}
+    if not near:
+        return []
+    rows = graph.adjacency(graph.edges)
+    for one in near:
+        mates = graph.mask(one.matched)
+        for at in bits(graph.on.get(one.owner, 0) if mates else 0):
+            if not mates >> at & 1:
+                links.append((at, _mate(graph, rows, at, mates)))
+                owners.setdefault(at, set()).add(one.owner)
+    found = []
+    for group in connected({at for link in links for at in link}, links):
+        vms = sum(1 << at for at in group)
+        asking = {cls for at in group for cls in owners.get(at, ())}
+        found.append(Together(vms, asking, any(rows[at] & vms for at in group)))
+    return found
+
+
+def _mate(graph: VmGraph, rows: Sequence[int], at: int, mates: int) -> int:
+    """The VM to stay with: one that need not be apart, on the same host already if there is one."""
+    allowed = list(bits(mates & ~rows[at])) or list(bits(mates))
+    return min(allowed, key=lambda other: (graph.host_of[other] != graph.host_of[at], other))

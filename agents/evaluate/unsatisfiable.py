@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.drs.cliques import bits
-from underhost.agents.drs.vm_graph import Concerns, Edge, VmGraph, vm_graphs
+from underhost.agents.drs.vm_graph import Concerns, Edge, Together, VmGraph, gathered, vm_graphs
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Relations
 from underhost.agents.evaluate.store import FindingStore
 from underhost.agents.rules.gathering import Gathering, gatherings
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, SeparationId, connected
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, SeparationId
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
 
@@ -150,40 +150,6 @@ def _clique(graph: VmGraph, edge: Edge) -> int:
         if kept & ~rows[at] == 0:
             kept |= 1 << at
     return kept
-
-
-class Together:
-    """VMs that required affinity on the host keeps together. `owners` are the classes that ask for it."""
-
-    def __init__(self, vms: int, owners: set[int], contradicts: bool) -> None:
-        self.vms, self.owners, self.contradicts = vms, owners, contradicts
-
-
-def gathered(graph: VmGraph, near: Sequence[Gathering]) -> list[Together]:
-    """Connected groups of VMs, each pod's VM with one other that its affinity allows."""
-    links: list[tuple[int, int]] = []
-    owners: dict[int, set[int]] = {}
-    if not near:
-        return []
-    rows = graph.adjacency(graph.edges)
-    for one in near:
-        mates = graph.mask(one.matched)
-        for at in bits(graph.on.get(one.owner, 0) if mates else 0):
-            if not mates >> at & 1:
-                links.append((at, _mate(graph, rows, at, mates)))
-                owners.setdefault(at, set()).add(one.owner)
-    found = []
-    for group in connected({at for link in links for at in link}, links):
-        vms = sum(1 << at for at in group)
-        asking = {cls for at in group for cls in owners.get(at, ())}
-        found.append(Together(vms, asking, any(rows[at] & vms for at in group)))
-    return found
-
-
-def _mate(graph: VmGraph, rows: Sequence[int], at: int, mates: int) -> int:
-    """The VM to stay with: one that need not be apart, on the same host already if there is one."""
-    allowed = list(bits(mates & ~rows[at])) or list(bits(mates))
-    return min(allowed, key=lambda other: (graph.host_of[other] != graph.host_of[at], other))
 
 
 def _too_many(snapshot: Snapshot, graph: VmGraph, cliques: Sequence[tuple[Edge, int]]) -> list[Finding]:

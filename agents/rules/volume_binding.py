@@ -10,7 +10,7 @@ from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import Where
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes.claims import Claimed, Volumes, not_found, not_owned, storage_class_of
-from underhost.agents.compiled.volumes.provisioning import Finder, reach
+from underhost.agents.rules.provisioning import Finder, reach
 from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
 from underhost.agents.site.requests import Request
 from underhost.schemas.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
