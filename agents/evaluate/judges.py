@@ -111,9 +111,12 @@ class Judges:
         """Judge what is marked."""
         case, model = Case(snapshot, self._model, self._state), self._model
         self._show_changes()
-        nodes = {name: _pods_on(site, name) for name in marks.nodes}
-        self.violations.judge_pods(case, {key: model.running.at.get(key) for key in marks.pods})
-        self.violations.judge_nodes(case, nodes)
+        if marks.pods:
+            self.violations.judge_pods(case, {key: model.running.at.get(key) for key in marks.pods})
+        if marks.nodes:
+            nodes = {name: _pods_on(site, name) for name in marks.nodes}
+            self.violations.judge_nodes(case, nodes)
+            self.nodes.judge(case, nodes)
         self.violations.judge_near(case, marks.near)
         linked = {one for cls in self._flipped for one in self.relations.of(model.classes[cls]).spread}
         self.spread.judge(case, marks.spread, linked, site.uses.__getitem__)
@@ -121,7 +124,6 @@ class Judges:
         self.anti_affinity.judge(case, marks.broken)
         self.physical.judge(case, marks.undone)
         self.unsatisfiable.judge(case, bool(marks.pods))
-        self.nodes.judge(case, nodes)
         self.nodes.judge_hosts(snapshot, marks.hosts)
         self.budgets.judge(snapshot)
         self.colocated.judge(case)

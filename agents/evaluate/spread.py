@@ -126,7 +126,9 @@ def _groups(crowds: dict[int, list[_Crowd]], is_used: Callable[[int], object]) -
     links = []
     for at, crowd in enumerate(every):
         counted = tuple(filter(is_used, crowd.selector.classes)) if crowd.selector is not None else ()
-        links += [(first.setdefault(one, at), at) for one in (counted, *crowd.pods)]
+        links.append((first.setdefault(counted, at), at))
+        if len(every) > len(crowds):  # only crowds of one class, by several constraints, can share pods
+            links += [(first.setdefault(pod, at), at) for pod in crowd.pods]
     return [tuple(every[at] for at in group) for group in connected(range(len(every)), links)]
 
 

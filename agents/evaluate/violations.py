@@ -7,7 +7,7 @@ verdicts are the rules' own; each rule is asked only of the pods that it can con
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 import numpy as np
@@ -92,21 +92,20 @@ class Violations:
 
 def _excluded(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
     """Pods on nodes that their node affinity excludes."""
-    for cls, mine in _by_class(case, pods):
-        if cls.node_selector or cls.node_terms is not None:
-            for at, refusal in refusals(case, node_affinity.prepare(case.state, cls), mine):
-                yield pod_finding(case, at, node_affinity.NAME, refusal.reasons, _OF_NODE)
+    for cls, mine in _by_class(case, pods, lambda cls: cls.node_selector or cls.node_terms is not None):
+        for at, refusal in refusals(case, node_affinity.prepare(case.state, cls), mine):
+            yield pod_finding(case, at, node_affinity.NAME, refusal.reasons, _OF_NODE)
 
 
 def _evicted(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
-    """Untolerated NoExecute taints. A toleration for a time is one: the taint manager will see to it."""
+    """Untolerated NoExecute taints. A toleration for a time counts: the taint manager will see to it."""
     if not any(taint.effect == NO_EXECUTE for taints in case.model.nodes.taints for taint in taints):
         return
-    for cls, mine in _by_class(case, pods):
+    for cls, mine in _by_class(case, pods, lambda cls: untolerated_mask(case.state, cls, (NO_EXECUTE,)) is not None):
         mask = untolerated_mask(case.state, cls, (NO_EXECUTE,))
-        if mask is not None:
-            for at in mine[mask[case.model.running.nodes[mine]]].tolist():
-                yield pod_finding(case, at, taint_toleration.NAME, (REASON_EVICTED,), _OF_TAINT)
+        assert mask is not None
+        for at in mine[mask[case.model.running.nodes[mine]]].tolist():
+            yield pod_finding(case, at, taint_toleration.NAME, (REASON_EVICTED,), _OF_TAINT)
 
 
 def _crowded_out(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
@@ -120,18 +119,23 @@ def _crowded_out(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
 
 def _without_port(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
     """Pods whose host ports another pod of the node holds as well."""
-    for cls, mine in _by_class(case, pods):
-        if cls.ports:
-            for at, refusal in refusals(case, node_ports.prepare(case.state, cls), mine):
-                yield pod_finding(case, at, node_ports.NAME, refusal.reasons, _OF_PORTS)
+    for cls, mine in _by_class(case, pods, lambda cls: cls.ports):
+        for at, refusal in refusals(case, node_ports.prepare(case.state, cls), mine):
+            yield pod_finding(case, at, node_ports.NAME, refusal.reasons, _OF_PORTS)
 
 
-def _by_class(case: Case, pods: IndexArray | None) -> Iterator[tuple[PodClass, IndexArray]]:
-    """The running pods, or those chosen, class by class."""
+def _by_class(
+    case: Case, pods: IndexArray | None, is_wanted: Callable[[PodClass], object]
+) -> Iterator[tuple[PodClass, IndexArray]]:
+    """The running pods, or those chosen, class by class; of the classes that are wanted."""
     model = case.model
     if pods is None:
-        return ((cls, model.pods_of(cls.id)) for cls in model.classes)
-    return ((model.classes[cls], mine) for cls, mine in _grouped(model.running.classes[pods], pods))
+        return ((cls, model.pods_of(cls.id)) for cls in model.classes if is_wanted(cls))
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for at in pods.tolist():
+        if is_wanted(model.classes[model.running.class_at[at]]):
+            found[model.running.class_at[at]].append(at)
+    return ((model.classes[cls], np.array(mine, np.intp)) for cls, mine in found.items())
 
 
 def _grouped(values: IndexArray, pods: IndexArray) -> Iterator[tuple[int, IndexArray]]:

@@ -181,9 +181,11 @@ def some_refuse(
 def refusing(rows: Sequence[Row], across: bool) -> list[list[int]]:
     """The pods of one place that refuse one another, as positions in connected groups; [] where all keep apart."""
     rows = [row for row in rows if row.value >= 0]
+    if len(rows) < 2:  # as in most places
+        return []
     owners, matched = sum(row.owner for row in rows), sum(row.match for row in rows)
     values = [row.value for row in rows]
-    if not some_refuse(owners, matched, len(rows), min(values, default=0), max(values, default=0), across):
+    if not some_refuse(owners, matched, len(rows), min(values), max(values), across):
         return []
     return groups(rows, across)
 
