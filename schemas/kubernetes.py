@@ -261,6 +261,11 @@ def decode(data: bytes | Raw, type_: type[T]) -> T:
     return value
 
 
+def raw(value: object) -> Raw:
+    """A raw part of an object, from plain values."""
+    return Raw(_encoder.encode(value))
+
+
 def encode(value: Struct) -> bytes:
     """The trimmed object as JSON, keys in the order of the struct: equal objects give equal bytes."""
     return _encoder.encode(value)

@@ -27,7 +27,7 @@ from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import added_of
 from underhost.agents.whatif.each import each
 from underhost.agents.whatif.plan import what_if
-from underhost.agents.whatif.steps import HOST, NODE, Add, Step, parse
+from underhost.agents.whatif.steps import HOST, NODE, Step, parse
 from underhost.schemas.documents import WhatIfList, to_json
 from underhost.schemas.errors import InputError
 from underhost.schemas.page import OPTIONS, SITE, Judging
@@ -103,7 +103,7 @@ def _steps(plan: PlanRequest) -> list[Step]:
         if name == "add":
             reading = InputReader()
             reading.read_text(b'{"kind":"List","items":' + bytes(value) + b"}", f"steps[{number}].add")
-            steps.append(Add(added_of(reading.result())))
+            steps.append(added_of(reading.result()))
         else:
             steps.append(parse(name, msgspec.json.decode(value, type=str), ha=plan.ha))
     return steps

@@ -4,6 +4,8 @@ Raw parts (affinity, tolerations, resources ...) are parsed once for all objects
 names the object: `within(object)` turns the fault into the error that callers of the engine see.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -24,6 +26,15 @@ class Fault(ValueError):
     def within(self, object_: str) -> BadObjectError:
         """The same fault, of a named object such as `Pod shop/db-0`."""
         return BadObjectError(self.message, object_=object_, field=self.field)
+
+
+@contextmanager
+def faults_of(object_: str) -> Iterator[None]:
+    """Names the object that a Fault raised inside is of, such as `Pod shop/db-0`: raises BadObjectError instead."""
+    try:
+        yield
+    except Fault as fault:
+        raise fault.within(object_) from None
 
 
 def decode(data: bytes, decoder: "msgspec.json.Decoder[T]", field: str) -> T:

@@ -7,7 +7,7 @@ It joins nodes to hosts and, where asked, lets manifests become their pods; read
 from underhost.agents.manifests.expand import Expansion, expand
 from underhost.agents.site.join import join
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.whatif.steps import Added
+from underhost.agents.whatif.steps import Add
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 
@@ -46,18 +46,9 @@ def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = Tr
     return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]
 
 
-def added_of(objects: Objects) -> Added:
-    """What a file adds to a site in a plan."""
-    return Added(
-        nodes=objects.nodes,
-        pods=objects.pods,
-        namespaces=objects.namespaces,
-        services=objects.services,
-        workloads=objects.workloads,
-        budgets=objects.budgets,
-        others=objects.others,
-        inventory=objects.inventory,
-    )
+def added_of(objects: Objects) -> Add:
+    """The step of a plan that adds what a file holds."""
+    return Add(snapshot_of(objects, manifests=False)[0], objects.others)
 
 
 def _claims(snapshot: Snapshot) -> list[str]:

@@ -5,7 +5,7 @@ budgets; a deletion, a taint or a lost node does not.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from underhost.agents.site.owners import pinned
 from underhost.agents.whatif import hosts as vsphere
 from underhost.agents.whatif import nodes as marks
 from underhost.agents.whatif import steps as s
-from underhost.agents.whatif.additions import add, rejoin
+from underhost.agents.whatif.additions import add
 from underhost.agents.whatif.budgets import Allowances
 from underhost.agents.whatif.pods import (
     BOUND,
@@ -56,7 +56,7 @@ def _delete(world: World, step: s.Delete) -> None:
 def _add(world: World, step: s.Add) -> None:
     world.step += 1
     before = world.snapshot.nodes
-    add(world, step.objects)
+    add(world, step)
     _leave_tainted(world, [name for name in step.objects.nodes if name in before], before, "add")
 
 
@@ -64,7 +64,7 @@ def _add(world: World, step: s.Add) -> None:
 def _drain(world: World, step: s.Drain) -> None:
     names = [world.node(name) for name in step.nodes]
     for name in names:
-        _mark(world, name, lambda node: marks.cordoned(node, True))
+        world.mark(name, marks.cordoned, closed=True)
     for name in names:
         world.step += 1
         _evict(world, name)
@@ -101,7 +101,7 @@ def _evict(world: World, node: str) -> None:
 
 def _cordon(world: World, step: s.Cordon) -> None:
     world.step += 1
-    _mark(world, world.node(step.node), lambda node: marks.cordoned(node, step.closed))
+    world.mark(world.node(step.node), marks.cordoned, step.closed)
     if not step.closed:
         world.draining.pop(step.node, None)
     world.settle("cordon" if step.closed else "uncordon")
@@ -111,44 +111,43 @@ def _taint(world: World, step: s.TaintNode) -> None:
     world.step += 1
     name, before = world.node(step.node), world.snapshot.nodes
     if step.remove:
-        _mark(world, name, lambda node: marks.untainted(node, step.key, step.effect))
+        world.mark(name, marks.untainted, step.key, step.effect)
     else:
-        _mark(world, name, lambda node: marks.tainted(node, step.key, step.value, step.effect))
+        world.mark(name, marks.tainted, step.key, step.value, step.effect)
     _leave_tainted(world, [name], before, "taint")
 
 
 def _label(world: World, step: s.Label) -> None:
     world.step += 1
-    _mark(world, world.node(step.node), lambda node: marks.labelled(node, step.key, step.value))
+    world.mark(world.node(step.node), marks.labelled, step.key, step.value)
     world.settle("label")
 
 
-def _mark(world: World, name: str, change: Callable[[Node], Node]) -> None:
-    world.change(nodes={**world.snapshot.nodes, name: change(world.snapshot.nodes[name])})
-
-
-def _leave_tainted(world: World, names: Collection[str], before: Any, reason: str) -> None:
+def _leave_tainted(world: World, names: Collection[str], before: Mapping[str, Node], reason: str) -> None:
     """The pods that the NoExecute taints of these nodes evict, where the taints are other ones than before."""
-    changed = [name for name in names if marks.taints_of(before[name]) != marks.taints_of(world.snapshot.nodes[name])]
+    taints = {name: marks.taints_of(world.snapshot.nodes[name]) for name in names}
+    changed = [name for name in names if marks.taints_of(before[name]) != taints[name]]
     after: defaultdict[int, list[str]] = defaultdict(list)
+    daemons: list[str] = []
     for key in world.pods_on(changed):
         pod = world.snapshot.pods[key]
-        if pinned(pod) and owner_kind(pod) != DAEMON_SET:
+        daemon = owner_kind(pod) == DAEMON_SET
+        if pinned(pod) and not daemon:
             continue  # a static pod tolerates every NoExecute taint
-        seconds = leaves_after(pod, key, marks.taints_of(world.snapshot.nodes[pod.spec.node_name]))
+        seconds = leaves_after(pod, key, taints[pod.spec.node_name])
         if seconds is not None:
-            after[seconds].append(key)
-    daemons = [key for keys in after.values() for key in keys if owner_kind(world.snapshot.pods[key]) == DAEMON_SET]
+            leaving = after[seconds]
+            (daemons if daemon else leaving).append(key)
     for key in daemons:
         world.lose(key, NO_DAEMON)
     world.drop(daemons)
-    _leave(world, after, set(daemons), reason)
+    _leave(world, after, reason)
 
 
-def _leave(world: World, after: dict[int, list[str]], without: Collection[str], reason: str) -> None:
+def _leave(world: World, after: Mapping[int, list[str]], reason: str) -> None:
     """Pods leave after some seconds each; who leaves first is placed first, and what waited is tried again."""
     for _, keys in sorted(after.items()) or [(0, [])]:
-        world.displace([key for key in keys if key not in without])
+        world.displace(keys)
         world.settle(reason)
 
 
@@ -158,28 +157,22 @@ def _fail(world: World, step: s.Fail) -> None:
     named = [one.partition("/") for one in step.targets]
     lost = {world.node(name) for kind, _, name in named if kind == s.NODE}
     dead = [world.host(name) for kind, _, name in named if kind == s.HOST]
-    world.change(
-        hosts={
-            ref: replace(host, state=vsphere.DISCONNECTED) if ref in dead else host
-            for ref, host in world.snapshot.hosts.items()
-        }
-    )
+    world.set_hosts(dead, vsphere.DISCONNECTED)
     hosts = vsphere.Hosts(world.snapshot)
     moves = hosts.restart(dead) if step.ha else [(vm, None) for ref in dead for vm in hosts.on[ref]]
-    stopped = [vm.ref for vm, target in moves if target is None]
+    stopped = {vm.ref: replace(vm, power="off") for vm, target in moves if target is None}
     nodes = vsphere.nodes_of(world.snapshot)
     lost |= {name for ref in stopped for name in nodes.get(ref, ())}
     _move(world, [move for move in moves if move[1] is not None])
-    off = {ref: replace(world.snapshot.vms[ref], power="off") for ref in stopped}
-    if off:
-        world.change(vms={**world.snapshot.vms, **off})
-    lose_nodes(world, lost - world.lost)
+    if stopped:
+        world.change(vms={**world.snapshot.vms, **stopped})
+    _lose_nodes(world, lost - world.lost)
 
 
-def lose_nodes(world: World, names: Collection[str]) -> None:
+def _lose_nodes(world: World, names: Collection[str]) -> None:
     """Nodes that nobody hears of any more: what their pods tolerate decides when they are placed anew."""
     for name in sorted(names):
-        _mark(world, name, marks.lost)
+        world.mark(name, marks.lost)
         world.draining.pop(name, None)
     world.lost.update(names)
     gone: list[str] = []
@@ -195,7 +188,7 @@ def lose_nodes(world: World, names: Collection[str]) -> None:
         else:
             after[seconds].append(key)
     world.drop(gone)
-    _leave(world, after, (), "fail")
+    _leave(world, after, "fail")
 
 
 def _maintain(world: World, step: s.Maintain) -> None:
@@ -204,8 +197,7 @@ def _maintain(world: World, step: s.Maintain) -> None:
     moves = vsphere.Hosts(world.snapshot).evacuate(ref)
     _move(world, moves)
     if all(target is not None for _, target in moves):
-        host = replace(world.snapshot.hosts[ref], state=vsphere.MAINTENANCE)
-        world.change(hosts={**world.snapshot.hosts, ref: host})
+        world.set_hosts([ref], vsphere.MAINTENANCE)
     world.settle("maintain")
 
 
@@ -213,20 +205,17 @@ def _move(world: World, moves: vsphere.Moves) -> None:
     """VMs are on other hosts from now on; those that nobody takes stay, and are told of."""
     if not moves:
         return
-    snapshot, hosts = world.snapshot, vsphere.Hosts(world.snapshot)
-    vms = dict(snapshot.vms)
-    told = []
-    for vm, target in moves:
-        source = snapshot.hosts[hosts.ref(vm.host) or vm.host].name
-        told.append(VmMove(world.step, vm.name, source, None if target is None else snapshot.hosts[target].name))
-        if target is not None:
-            vms[vm.ref] = replace(vm, host=target)
+    names = {ref: host.name for ref, host in world.snapshot.hosts.items()}
+    hosts = vsphere.Hosts(world.snapshot)
+    told = [
+        VmMove(world.step, vm.name, names[hosts.ref(vm.host) or vm.host], None if target is None else names[target])
+        for vm, target in moves
+    ]
     world.vm_moves += sorted(told, key=lambda move: (move.vm, move.from_))
-    world.change(vms=vms)
-    rejoin(world, [vm.ref for vm, target in moves if target is not None])
+    world.move_vms({vm.ref: target for vm, target in moves if target is not None})
 
 
-_ACTS: dict[Any, Callable[[World, Any], None]] = {
+_ACTS: Mapping[Any, Callable[[World, Any], None]] = {
     s.Delete: _delete,
     s.Drain: _drain,
     s.Fail: _fail,

@@ -1,23 +1,22 @@
 """Changes of a node, as kubectl and the node lifecycle controller make them: cordon, taints, labels, a lost node.
 
-In: a node. Out: another one. Pure.
+In: a node. Out: another one. Pure. A part of a wrong shape raises BadObjectError.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-from msgspec import Raw
 from msgspec.structs import replace
 
 from underhost.agents.evaluate.nodes import CORDON_TAINT
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import faults_of
+from underhost.schemas import kubernetes as k8s
 from underhost.schemas.kubernetes import Condition, Node
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 Json = dict[str, Any]
-T = TypeVar("T")
 
 
 def cordoned(node: Node, closed: bool) -> Node:
@@ -49,30 +48,20 @@ def lost(node: Node) -> Node:
 
 def labelled(node: Node, key: str, value: str | None) -> Node:
     """The node with a label, None removes it."""
-    labels = dict(_part(node, lambda: terms.labels(bytes(node.metadata.labels))))
-    labels.pop(key, None)
-    if value is not None:
-        labels[key] = value
-    return replace(node, metadata=replace(node.metadata, labels=_raw(labels)))
+    with faults_of(f"Node {node.metadata.name}"):
+        labels = terms.labels(bytes(node.metadata.labels))
+    kept = {name: given for name, given in labels.items() if name != key}
+    new = kept if value is None else {**kept, key: value}
+    return replace(node, metadata=replace(node.metadata, labels=k8s.raw(new)))
 
 
 def taints_of(node: Node) -> tuple[terms.Taint, ...]:
-    """The taints of a node. Raises BadObjectError."""
-    return _part(node, lambda: terms.taints(bytes(node.spec.taints)))
+    """The taints of a node."""
+    with faults_of(f"Node {node.metadata.name}"):
+        return terms.taints(bytes(node.spec.taints))
 
 
 def _with_taints(node: Node, drop: Callable[[Json], bool], added: list[Json]) -> Node:
     taints_of(node)  # so that what follows may rely on its shape
-    kept = [taint for taint in msgspec.json.decode(bytes(node.spec.taints)) or () if not drop(taint)]
-    return replace(node, spec=replace(node.spec, taints=_raw([*kept, *added])))
-
-
-def _part(node: Node, read: Callable[[], T]) -> T:
-    try:
-        return read()
-    except Fault as fault:
-        raise fault.within(f"Node {node.metadata.name}") from None
-
-
-def _raw(value: object) -> Raw:
-    return Raw(msgspec.json.encode(value))
+    kept = [taint for taint in msgspec.json.decode(node.spec.taints) or () if not drop(taint)]
+    return replace(node, spec=replace(node.spec, taints=k8s.raw([*kept, *added])))

@@ -5,7 +5,6 @@ name and uid, so that a person finds it again and a finding about it stays the s
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -16,9 +15,10 @@ from underhost.agents.manifests.guests import launcher_template
 from underhost.agents.manifests.parts import JSON_OBJECT, member
 from underhost.agents.manifests.replicas import VMI, VMI_SET
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import faults_of
 from underhost.agents.site.owners import controller_of
 from underhost.agents.whatif.nodes import UNREACHABLE
+from underhost.schemas import kubernetes as k8s
 from underhost.schemas.kubernetes import Condition, Pod, PodStatus
 from underhost.schemas.manifests import Manifest
 
@@ -51,25 +51,13 @@ def leaves_after(pod: Pod, name: str, taints: tuple[terms.Taint, ...]) -> int | 
     As pkg/controller/tainteviction: at once where a taint is not tolerated, else after the least of the times.
     """
     tolerations = _tolerations(pod, name)
-    patience: list[int] = []
-    for taint in taints:
-        if taint.effect != terms.NO_EXECUTE:
-            continue
-        found = _tolerating(tolerations, taint)
-        if found is None:
-            return 0
-        if found.toleration_seconds is not None:
-            patience.append(max(0, found.toleration_seconds))
-    return min(patience, default=None)
+    times = [_patience(tolerations, taint, 0) for taint in taints if taint.effect == terms.NO_EXECUTE]
+    return min((time for time in times if time is not None), default=None)
 
 
 def patience_of(pod: Pod, name: str) -> int | None:
     """Seconds that the pod stays on a lost node, None for ever. Raises BadObjectError."""
-    taint = terms.Taint(UNREACHABLE, terms.NO_EXECUTE)
-    found = _tolerating(_tolerations(pod, name), taint)
-    if found is None:
-        return DEFAULT_PATIENCE
-    return None if found.toleration_seconds is None else max(0, found.toleration_seconds)
+    return _patience(_tolerations(pod, name), terms.Taint(UNREACHABLE, terms.NO_EXECUTE), DEFAULT_PATIENCE)
 
 
 def successor(pod: Pod, created: str, others: Mapping[str, Manifest]) -> Pod:
@@ -83,9 +71,9 @@ def successor(pod: Pod, created: str, others: Mapping[str, Manifest]) -> Pod:
     spec = replace(pod.spec, node_name="", scheduling_gates=None)
     kind = owner_kind(pod)
     if kind == DAEMON_SET:
-        plain = {"affinity": _plain(spec.affinity), "tolerations": _plain(spec.tolerations)}
+        plain = {"affinity": msgspec.json.decode(spec.affinity), "tolerations": msgspec.json.decode(spec.tolerations)}
         pinned = daemon_spec({key: value for key, value in plain.items() if value}, pod.spec.node_name)
-        spec = replace(spec, affinity=_raw(pinned.get("affinity") or {}), tolerations=_raw(pinned["tolerations"]))
+        spec = replace(spec, affinity=k8s.raw(pinned.get("affinity") or {}), tolerations=k8s.raw(pinned["tolerations"]))
     guest = _guest_of(pod, others) if kind == VMI else None
     if guest is not None:
         spec = replace(spec, **_placing(guest, pod, name))
@@ -101,18 +89,16 @@ def started(pod: Pod, node: str) -> Pod:
 
 
 def _tolerations(pod: Pod, name: str) -> tuple[terms.Toleration, ...]:
-    try:
+    with faults_of(f"Pod {name}"):
         return terms.tolerations(bytes(pod.spec.tolerations))
-    except Fault as fault:
-        raise fault.within(f"Pod {name}") from None
 
 
-def _tolerating(tolerations: tuple[terms.Toleration, ...], taint: terms.Taint) -> terms.Toleration | None:
-    """The first toleration that tolerates the taint, as upstream picks it."""
+def _patience(tolerations: tuple[terms.Toleration, ...], taint: terms.Taint, untolerated: int) -> int | None:
+    """Seconds that the first toleration of the taint allows, as upstream picks it; None for ever."""
     for one in tolerations:
         if terms.tolerates((one,), taint.key, taint.value or "", taint.effect):
-            return one
-    return None
+            return None if one.toleration_seconds is None else max(0, one.toleration_seconds)
+    return untolerated
 
 
 def _guest_of(pod: Pod, others: Mapping[str, Manifest]) -> Manifest | None:
@@ -130,20 +116,16 @@ def _placing(guests: Manifest, pod: Pod, name: str) -> dict[str, Raw]:
     """The parts of the spec that place a guest, as its set's template has them; what KubeVirt adds is kept."""
     template = member(JSON_OBJECT.decode(guests.spec), "template", "spec.template")
     spec = launcher_template(name, {}, member(template, "spec", "spec.template.spec"))["spec"]
-    kept = {key: value for key, value in (_plain(pod.spec.node_selector) or {}).items() if "kubevirt.io" in key}
-    admitted = [one for one in _plain(pod.spec.tolerations) or [] if "node.kubernetes.io" in (one.get("key") or "")]
+    kept = {
+        key: value for key, value in (msgspec.json.decode(pod.spec.node_selector) or {}).items() if "kubevirt.io" in key
+    }
+    admitted = [
+        one for one in msgspec.json.decode(pod.spec.tolerations) or [] if "node.kubernetes.io" in (one.get("key") or "")
+    ]
     given = spec.get("tolerations") or []
     return {
-        "affinity": _raw(spec.get("affinity") or {}),
-        "topology_spread_constraints": _raw(spec.get("topologySpreadConstraints") or []),
-        "node_selector": _raw({**kept, **(spec.get("nodeSelector") or {})}),
-        "tolerations": _raw([*given, *(one for one in admitted if one not in given)]),
+        "affinity": k8s.raw(spec.get("affinity") or {}),
+        "topology_spread_constraints": k8s.raw(spec.get("topologySpreadConstraints") or []),
+        "node_selector": k8s.raw({**kept, **(spec.get("nodeSelector") or {})}),
+        "tolerations": k8s.raw([*given, *(one for one in admitted if one not in given)]),
     }
-
-
-def _plain(raw: Raw) -> Any:
-    return msgspec.json.decode(bytes(raw))
-
-
-def _raw(value: object) -> Raw:
-    return Raw(msgspec.json.encode(value))

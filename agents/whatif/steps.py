@@ -5,15 +5,14 @@ the step is taken: an earlier step may have added it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
+from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.site.terms import EFFECTS
 from underhost.schemas.errors import InputError
-from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
 from underhost.schemas.manifests import Manifest
-from underhost.schemas.vsphere import Inventory
 
 NODE, HOST = "node", "host"
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
@@ -70,67 +69,30 @@ class Label(NamedTuple):
     value: str | None
 
 
-@dataclass(frozen=True)
-class Added:
-    """Objects that come to the site, with the keys of a Snapshot; `others` are manifests to expand."""
-
-    nodes: Mapping[str, Node] = field(default_factory=dict)
-    pods: Mapping[str, Pod] = field(default_factory=dict)
-    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
-    services: Mapping[str, Service] = field(default_factory=dict)
-    workloads: Mapping[str, Workload] = field(default_factory=dict)
-    budgets: Mapping[str, Budget] = field(default_factory=dict)
-    others: Mapping[str, Manifest] = field(default_factory=dict)
-    inventory: Inventory | None = None
-
-
 class Add(NamedTuple):
-    """Objects are added."""
+    """Objects come to the site: the snapshot that they make by themselves, and the manifests among them."""
 
-    objects: Added
+    objects: Snapshot
+    others: Mapping[str, Manifest] = MappingProxyType({})
 
 
 Step = Delete | Drain | Fail | Maintain | Cordon | TaintNode | Label | Add
 
 
-def parse(name: str, text: str, *, ha: bool = True) -> Step:
-    """The step that an option (`delete drain fail maintain cordon uncordon taint label`) means. Raises InputError."""
-    if not text:
-        raise InputError(f"{name}: names nothing")
-    if name == "delete":
-        return Delete(_pod(text))
-    if name == "drain":
-        return Drain((node_name(text),))
-    if name == "fail":
-        return Fail((target(text),), ha)
-    if name == "maintain":
-        return Maintain(host_name(text))
-    if name in ("cordon", "uncordon"):
-        return Cordon(node_name(text), name == "cordon")
-    if name == "taint":
-        return parse_taint(text)
-    if name == "label":
-        return parse_label(text)
-    raise InputError(f"{name}: no such step; one of {', '.join(STEPS)} is expected")
-
-
-STEPS = ("delete", "drain", "fail", "maintain", "cordon", "uncordon", "taint", "label", "add")
-"""The names of the steps, as options and in JSON."""
-
-
 def node_name(text: str) -> str:
     """The node that `n1` or `node/n1` names. Raises InputError."""
-    kind, slash, name = text.rpartition("/")
-    if slash and kind not in (NODE, "nodes", "no"):
-        raise InputError(f"{text}: a node is expected, as NODE or node/NODE")
-    return name
+    return _name(text, (NODE, "nodes", "no"), "a node is expected, as NODE or node/NODE")
 
 
 def host_name(text: str) -> str:
     """The host that `h1` or `host/h1` names. Raises InputError."""
+    return _name(text, (HOST,), "a host is expected, as HOST or host/HOST")
+
+
+def _name(text: str, kinds: tuple[str, ...], expected: str) -> str:
     kind, slash, name = text.rpartition("/")
-    if slash and kind != HOST:
-        raise InputError(f"{text}: a host is expected, as HOST or host/HOST")
+    if slash and kind not in kinds:
+        raise InputError(f"{text}: {expected}")
     return name
 
 
@@ -142,7 +104,7 @@ def target(text: str) -> str:
     return text
 
 
-def parse_taint(text: str) -> TaintNode:
+def _taint(text: str) -> TaintNode:
     """`NODE=KEY[=VALUE]:EFFECT`, or as kubectl removes one: `NODE=KEY[:EFFECT]-`. Raises InputError."""
     node, _, rest = text.partition("=")
     remove = (rest.endswith("-") and ":" not in rest) or rest.endswith(tuple(f":{effect}-" for effect in EFFECTS))
@@ -156,7 +118,7 @@ def parse_taint(text: str) -> TaintNode:
     return TaintNode(node_name(node), key, value, effect, remove)
 
 
-def parse_label(text: str) -> Label:
+def _label(text: str) -> Label:
     """`NODE=KEY=VALUE`, or as kubectl removes one: `NODE=KEY-`. Raises InputError."""
     node, _, rest = text.partition("=")
     key, equals, value = rest.partition("=")
@@ -207,3 +169,27 @@ def described(steps: Sequence[Step]) -> list[str]:
             case Add():
                 found.append("add objects")
     return found
+
+
+_PARSERS: Mapping[str, Callable[[str], Step]] = {
+    "delete": lambda text: Delete(_pod(text)),
+    "drain": lambda text: Drain((node_name(text),)),
+    "fail": lambda text: Fail((target(text),)),
+    "maintain": lambda text: Maintain(host_name(text)),
+    "cordon": lambda text: Cordon(node_name(text)),
+    "uncordon": lambda text: Cordon(node_name(text), closed=False),
+    "taint": _taint,
+    "label": _label,
+}
+STEPS = (*_PARSERS, "add")
+"""The names of the steps, as options and in JSON."""
+
+
+def parse(name: str, text: str, *, ha: bool = True) -> Step:
+    """The step that an option (`delete drain fail maintain cordon uncordon taint label`) means. Raises InputError."""
+    if not text:
+        raise InputError(f"{name}: names nothing")
+    if name not in _PARSERS:
+        raise InputError(f"{name}: no such step; one of {', '.join(STEPS)} is expected")
+    step = _PARSERS[name](text)
+    return step._replace(ha=ha) if isinstance(step, Fail) else step

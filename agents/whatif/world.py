@@ -1,26 +1,31 @@
 """The site while a plan is tried: the snapshot as it becomes step by step, and the record of what became of each pod.
 
 In: a snapshot and an evaluator. Out: moves, pods that wait or are lost, and the last snapshot. Changed only by
-the steps (`whatif_acts.py`). Pods are placed by the same loop as everywhere else, the waiting ones again after every
+the steps (`acts.py`). Pods are placed by the same loop as everywhere else, the waiting ones again after every
 step; pods that waited before the plan, and still do, are no consequence of it.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
+
+from msgspec import structs
 
 from underhost.agents.compiled.reader import DEFAULT_SCHEDULER
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import place_all
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.whatif.hosts import nodes_of
 from underhost.agents.whatif.pods import GONE, is_replaced_already, owner_kind, started, successor
 from underhost.schemas.documents import Move, VmMove
 from underhost.schemas.errors import InputError
-from underhost.schemas.kubernetes import Pod
+from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.manifests import Manifest
 from underhost.schemas.near import did_you_mean
+
+P = ParamSpec("P")
 
 
 @dataclass
@@ -67,32 +72,41 @@ class World:
     def at_rest(cls, snapshot: Snapshot, evaluator: Evaluator, others: Mapping[str, Manifest]) -> "World":
         """The site before the plan: what could be placed now, is. Raises BadObjectError."""
         times = (pod.metadata.creation_timestamp or "" for pod in snapshot.pods.values())
-        world = cls(snapshot, evaluator, others, max(times, default=""))
-        for key, pod in snapshot.pods.items():
-            if not pod.spec.node_name and pod.status.phase not in FINISHED:
-                world.waiting.add(key)
+        pods = snapshot.pods.items()
+        waiting = {key for key, pod in pods if not pod.spec.node_name and pod.status.phase not in FINISHED}
+        world = cls(snapshot, evaluator, others, max(times, default=""), waiting=waiting)
         world.placed_first = sorted(world.settle(""))
         return world
 
     def fork(self) -> "World":
         """Another plan from the same start."""
-        return replace(
-            self,
-            moves=[],
-            vm_moves=[],
-            used=Counter(),
-            waiting=set(self.waiting),
-            origin={},
-            failed=dict(self.failed),
-            stuck={},
-            lost=set(),
-            draining={},
-        )
+        start = (self.snapshot, self.evaluator, self.others, self.now)
+        return World(*start, waiting=set(self.waiting), failed=dict(self.failed))
 
     # ------------------------------------------------------------------------------------------------- the snapshot
     def change(self, **mappings: Any) -> None:
         """The snapshot with other mappings."""
         self.snapshot = replace(self.snapshot, **mappings)
+
+    def mark(self, node: str, change: Callable[Concatenate[Node, P], Node], *args: P.args, **kwargs: P.kwargs) -> None:
+        """A node is another from now on."""
+        nodes = self.snapshot.nodes
+        self.change(nodes={**nodes, node: change(nodes[node], *args, **kwargs)})
+
+    def set_hosts(self, refs: Iterable[str], state: str) -> None:
+        """Hosts are in this state from now on."""
+        hosts = self.snapshot.hosts
+        self.change(hosts={**hosts, **{ref: structs.replace(hosts[ref], state=state) for ref in refs}})
+
+    def move_vms(self, hosts: Mapping[str, str]) -> None:
+        """VMs are on these hosts from now on, and their nodes with them."""
+        snapshot, nodes = self.snapshot, nodes_of(self.snapshot)
+        joined = dict(snapshot.node_hosts)
+        for vm, ref in hosts.items():
+            for name in nodes.get(vm, ()):
+                joined[name] = structs.replace(joined[name], host=ref, host_name=snapshot.hosts[ref].name)
+        moved = {vm: structs.replace(snapshot.vms[vm], host=ref) for vm, ref in hosts.items()}
+        self.change(vms={**snapshot.vms, **moved}, node_hosts=joined)
 
     def pods_on(self, nodes: Collection[str]) -> list[str]:
         """The pods on some nodes that have not finished, by name."""
@@ -182,7 +196,9 @@ class World:
     # --------------------------------------------------------------------------------------------------- looking up
     def node(self, name: str) -> str:
         """The name, if there is such a node. Raises InputError."""
-        return known("node", name, self.snapshot.nodes)
+        if name not in self.snapshot.nodes:
+            raise _unknown("node", name, self.snapshot.nodes)
+        return name
 
     def host(self, name: str) -> str:
         """The id of the host of this id or name. Raises InputError."""
@@ -196,7 +212,7 @@ class World:
             return refs[0]
         if not hosts:
             raise InputError(f"host {name}: no ESXi host is known; name the vSphere side with --inventory")
-        raise unknown("host", name, [host.name for host in hosts.values()])
+        raise _unknown("host", name, [host.name for host in hosts.values()])
 
     def pod(self, name: str) -> str:
         """The name, if there is such a pod, be it one that waits for its lost node. Raises InputError."""
@@ -207,16 +223,9 @@ class World:
         elsewhere = sorted(key for key in self.snapshot.pods if key.endswith(f"/{base}"))
         if elsewhere:
             raise InputError(f"pod {name}: not there; did you mean {elsewhere[0]}?")
-        raise unknown("pod", name, [key for key in self.snapshot.pods if key.startswith(f"{namespace}/")])
+        raise _unknown("pod", name, [key for key in self.snapshot.pods if key.startswith(f"{namespace}/")])
 
 
-def known(kind: str, name: str, names: Mapping[str, object]) -> str:
-    """The name, if it is one of these. Raises InputError that names one like it."""
-    if name not in names:
-        raise unknown(kind, name, names)
-    return name
-
-
-def unknown(kind: str, name: str, names: Collection[str]) -> InputError:
+def _unknown(kind: str, name: str, names: Collection[str]) -> InputError:
     """There is no such thing; perhaps another was meant."""
     return InputError(f"{kind} {name}: not there{did_you_mean(name, names)}")

@@ -25,7 +25,7 @@ from stories.test_restaurant import REDIS_CACHE, three_workers
 from support.build import a_node
 
 from underhost.agents.snapshots.load import added_of
-from underhost.agents.whatif.steps import Add, Drain
+from underhost.agents.whatif.steps import Drain
 from underhost.schemas.documents import WhatIf
 from underhost.streams.files.reader import load_files
 
@@ -78,7 +78,7 @@ def test_the_database_of_a_drained_node_waits_for_a_stand_by_node_in_its_zone(ru
     labels = {REGION: "iberia", ZONE: "scu", "performance": "high"}
     stand_by = a_node("kni-standby").has(cpu="16", memory="64Gi").labels(labels).sent()
     items = io.BytesIO(json.dumps({"kind": "List", "items": [stand_by]}).encode())
-    with_node = running.tried("drain kni-worker2", Add(added_of(load_files(["-"], stdin=items))))
+    with_node = running.tried("drain kni-worker2", added_of(load_files(["-"], stdin=items)))
     assert moved(with_node) == [(2, database, "kni-worker2", "kni-standby")]
     assert with_node.pending == {}
 
@@ -112,7 +112,7 @@ def test_a_new_node_gets_the_daemon_that_every_node_runs(cluster: Cluster) -> No
     cluster.apply(VIRT_HANDLER)
     cluster.settle()
     items = io.BytesIO(json.dumps({"kind": "List", "items": [a_node("kni-worker7").has(**ROOM).sent()]}).encode())
-    document = cluster.tried(Add(added_of(load_files(["-"], stdin=items))))
+    document = cluster.tried(added_of(load_files(["-"], stdin=items)))
     assert moved(document) == [(1, "virt-handler-kni-worker7", None, "kni-worker7")]
 
 

@@ -21,7 +21,6 @@ from underhost.agents.whatif.each import each as try_each
 from underhost.agents.whatif.plan import Answer, what_if
 from underhost.agents.whatif.steps import (
     STEPS,
-    Add,
     Drain,
     Fail,
     Maintain,
@@ -82,7 +81,7 @@ def _steps(given: list[tuple[str, str]], namespace: str | None, ha: bool) -> tup
         try:
             if name == "add":
                 added.append(load_files([text]))
-                steps.append(Add(added_of(added[-1])))
+                steps.append(added_of(added[-1]))
             else:
                 steps.append(parse(name, full_name(text, namespace) if name == "delete" else text, ha=ha))
         except InputError as error:

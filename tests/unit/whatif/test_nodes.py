@@ -6,11 +6,11 @@ import pytest
 from support.answers.whatif import answer, moves, pending, plan, tried, used
 from support.build import HOST, PodBuilder, a_budget, a_node, a_pod, a_site, a_workload, term
 
-from underhost.agents.site.snapshot import Options
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.load import added_of
 from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.pods import BOUND, GONE, HELD, NO_DAEMON
-from underhost.agents.whatif.steps import Add, Added, Fail
+from underhost.agents.whatif.steps import Add, Fail
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import InputError
 from underhost.streams.files.reader import load_files
@@ -152,7 +152,7 @@ def test_a_lost_nodes_pods_are_not_healthy_for_the_next_drain() -> None:
 
 def test_a_node_that_comes_back_lets_its_pods_be_made_again() -> None:
     site = a_site(N1, N2, a_pod("db-0").on("n1").owned_by("StatefulSet/db").spec(nodeSelector={"disk": "ssd"}))
-    back = Add(Added(nodes={"n1": a_node("n1").labels(disk="ssd").build()}))
+    back = Add(Snapshot(nodes={"n1": a_node("n1").labels(disk="ssd").build()}))
     document = what_if(site, Options(), [Fail(("node/n1",)), back]).document
     assert moves(document) == ["2 db-0 n1>n1 add"]
     assert pending(document) == {}
@@ -162,7 +162,7 @@ def test_a_node_that_comes_back_lets_its_pods_be_made_again() -> None:
 def added(tmp_path: Any, text: str) -> Add:
     file = tmp_path / "added.yaml"
     file.write_text(text, encoding="utf-8")
-    return Add(added_of(load_files([file])))
+    return added_of(load_files([file]))
 
 
 STAND_BY = """
