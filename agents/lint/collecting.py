@@ -13,11 +13,11 @@ from msgspec import Raw, Struct
 from underhost.agents.lint.owners import Owners
 from underhost.agents.lint.subjects import DAEMON_SET, JOB, PodParts, Subject
 from underhost.agents.manifests.guests import LAUNCHER
-from underhost.agents.manifests.replicas import VM, VMI, VMI_SET, is_managed
+from underhost.agents.manifests.parts import JSON_OBJECT, VM, VMI, VMI_SET, is_over
+from underhost.agents.manifests.replicas import adopts, is_managed
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import Fault, faults_of
 from underhost.agents.site.owners import FINISHED, controller_of
-from underhost.agents.site.selectors import IN, Requirement
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, PodSpec
 from underhost.schemas.manifests import Manifest
@@ -52,16 +52,6 @@ class _WorkloadSpec(Struct):
     template: _Template | None = None
 
 
-class _Condition(Struct):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(Struct):
-    conditions: list[_Condition] | None = None
-    phase: str | None = None
-
-
 def subjects_of(snapshot: Snapshot, manifests: Mapping[str, Manifest]) -> list[Subject]:
     """The subjects of an input, sorted. Raises BadObjectError for a template of a wrong shape."""
     templates: dict[str, Subject] = {}
@@ -69,13 +59,11 @@ def subjects_of(snapshot: Snapshot, manifests: Mapping[str, Manifest]) -> list[S
     for key, manifest in manifests.items():
         if manifest.kind not in _TEMPLATED or is_managed(manifest, manifests):
             continue
-        if manifest.metadata.deletion_timestamp is not None or _is_over(manifest):
+        if _has_ended(manifest):
             ended.add(key)
             continue
-        try:
+        with faults_of(key):
             subject = _templated(key, manifest)
-        except Fault as fault:
-            raise fault.within(key) from None
         if subject is not None:
             templates[key] = subject
     owners = Owners(snapshot, manifests, templates.values())
@@ -99,23 +87,17 @@ def subjects_of(snapshot: Snapshot, manifests: Mapping[str, Manifest]) -> list[S
 
 
 # ------------------------------------------------------------------------------------------------------ templates
-def _is_over(manifest: Manifest) -> bool:
+def _has_ended(manifest: Manifest) -> bool:
     """Whether it makes no pods any more: a finished Job or guest, or the ReplicaSet of an older revision."""
-    try:
-        if manifest.kind == "ReplicaSet" and controller_of(manifest.metadata.owner_references) is not None:
-            return msgspec.json.decode(manifest.spec, type=_WorkloadSpec).replicas == 0
-        status = msgspec.json.decode(manifest.status, type=_Status | None) or _Status()
-    except msgspec.ValidationError:
-        return False
-    if manifest.kind == VMI:
-        return status.phase in FINISHED
-    ended = ("Complete", "Failed")
-    return manifest.kind == JOB and any(c.type in ended and c.status == "True" for c in status.conditions or ())
+    if manifest.metadata.deletion_timestamp is not None or is_over(manifest):
+        return True
+    managed = manifest.kind == "ReplicaSet" and controller_of(manifest.metadata.owner_references) is not None
+    return managed and JSON_OBJECT.decode(manifest.spec).get("replicas") == 0
 
 
 def _templated(key: str, manifest: Manifest) -> Subject | None:
     """The subject of a workload; None where the input lacks its template."""
-    at, replicas, adopts = "spec.template.spec", 1, None
+    at, replicas, adopted = "spec.template.spec", 1, None
     labels = manifest.metadata.labels
     try:
         if manifest.kind == VMI:
@@ -126,7 +108,7 @@ def _templated(key: str, manifest: Manifest) -> Subject | None:
                 return None
             pod_spec = spec.template.spec
             labels = spec.template.metadata.labels if spec.template.metadata is not None else EMPTY_OBJECT
-            replicas, adopts = _replicas(manifest.kind, spec), _adopts(manifest.kind, spec.selector)
+            replicas, adopted = _replicas(manifest.kind, spec), adopts(manifest.kind, spec.selector)
     except (msgspec.ValidationError, RecursionError) as error:
         message, _, path = str(error).partition(" - at `$")
         raise Fault(f"spec{path.rstrip('`')}", message) from None
@@ -138,7 +120,7 @@ def _templated(key: str, manifest: Manifest) -> Subject | None:
         parts=_parts(pod_spec),
         replicas=replicas,
         template_labels=_launcher(bytes(labels)) if manifest.kind in _GUESTS else bytes(labels),
-        adopts=adopts,
+        adopts=adopted,
         by_hand=not manifest.metadata.uid,
         written=None if manifest.metadata.uid else manifest.spec,
     )
@@ -154,13 +136,6 @@ def _replicas(kind: str, spec: _WorkloadSpec) -> int:
         parallel = 1 if spec.parallelism is None else spec.parallelism
         return parallel if spec.completions is None else min(parallel, spec.completions)
     return 1 if spec.replicas is None else spec.replicas
-
-
-def _adopts(kind: str, selector: Raw) -> tuple[Requirement, ...] | None:
-    if kind == "ReplicationController":
-        wanted = terms.labels(bytes(selector), "spec.selector")
-        return tuple((name, IN, (value,)) for name, value in sorted(wanted.items()))
-    return terms.label_selector(bytes(selector), "spec.selector")
 
 
 def _launcher(labels: bytes) -> bytes:

@@ -13,7 +13,7 @@ from underhost.agents.lint.checks import Check, plural, subjects
 from underhost.agents.lint.spelling import POD_SPEC, WORKLOAD_SPEC, misspelled
 from underhost.agents.lint.subjects import DAEMON_SET, Complaint, Subject
 from underhost.agents.lint.view import View
-from underhost.agents.manifests.replicas import VMI
+from underhost.agents.manifests.parts import VMI
 from underhost.agents.rules.node_affinity import NAME
 from underhost.agents.site import terms
 from underhost.agents.site.terms import PREFERRED, REQUIRED

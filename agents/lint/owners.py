@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from underhost.agents.lint.subjects import Subject
-from underhost.agents.manifests.replicas import VM, VMI, VMI_SET, deployment_by_name
+from underhost.agents.manifests.parts import VM, VMI, VMI_SET
+from underhost.agents.manifests.replicas import deployment_by_name
 from underhost.agents.site import terms
 from underhost.agents.site.owners import controller_of
 from underhost.agents.site.selectors import matches

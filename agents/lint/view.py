@@ -22,10 +22,11 @@ from underhost.agents.lint.collecting import subjects_of
 from underhost.agents.lint.parsing import RuleParser
 from underhost.agents.lint.subjects import DAEMON_SET, Matched, PodRule, Subject
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import faults_of
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.selectors import Namespaces, SelectorTable, matches
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas import kubernetes as k8s
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.manifests import Manifest
 
@@ -215,10 +216,8 @@ class _Labels:
         """Remember the labels of a pod. Raises BadObjectError."""
         if (namespace, raw) in self._raw:
             return
-        try:
+        with faults_of(f"Pod {namespace}/{name}"):
             labels = terms.labels(raw)
-        except Fault as fault:
-            raise fault.within(f"Pod {namespace}/{name}") from None
         kept = {key: labels[key] for key in sorted(self._used & labels.keys())}
         number = self._known.setdefault((namespace, tuple(kept.items())), len(self.sets))
         if number == len(self.sets):
@@ -241,7 +240,7 @@ def _lasting(nodes: Mapping[str, Node]) -> dict[str, Node]:
         raw = bytes(node.spec.taints)
         if any(one.encode() in raw for one in _PASSING):
             kept = [one for one in decoder.decode(raw) or () if not str(one.get("key", "")).startswith(_PASSING)]
-            spec = msgspec.structs.replace(node.spec, taints=msgspec.Raw(msgspec.json.encode(kept)))
+            spec = msgspec.structs.replace(node.spec, taints=k8s.raw(kept))
             node = msgspec.structs.replace(node, spec=spec)
         found[name] = node
     return found

@@ -6,7 +6,7 @@ and util/daemonset_util.go.
 
 from typing import Any
 
-from underhost.agents.manifests.defaulting import REQUIRED, Json
+from underhost.agents.manifests.parts import Json
 from underhost.agents.site import terms
 from underhost.agents.site.selectors import IN, matches
 from underhost.schemas import kubernetes as k8s
@@ -36,7 +36,8 @@ def daemon_spec(spec: Json, node: str = "") -> Json:
     if node:
         field = {"key": terms.NODE_NAME_FIELD, "operator": IN, "values": [node]}
         required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        made["affinity"] = {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), REQUIRED: required}}
+        preferences = affinity.get("nodeAffinity") or {}
+        made["affinity"] = {**affinity, "nodeAffinity": {**preferences, terms.REQUIRED: required}}
     return made
 
 

@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from underhost.agents.manifests.parts import Json, object_of, objects_of
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.requests import CPU, MEMORY, request_of
+from underhost.agents.site.selectors import IN, NOT_IN
+from underhost.agents.site.terms import PREFERRED, REQUIRED
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.manifests import Manifest
-
-Json = dict[str, Any]
-REQUIRED, PREFERRED = (
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "preferredDuringSchedulingIgnoredDuringExecution",
-)
 
 
 class Priority(NamedTuple):
@@ -79,9 +76,7 @@ def complete(pod: Json, classes: PriorityClasses) -> str:
     """Complete the pod in place; the name of a priority class that the input lacks, "" if all is known."""
     spec = pod["spec"]
     for container in _containers(spec):
-        resources = container.get("resources")
-        if isinstance(resources, dict):
-            _limits_to_requests(resources)
+        _limits_to_requests(object_of(container.get("resources")))
         if spec.get("hostNetwork") is True:
             for port in objects_of(container.get("ports")):
                 if not port.get("hostPort") and "containerPort" in port:
@@ -90,10 +85,10 @@ def complete(pod: Json, classes: PriorityClasses) -> str:
     labels = pod["metadata"].get("labels")
     if isinstance(labels, dict):
         for term in _affinity_terms(spec):
-            _merge(term, "matchLabelKeys", "In", labels)
-            _merge(term, "mismatchLabelKeys", "NotIn", labels)
+            _merge(term, "matchLabelKeys", IN, labels)
+            _merge(term, "mismatchLabelKeys", NOT_IN, labels)
         for constraint in objects_of(spec.get("topologySpreadConstraints")):
-            _merge(constraint, "matchLabelKeys", "In", labels)
+            _merge(constraint, "matchLabelKeys", IN, labels)
     return _prioritise(spec, classes)
 
 
@@ -119,8 +114,9 @@ def _limits_to_requests(resources: Json) -> None:
 def _pod_level_requests(pod: Json) -> None:
     """Pod-level limits without requests: the containers' sum, or where there is none the limit itself."""
     spec = pod["spec"]
-    own = spec.get("resources")
-    if not isinstance(own, dict) or not isinstance(own.get("limits"), dict) or not own["limits"]:
+    own = object_of(spec.get("resources"))
+    limits = object_of(own.get("limits"))
+    if not limits:
         return
     requests = dict(own.get("requests") or {})
     bare = {**spec, "resources": {}, "overhead": {}}
@@ -131,7 +127,7 @@ def _pod_level_requests(pod: Json) -> None:
     for name, unit in ((CPU, "m"), (MEMORY, "")):
         if name in total:
             requests.setdefault(name, f"{total[name]}{unit}")
-    for name, limit in own["limits"].items():
+    for name, limit in limits.items():
         if name in (CPU, MEMORY) or name.startswith("hugepages-"):
             requests.setdefault(name, limit)
     own["requests"] = requests
@@ -153,22 +149,12 @@ def _merge(term: Json, keys: str, operator: str, labels: Mapping[str, Any]) -> N
 
 
 def _affinity_terms(spec: Json) -> Iterator[Json]:
-    affinity = spec.get("affinity")
     for kind in ("podAffinity", "podAntiAffinity"):
-        part = affinity.get(kind) if isinstance(affinity, dict) else None
-        if isinstance(part, dict):
-            yield from objects_of(part.get(REQUIRED))
-            for weighted in objects_of(part.get(PREFERRED)):
-                if isinstance(weighted.get("podAffinityTerm"), dict):
-                    yield weighted["podAffinityTerm"]
+        part = object_of(object_of(spec.get("affinity")).get(kind))
+        yield from objects_of(part.get(REQUIRED))
+        yield from (object_of(weighted.get("podAffinityTerm")) for weighted in objects_of(part.get(PREFERRED)))
 
 
 def _containers(spec: Json) -> Iterator[Json]:
     yield from objects_of(spec.get("containers"))
     yield from objects_of(spec.get("initContainers"))
-
-
-def objects_of(value: Any) -> Iterator[Json]:
-    """The objects of a list; nothing of anything else."""
-    if isinstance(value, list):
-        yield from (one for one in value if isinstance(one, dict))

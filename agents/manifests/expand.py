@@ -5,6 +5,7 @@ completed as the API server would. A workload whose pods are all there adds none
 as it is. Which pods belong to a workload is told by `replicas.py`.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,20 +13,25 @@ from functools import cached_property
 import msgspec
 
 from underhost.agents.manifests.daemons import daemon_spec, pinned_to, runs_on
-from underhost.agents.manifests.defaulting import Json, PriorityClasses, complete, needs_completion, objects_of
+from underhost.agents.manifests.defaulting import PriorityClasses, complete, needs_completion
 from underhost.agents.manifests.guests import is_started, launcher_template
 from underhost.agents.manifests.parts import (
     JSON_OBJECT,
+    VM,
+    VMI,
+    VMI_SET,
+    Json,
     count_of,
     digest_of,
+    is_over,
     member,
     owner_of,
     status_of,
     template_of,
     typed,
 )
-from underhost.agents.manifests.replicas import POD_HASH, Replicas, is_managed, missing_of
-from underhost.agents.site.fault import Fault
+from underhost.agents.manifests.replicas import POD_HASH, Replicas, is_managed
+from underhost.agents.site.fault import Fault, faults_of
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.manifests import Manifest
 
@@ -99,17 +105,18 @@ class _Expander:
 
     def add(self, manifest: Manifest) -> None:
         """The pods that one workload lacks."""
-        name, namespace = manifest.metadata.name, manifest.metadata.namespace
-        label = f"{manifest.kind}/{namespace}/{name}"
-        if manifest.metadata.deletion_timestamp is not None or is_managed(manifest, self._others):
+        label = f"{manifest.kind}/{manifest.metadata.namespace}/{manifest.metadata.name}"
+        gone = manifest.metadata.deletion_timestamp is not None or is_over(manifest)
+        if gone or is_managed(manifest, self._others):
             return
-        try:
+        with faults_of(label):
             if manifest.metadata.uid and not self._replicas.of(manifest):
                 return  # of a cluster, not a manifest: a dump without its pods does not mean that there are none
-            for pod in list(_EXPANDED[manifest.kind](self, manifest)):
-                self._put(pod, label)
-        except Fault as fault:
-            raise fault.within(label) from None
+            spec = JSON_OBJECT.decode(manifest.spec)
+            template = template_of(manifest, spec)
+            if template is not None:
+                for pod in list(_EXPANDED[manifest.kind](self, manifest, spec, template)):
+                    self._put(pod, label)
 
     def notes(self) -> list[str]:
         """What was added, and what could not be looked up."""
@@ -134,7 +141,7 @@ class _Expander:
         self.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
         self._added[label] = self._added.get(label, 0) + 1
 
-    def pod(self, manifest: Manifest, name: str, template: Json, owner: Json, **labels: str) -> Json:
+    def _pod(self, manifest: Manifest, name: str, template: Json, owner: Json, **labels: str) -> Json:
         """A pod of a template, pending."""
         metadata = member(template, "metadata", "spec.template.metadata")
         own = member(metadata, "labels", "spec.template.metadata.labels")
@@ -151,19 +158,16 @@ class _Expander:
             "status": {"phase": "Pending"},
         }
 
-    def _replicated(self, manifest: Manifest) -> Iterator[Json]:
+    def _replicated(self, manifest: Manifest, spec: Json, template: Json) -> Iterator[Json]:
         """Deployment, ReplicaSet, ReplicationController: any free numbers."""
-        spec, template = template_of(manifest)
-        if template is None:
-            return
-        count = count_of(spec, "replicas", 1) - len(self._replicas.of(manifest))
         labels, owner = {}, owner_of(manifest)
-        if manifest.kind == "Deployment" and count > 0:
+        names = list(self._missing(manifest, count_of(spec, "replicas", 1)))
+        if manifest.kind == "Deployment" and names:
             digest = self._replicas.template_hash(manifest) or digest_of(template)
             owner = self._replica_set(manifest, spec, digest)
             labels = {POD_HASH: digest}
-        for name in self._free(manifest, count):
-            yield self.pod(manifest, name, template, owner, **labels)
+        for name in names:
+            yield self._pod(manifest, name, template, owner, **labels)
 
     def _replica_set(self, manifest: Manifest, spec: Json, digest: str) -> Json:
         """The ReplicaSet that the Deployment would make: the scheduler spreads its pods by its selector."""
@@ -172,7 +176,7 @@ class _Expander:
         if key not in self.workloads:
             selector = member(spec, "selector", "spec.selector")
             labels = {**member(selector, "matchLabels", "spec.selector.matchLabels"), POD_HASH: digest}
-            raw = msgspec.Raw(msgspec.json.encode({**selector, "matchLabels": labels}))
+            raw = k8s.raw({**selector, "matchLabels": labels})
             reference = msgspec.convert(owner_of(manifest) | {"controller": True}, k8s.OwnerReference)
             metadata = k8s.Metadata(name=name, namespace=namespace, owner_references=[reference])
             replicas = count_of(spec, "replicas", 1)
@@ -181,87 +185,69 @@ class _Expander:
             )
         return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name}
 
-    def _stateful(self, manifest: Manifest) -> Iterator[Json]:
-        spec, template = template_of(manifest)
-        if template is None:
-            return
+    def _stateful(self, manifest: Manifest, spec: Json, template: Json) -> Iterator[Json]:
         start = count_of(member(spec, "ordinals", "spec.ordinals"), "start", 0)
-        lacking = count_of(spec, "replicas", 1) - len(self._replicas.of(manifest))
-        for name in self._free(manifest, lacking, start=start):
+        for name in self._missing(manifest, count_of(spec, "replicas", 1), start=start):
             labels = {"statefulset.kubernetes.io/pod-name": name}
             labels["apps.kubernetes.io/pod-index"] = name.rpartition("-")[2]
             labels["controller-revision-hash"] = f"{manifest.metadata.name}-{digest_of(template)}"
-            yield self.pod(manifest, name, template, owner_of(manifest), **labels)
+            yield self._pod(manifest, name, template, owner_of(manifest), **labels)
 
-    def _job(self, manifest: Manifest) -> Iterator[Json]:
-        spec, template = template_of(manifest)
-        if template is None or spec.get("suspend") is True:
+    def _job(self, manifest: Manifest, spec: Json, template: Json) -> Iterator[Json]:
+        if spec.get("suspend") is True:
             return
-        status = status_of(manifest)
         parallelism = count_of(spec, "parallelism", 1)
-        left = count_of(spec, "completions", parallelism) - count_of(status, "succeeded", 0)
-        ended = ({"type": "Complete", "status": "True"}.items(), {"type": "Failed", "status": "True"}.items())
-        if any(end <= one.items() for one in objects_of(status.get("conditions")) for end in ended):
-            return
-        name = manifest.metadata.name
-        labels = {"batch.kubernetes.io/job-name": name, "job-name": name}
-        for pod_name in self._free(manifest, min(parallelism, left) - len(self._replicas.of(manifest))):
-            pod = self.pod(manifest, pod_name, template, owner_of(manifest), **labels)
+        left = count_of(spec, "completions", parallelism) - count_of(status_of(manifest), "succeeded", 0)
+        labels = {"batch.kubernetes.io/job-name": manifest.metadata.name, "job-name": manifest.metadata.name}
+        for name in self._missing(manifest, min(parallelism, left)):
             if spec.get("completionMode") == "Indexed":
-                pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = pod_name.rpartition("-")[2]
-            yield pod
+                labels["batch.kubernetes.io/job-completion-index"] = name.rpartition("-")[2]
+            yield self._pod(manifest, name, template, owner_of(manifest), **labels)
 
-    def _daemon(self, manifest: Manifest) -> Iterator[Json]:
-        _, template = template_of(manifest)
-        if template is None:
-            return
+    def _daemon(self, manifest: Manifest, spec: Json, template: Json) -> Iterator[Json]:
         there = {pod.spec.node_name or pinned_to(pod) for pod in self._replicas.of(manifest)}
         hash_label = {"controller-revision-hash": digest_of(template)}
         for node in sorted(self._nodes.keys() - there):
-            pod = self.pod(manifest, f"{manifest.metadata.name}-{node}", template, owner_of(manifest), **hash_label)
+            pod = self._pod(manifest, f"{manifest.metadata.name}-{node}", template, owner_of(manifest), **hash_label)
             pod["spec"] = daemon_spec(pod["spec"])
             if runs_on(typed(pod, "spec.template", f"DaemonSet/{manifest.metadata.name}"), self._nodes[node]):
                 pod["spec"] = daemon_spec(pod["spec"], node)
                 yield pod
 
-    def _guests(self, manifest: Manifest) -> Iterator[Json]:
+    def _guests(self, manifest: Manifest, spec: Json, template: Json) -> Iterator[Json]:
         """VirtualMachineInstanceReplicaSet, VirtualMachine, VirtualMachineInstance."""
-        spec = JSON_OBJECT.decode(manifest.spec)
-        name, count = manifest.metadata.name, 1
-        template: Json = {"metadata": {"labels": msgspec.json.decode(manifest.metadata.labels)}, "spec": spec}
-        if manifest.kind != "VirtualMachineInstance":
-            template = member(spec, "template", "spec.template")
-            if not template.get("spec"):
-                return
-        if manifest.kind == "VirtualMachineInstanceReplicaSet":
-            count = count_of(spec, "replicas", 1)
-        elif manifest.kind == "VirtualMachine":
-            count = int(is_started(spec))
-            self._stopped += [] if count else [name]
-        elif status_of(manifest).get("phase") in ("Succeeded", "Failed"):
-            count = 0
+        name, wanted = manifest.metadata.name, 1
+        if manifest.kind == VMI_SET:
+            wanted = count_of(spec, "replicas", 1)
+        elif manifest.kind == VM and not is_started(spec):
+            wanted = 0
+            self._stopped.append(name)
         labels = member(template, "metadata", "spec.template.metadata").get("labels")
         guest = member(template, "spec", "spec.template.spec")
-        for pod_name in self._free(manifest, count - len(self._replicas.of(manifest)), f"virt-launcher-{name}"):
+        for pod_name in self._missing(manifest, wanted, f"virt-launcher-{name}"):
             number = pod_name.rpartition("-")[2]
-            vmi = f"{name}-{number}" if manifest.kind == "VirtualMachineInstanceReplicaSet" else name
-            owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": vmi}
-            yield self.pod(manifest, pod_name, launcher_template(vmi, labels, guest), owner)
+            vmi = f"{name}-{number}" if manifest.kind == VMI_SET else name
+            owner = {"apiVersion": "kubevirt.io/v1", "kind": VMI, "name": vmi}
+            yield self._pod(manifest, pod_name, launcher_template(vmi, labels, guest), owner)
 
-    def _free(self, manifest: Manifest, count: int, prefix: str = "", start: int = 0) -> Iterator[str]:
+    def _missing(self, manifest: Manifest, wanted: int, prefix: str = "", start: int = 0) -> Iterator[str]:
+        """Free names PREFIX-0, PREFIX-1, ... (from `start` on) for the pods that the workload lacks."""
+        count = wanted - len(self._replicas.of(manifest))
         if count > MOST_PODS:
             raise Fault("spec.replicas", f"more than {MOST_PODS} pods")
-        return missing_of(prefix or manifest.metadata.name, manifest.metadata.namespace, count, self.pods, start)
+        names = (f"{prefix or manifest.metadata.name}-{number}" for number in itertools.count(start))
+        free = (name for name in names if f"{manifest.metadata.namespace}/{name}" not in self.pods)
+        return itertools.islice(free, max(0, count))
 
 
-_EXPANDED: Mapping[str, Callable[[_Expander, Manifest], Iterator[Json]]] = {
+_EXPANDED: Mapping[str, Callable[[_Expander, Manifest, Json, Json], Iterator[Json]]] = {
     "Deployment": _Expander._replicated,
     "ReplicaSet": _Expander._replicated,
     "ReplicationController": _Expander._replicated,
     "StatefulSet": _Expander._stateful,
     "Job": _Expander._job,
     "DaemonSet": _Expander._daemon,
-    "VirtualMachineInstanceReplicaSet": _Expander._guests,
-    "VirtualMachine": _Expander._guests,
-    "VirtualMachineInstance": _Expander._guests,
+    VMI_SET: _Expander._guests,
+    VM: _Expander._guests,
+    VMI: _Expander._guests,
 }

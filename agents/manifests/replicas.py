@@ -4,19 +4,19 @@ Finished and terminating pods do not count: their controllers replace them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from underhost.agents.manifests.guests import NAME_LABEL
+from underhost.agents.manifests.parts import VM, VMI, VMI_SET
 from underhost.agents.site import terms
 from underhost.agents.site.owners import FINISHED, controller_of
-from underhost.agents.site.selectors import matches
+from underhost.agents.site.selectors import IN, Requirement, matches
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.manifests import Manifest
 
 POD_HASH = "pod-template-hash"
-VM, VMI, VMI_SET = "VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet"
 
 
 class Replicas:
@@ -42,7 +42,7 @@ class Replicas:
         if manifest.kind == VMI_SET:
             guests = [p for key, found in self._owned.items() if key[:2] == (namespace, VMI) for p in found]
             return self._adopted(manifest, guests + self._orphans[namespace])
-        if manifest.kind in (VMI, "VirtualMachine"):
+        if manifest.kind in (VMI, VM):
             named = [p for p in self._orphans[namespace] if _labels(p.metadata).get(NAME_LABEL) == name]
             return self._owned[(namespace, VMI, name)] + named
         return self._owned[(namespace, manifest.kind, name)] + self._adopted(manifest, self._orphans[namespace])
@@ -67,16 +67,20 @@ class Replicas:
         """Of pods without a controller, those that the workload's selector matches: it would take them for its own."""
         if not candidates:
             return []
-        selector = msgspec.json.decode(manifest.spec, type=_Selected).selector
-        if manifest.kind == "ReplicationController":
-            wanted = terms.labels(bytes(selector), "spec.selector")
-            return [pod for pod in candidates if wanted and terms.meets(_labels(pod.metadata), wanted)]
-        requirements = terms.label_selector(bytes(selector), "spec.selector")
+        requirements = adopts(manifest.kind, msgspec.json.decode(manifest.spec, type=_Selected).selector)
         return [pod for pod in candidates if requirements and matches(requirements, _labels(pod.metadata))]
 
 
 class _Selected(msgspec.Struct):
     selector: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def adopts(kind: str, selector: msgspec.Raw) -> tuple[Requirement, ...] | None:
+    """What a workload's selector asks of the labels of pods without a controller; it takes none where this is empty."""
+    if kind == "ReplicationController":
+        wanted = terms.labels(bytes(selector), "spec.selector")
+        return tuple((name, IN, (value,)) for name, value in sorted(wanted.items()))
+    return terms.label_selector(bytes(selector), "spec.selector")
 
 
 def is_managed(manifest: Manifest, manifests: Mapping[str, Manifest]) -> bool:
@@ -89,17 +93,6 @@ def deployment_by_name(replica_set: str, pod: k8s.Pod) -> str:
     """The Deployment that the name of a ReplicaSet tells, "" if it tells none: its pod carries the rest of the name."""
     digest = _labels(pod.metadata).get(POD_HASH)
     return replica_set.removesuffix(f"-{digest}") if digest and replica_set.endswith(f"-{digest}") else ""
-
-
-def missing_of(prefix: str, namespace: str, count: int, pods: Mapping[str, k8s.Pod], start: int = 0) -> Iterator[str]:
-    """The first `count` names PREFIX-0, PREFIX-1, ... (from `start` on) that no pod has."""
-    number = start
-    while count > 0:
-        name = f"{prefix}-{number}"
-        number += 1
-        if f"{namespace}/{name}" not in pods:
-            count -= 1
-            yield name
 
 
 def _replica_sets(workloads: Mapping[str, k8s.Workload]) -> dict[tuple[str, str], str]:

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from underhost.agents.manifests.daemons import daemon_spec
 from underhost.agents.manifests.guests import launcher_template
-from underhost.agents.manifests.parts import JSON_OBJECT, member
-from underhost.agents.manifests.replicas import VMI, VMI_SET
+from underhost.agents.manifests.parts import JSON_OBJECT, VMI, VMI_SET, member
 from underhost.agents.site import terms
 from underhost.agents.site.fault import faults_of
 from underhost.agents.site.owners import controller_of
