@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from underhost.agents.compiled.classes import Owner, RawClass
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import faults_of
 from underhost.agents.site.selectors import IN, Requirement
 from underhost.schemas.kubernetes import Service, Workload
 
@@ -37,10 +37,8 @@ class DefaultSelectors:
         self._services[namespace].pop(name, None)
         if service is None:
             return
-        try:
+        with faults_of(f"Service {name}"):
             selector = terms.labels(bytes(service.spec.selector), "spec.selector")
-        except Fault as fault:
-            raise fault.within(f"Service {name}") from None
         if selector:
             self._services[namespace][name] = selector
             self.keys.update(selector)
@@ -51,14 +49,12 @@ class DefaultSelectors:
         self.drop_workload(workload)
         if kind not in _API or raw in _NULL:
             return
-        try:
+        with faults_of(f"{kind} {meta.namespace}/{meta.name}"):
             if kind == "ReplicationController":
                 plain = terms.labels(raw, "spec.selector")
                 requirements: tuple[Requirement, ...] = tuple((k, IN, (v,)) for k, v in sorted(plain.items()))
             else:
                 requirements = terms.label_selector(raw, "spec.selector") or ()
-        except Fault as fault:
-            raise fault.within(f"{kind} {meta.namespace}/{meta.name}") from None
         self._owners[(kind, meta.namespace, meta.name)] = requirements
         self.keys.update(key for key, _, _ in requirements)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import faults_of
 from underhost.schemas.kubernetes import Node
 
 _LATEST = ":latest"
@@ -75,10 +75,8 @@ def _images(node: Node | None) -> dict[str, int]:
     found: dict[str, int] = {}
     if node is None:
         return found
-    try:
+    with faults_of(f"Node {node.metadata.name}"):
         listed = terms.images(bytes(node.status.images))
-    except Fault as fault:
-        raise fault.within(f"Node {node.metadata.name}") from None
     for image in listed:
         for name in image.names or ():
             found.setdefault(name, image.size_bytes)

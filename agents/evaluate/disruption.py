@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import faults_of
 from underhost.agents.site.owners import FINISHED, controller_of, ready
 from underhost.agents.site.selectors import Requirement, matches
 from underhost.agents.site.snapshot import Snapshot
@@ -107,10 +107,8 @@ class Coverage:
         raw, known = bytes(pod.metadata.labels), self._known[pod.metadata.namespace]
         found = known.get(raw)
         if found is None:
-            try:
+            with faults_of(f"Pod {key}"):
                 labels = terms.labels(raw)
-            except Fault as fault:
-                raise fault.within(f"Pod {key}") from None
             named = sorted(name for name, one in wanted.items() if one is not None and matches(one, labels))
             found = known[raw] = tuple(named)
         return found
@@ -122,10 +120,8 @@ class Coverage:
 
 def _requirements(name: str, budget: Budget) -> tuple[Requirement, ...] | None:
     """What the selector asks of labels: null selects no pod, {} every pod but in v1beta1. None: it selects nothing."""
-    try:
+    with faults_of(f"{RULE} {name}"):
         requirements = terms.label_selector(bytes(budget.spec.selector), "spec.selector")
-    except Fault as fault:
-        raise fault.within(f"{RULE} {name}") from None
     if not requirements and budget.api_version == "policy/v1beta1":
         return None
     return requirements

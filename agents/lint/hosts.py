@@ -33,13 +33,12 @@ def shares_host(view: View, rule: PodRule) -> Iterator[Complaint]:
     held = sorted(host for host, code in pairs if host >= 0 and code >= 0)
     shared = sorted({hosts.values[a] for a, b in pairwise(held) if a == b})
     if shared:
-        yield Complaint(
-            rule.subject.object,
-            f"{rule.field}.topologyKey",
+        yield rule.complaint(
+            "topologyKey",
             f"The {rule.what} of {rule.subject.name} is kept by {rule.key}, yet pods of it share ESXi host "
             f"{f.listing(shared)}: use the key {view.options.host_keys[0]}, or let `underhost run` write DRS rules.",
-            RULE,
             rule.key,
+            RULE,
         )
 
 
@@ -50,13 +49,12 @@ def replicas_exceed_hosts(view: View, rule: PodRule) -> Iterator[Complaint]:
         return
     count, wanted = reach.domains(host_key), rule.subject.replicas
     if count < wanted <= reach.domains(rule.key):
-        yield Complaint(
-            rule.subject.object,
-            f"{rule.field}.topologyKey",
+        yield rule.complaint(
+            "topologyKey",
             f"{rule.subject.name} wants {wanted} replicas apart, and the nodes that they may use run on "
             f"{plural(count, 'ESXi host')}: some must share one; use fewer replicas, or add hosts.",
-            RULE,
             rule.key,
+            RULE,
         )
 
 

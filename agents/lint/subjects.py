@@ -113,9 +113,9 @@ class PodRule:
         """Whether no pod of another subject, or without one, is matched."""
         return all(one <= own for one, own in zip(self.selected, self.subject.own, strict=True))
 
-    def complaint(self, part: str, message: str, value: str = "") -> Complaint:
-        """A complaint about a part of it."""
-        return Complaint(self.subject.object, f"{self.field}.{part}", message, self.plugin, value)
+    def complaint(self, part: str, message: str, value: str = "", rule: str = "") -> Complaint:
+        """A complaint about a part of it; `rule` where another one than its plugin judges it."""
+        return Complaint(self.subject.object, f"{self.field}.{part}", message, rule or self.plugin, value)
 
 
 @dataclass

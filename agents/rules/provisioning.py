@@ -15,7 +15,7 @@ from underhost.agents.compiled.matching import requirement_mask
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes import claims as v
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import faults_of
 from underhost.agents.site.requests import Amount
 from underhost.agents.site.selectors import matches
 from underhost.agents.site.terms import NodeSelectorTerm, node_requirements
@@ -184,10 +184,8 @@ def _options(state: State, volumes: v.Volumes, claim: PersistentVolumeClaim) -> 
     """The volumes of the claim's class that are large enough, by name."""
     wanted, spec = v.requested(claim), claim.spec
     selector = v.selector_of(claim)
-    try:
+    with faults_of(f"PersistentVolumeClaim {v.key_of(claim)}"):
         requirements = None if selector is None else selector.requirements("spec.selector")
-    except Fault as fault:
-        raise fault.within(f"PersistentVolumeClaim {v.key_of(claim)}") from None
     for volume in _of_class(state, volumes, v.storage_class_of(claim)):
         held = volume.spec
         if v.capacity(volume) < wanted or volume.metadata.deletion_timestamp is not None:

@@ -12,7 +12,7 @@ import msgspec
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault, decode
+from underhost.agents.site.fault import Fault, decode, faults_of
 from underhost.agents.site.requests import Amount, exact
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
@@ -102,45 +102,35 @@ def volume_class_of(volume: PersistentVolume) -> str:
 def requested(claim: PersistentVolumeClaim) -> Amount:
     """The storage that a claim asks for, in thousandths of a byte. Raises BadObjectError."""
     field = "spec.resources.requests[storage]"
-    try:
+    with faults_of(f"PersistentVolumeClaim {key_of(claim)}"):
         resources = decode(bytes(claim.spec.resources), _RESOURCES, "spec.resources") or {}
         return _amount((resources.get("requests") or {}).get("storage", 0), field)
-    except Fault as fault:
-        raise fault.within(f"PersistentVolumeClaim {key_of(claim)}") from None
 
 
 def capacity(volume: PersistentVolume) -> Amount:
     """The storage that a volume has, in thousandths of a byte. Raises BadObjectError."""
-    try:
+    with faults_of(f"PersistentVolume {volume.metadata.name}"):
         held = decode(bytes(volume.spec.capacity), _QUANTITIES, "spec.capacity") or {}
         return _amount(held.get("storage", 0), "spec.capacity[storage]")
-    except Fault as fault:
-        raise fault.within(f"PersistentVolume {volume.metadata.name}") from None
 
 
 def selector_of(claim: PersistentVolumeClaim) -> terms.LabelSelector | None:
     """Which volumes a claim selects by label; None for all. Raises BadObjectError."""
-    try:
+    with faults_of(f"PersistentVolumeClaim {key_of(claim)}"):
         found: terms.LabelSelector | None = decode(bytes(claim.spec.selector), _SELECTOR, "spec.selector")
-    except Fault as fault:
-        raise fault.within(f"PersistentVolumeClaim {key_of(claim)}") from None
     return found
 
 
 def labels_of(volume: PersistentVolume) -> dict[str, str]:
     """The volume's labels. Raises BadObjectError."""
-    try:
+    with faults_of(f"PersistentVolume {volume.metadata.name}"):
         return terms.labels(bytes(volume.metadata.labels))
-    except Fault as fault:
-        raise fault.within(f"PersistentVolume {volume.metadata.name}") from None
 
 
 def node_terms(volume: PersistentVolume) -> list[terms.NodeSelectorTerm] | None:
     """The terms of the volume's node affinity, None where every node can reach it. Raises BadObjectError."""
-    try:
+    with faults_of(f"PersistentVolume {volume.metadata.name}"):
         affinity = decode(bytes(volume.spec.node_affinity), _AFFINITY, "spec.nodeAffinity")
-    except Fault as fault:
-        raise fault.within(f"PersistentVolume {volume.metadata.name}") from None
     if affinity is None or affinity.required is None:
         return None
     return affinity.required.node_selector_terms or []

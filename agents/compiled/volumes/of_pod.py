@@ -9,7 +9,7 @@ import msgspec
 
 from underhost.agents.compiled.classes import Disk
 from underhost.agents.compiled.volumes.claims import CLAIM, EPHEMERAL
-from underhost.agents.site.fault import Fault, decode
+from underhost.agents.site.fault import decode, faults_of
 from underhost.schemas.kubernetes import Pod
 
 
@@ -60,10 +60,8 @@ def claims_of(pod: Pod, key: str, raw: bytes) -> tuple[Disk, ...]:
     """The claims of a pod and the disks that only attach limits count, in the order of its volumes."""
     if _READ_CLAIMS.search(raw) is None:
         return ()
-    try:
+    with faults_of(f"Pod {key}"):
         volumes = decode(raw, _VOLUMES, "spec.volumes") or []
-    except Fault as fault:
-        raise fault.within(f"Pod {key}") from None
     found: list[Disk] = []
     name, uid = pod.metadata.name, pod.metadata.uid or f"uid-{key}"
     for volume in volumes:
@@ -84,10 +82,8 @@ def inline_volumes(key: str, raw: bytes) -> tuple[tuple[Disk, ...], tuple[str, .
     """Inline disks and image volumes. Most pods have neither: their volumes are not parsed."""
     if _READ_VOLUMES.search(raw) is None:
         return (), ()
-    try:
+    with faults_of(f"Pod {key}"):
         volumes = decode(raw, _VOLUMES, "spec.volumes") or []
-    except Fault as fault:
-        raise fault.within(f"Pod {key}") from None
     disks: list[Disk] = []
     images: list[str] = []
     for volume in volumes:
