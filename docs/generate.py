@@ -3,6 +3,7 @@
 import ast
 import inspect
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -80,9 +81,10 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """The strings below the fields of a model."""
-    (body,) = [node for node in ast.parse(inspect.getsource(model)).body if isinstance(node, ast.ClassDef)]
-    found = {}
+    """The strings below the fields of a model; the fields of one that is made from a table tell it themselves."""
+    found = {name: field.description for name, field in model.model_fields.items() if field.description}
+    source = ast.parse(textwrap.dedent(inspect.getsource(model)))
+    body = next(node for node in source.body if isinstance(node, ast.ClassDef))
     for field, below in zip(body.body, body.body[1:], strict=False):
         text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else None
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, str):

@@ -1,11 +1,47 @@
 """The kinds of commands as they travel in `actions` and `outcomes`. A kind is spelled here and nowhere else.
 
-Who decides a command and who carries it out is the table in `agents/sinks/registry.py`.
+Out: the names, and the table of what the configuration says of each. Who decides a command and who carries it out is
+the table in `agents/sinks/registry.py`.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 LABEL, BIND, DRS_RULE, EVICT, EVENT, RESUME = "label", "bind", "drs-rule", "evict", "event", "resume"
 
-SUBJECTS: Mapping[str, str] = {LABEL: "Node", BIND: "Pod", DRS_RULE: "DRS rule", EVICT: "Pod"}
-"""What a sentence calls the target of a command, by kind; the others are called by their kind."""
+
+@dataclass(frozen=True)
+class Written:
+    """What may be written by commands of one kind.
+
+    Attributes:
+        name: the kind. setting: the switch under `sinks`, and the limit under `limits`.
+        per_minute: writes of the whole site in any minute, at most, unless the setting says otherwise.
+        subject: what a sentence calls the target of a command; "" where it is called by its kind.
+        about: what else is to be said of the switch.
+    """
+
+    name: str
+    setting: str
+    per_minute: int
+    subject: str = ""
+    about: str | None = None
+
+
+WRITTEN: Mapping[str, Written] = {
+    row.name: row
+    for row in (
+        Written(LABEL, "labels", 6000, "Node"),
+        Written(BIND, "bindings", 30_000, "Pod"),
+        Written(DRS_RULE, "drs_rules", 20, "DRS rule"),
+        Written(EVICT, "evictions", 20, "Pod"),
+        Written(
+            EVENT,
+            "events",
+            3000,
+            about="Kubernetes Events on pods and nodes for findings and what is done about them. What becomes of the "
+            "binder's pods is told where `bindings` is true, too.",
+        ),
+    )
+}
+"""Every kind that writes to a cluster, by name."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from underhost.schemas import topics
-from underhost.schemas.commands import EVENT, SUBJECTS
+from underhost.schemas.commands import EVENT, WRITTEN
 from underhost.schemas.keys import site_of
 from underhost.schemas.page import HistoryEntry
 from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement
@@ -120,7 +120,7 @@ class ActivityLog:
             told = f"Event {row.target.rpartition('/')[2]} on {node or ', '.join(pods)}"
             text = told if row.result == "applied" else f"{told}: {row.reason} ({row.result})"
             return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, "", pods, node)
-        what = f"{SUBJECTS.get(row.kind, row.kind)} {row.target.partition('/')[2]}"
+        what = f"{_subject(row.kind)} {row.target.partition('/')[2]}"
         how = "" if row.result == "applied" else f" ({row.result})"
         text, tone = f"{what}: {row.reason or row.kind}{how}", _TONES.get(row.result, "")
         return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, tone, *_about(row.target))
@@ -129,6 +129,12 @@ class ActivityLog:
 def _says_nothing_new(row: Outcome) -> bool:
     """Whether it changed nothing, or only told people what the list says already."""
     return row.result in _QUIET or (row.kind == EVENT and row.result == "applied")
+
+
+def _subject(kind: str) -> str:
+    """What a sentence calls the target of a command."""
+    written = WRITTEN.get(kind)
+    return written.subject if written is not None and written.subject else kind
 
 
 def _about(target: str) -> tuple[list[str], str]:

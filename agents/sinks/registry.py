@@ -15,6 +15,7 @@ from underhost.agents.sinks.evictions.sink import outdated
 from underhost.agents.sinks.ports import Decider, PendingPods, Sink, WatchedNodes, Writers
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import commands, topics
+from underhost.schemas.commands import WRITTEN
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import Topic
 from underhost.streams.settings.model import Settings
@@ -72,12 +73,11 @@ class CommandKind:
         name: as it travels.
         role: the role (`--agents`) that carries it out.
         writer: what its sink needs of a cluster, a field of `Writers`.
-        enabled_by: settings under `sinks`, each of which lets the sink write; a dry run without them.
-        limit: the setting under `limits`: writes a minute.
         state, derived: the topics that the role keeps tables of, of objects and of what the worker itself publishes.
         sink: makes the sink.
         decider: makes the decider; None where no decider orders it.
         evaluator_decides: it is decided where the evaluator runs, not where its sink does.
+        enabled_with: other kinds whose switch under `sinks` lets this one write, too.
         lanes: commands that are carried out side by side.
         rests_on_hosts: see the class.
         must_be_wanted: only a command that this run's decisions stand by is carried out. What is told of the past, in
@@ -90,13 +90,12 @@ class CommandKind:
     name: str
     role: str
     writer: str
-    enabled_by: tuple[str, ...]
-    limit: str
     state: tuple[Topic, ...]
     derived: tuple[Topic, ...]
     sink: Callable[[SinkParts], Sink]
     decider: Callable[[DeciderParts], Decider] | None
     evaluator_decides: bool = False
+    enabled_with: tuple[str, ...] = ()
     lanes: int = 1
     rests_on_hosts: RestsOnHosts = RestsOnHosts.ALWAYS
     must_be_wanted: bool = True
@@ -105,7 +104,7 @@ class CommandKind:
 
     def enabled(self, settings: Settings) -> bool:
         """Whether its sink writes; otherwise it says what it would write."""
-        return any(getattr(settings.sinks, name) for name in self.enabled_by)
+        return any(getattr(settings.sinks, WRITTEN[kind].setting) for kind in (self.name, *self.enabled_with))
 
 
 # ------------------------------------------------------------------------------------------------------- the factories
@@ -192,8 +191,6 @@ _ROWS = (
         commands.LABEL,
         role="labeller",
         writer="kubernetes",
-        enabled_by=("labels",),
-        limit="labels",
         state=(topics.NODES, topics.VMS, topics.HOSTS),
         derived=(topics.ACTIONS, topics.OUTCOMES),
         sink=_label_sink,
@@ -204,8 +201,6 @@ _ROWS = (
         commands.BIND,
         role="binder",
         writer="kubernetes",
-        enabled_by=("bindings",),
-        limit="bindings",
         state=(topics.NODES, topics.HOSTS),  # what their markers say: whether anything may be written
         derived=(topics.OUTCOMES,),
         sink=_bind_sink,
@@ -219,8 +214,6 @@ _ROWS = (
         commands.DRS_RULE,
         role="drs",
         writer="drs",
-        enabled_by=("drs_rules",),
-        limit="drs_rules",
         state=topics.SOURCE_TOPICS,
         derived=(topics.ACTIONS, topics.OUTCOMES),
         sink=_drs_sink,
@@ -230,8 +223,6 @@ _ROWS = (
         commands.EVICT,
         role="evictor",
         writer="kubernetes",
-        enabled_by=("evictions",),
-        limit="evictions",
         state=topics.SOURCE_TOPICS,
         derived=(topics.ACTIONS, topics.OUTCOMES),
         sink=_eviction_sink,
@@ -242,13 +233,12 @@ _ROWS = (
         commands.EVENT,
         role="events",
         writer="events",
-        enabled_by=("events", "bindings"),  # whoever binds pods says why one waits
-        limit="events",
         state=(topics.NODES, topics.PODS, topics.HOSTS),
         derived=(topics.NODE_HOSTS, topics.VIOLATIONS, topics.ACTIONS, topics.OUTCOMES),
         sink=_event_sink,
         decider=_waiting_decider,
         evaluator_decides=True,
+        enabled_with=(commands.BIND,),  # whoever binds pods says why one waits
         lanes=2,
         rests_on_hosts=RestsOnHosts.NEVER,
         must_be_wanted=False,
@@ -273,7 +263,11 @@ def deciders_of(kinds: Iterable[str], parts: DeciderParts) -> list[Decider]:
 
 def limits_of(settings: Settings) -> dict[str, int]:
     """Writes a minute by kind, of the sinks that write at all."""
-    return {row.name: getattr(settings.limits, row.limit) for row in COMMANDS.values() if row.enabled(settings)}
+    return {
+        row.name: getattr(settings.limits, WRITTEN[row.name].setting)
+        for row in COMMANDS.values()
+        if row.enabled(settings)
+    }
 
 
 def host_based(settings: Settings) -> frozenset[str]:

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from underhost.schemas.commands import WRITTEN
 from underhost.schemas.severities import GRAVE, REPAIRABLE
 from underhost.streams.settings.group import SettingsGroup
 
@@ -13,26 +14,43 @@ else:  # what the table holds: a type checker cannot read it, pydantic can
     RepairableName = Literal[REPAIRABLE]
 
 
-class SinkSettings(SettingsGroup):
+class _Switches(SettingsGroup):
     """Which sinks may write; every other one is a dry run."""
 
-    labels: bool = False
-    bindings: bool = False
-    drs_rules: bool = False
-    evictions: bool = False
-    events: bool = False
-    """Kubernetes Events on pods and nodes for findings and what is done about them. What becomes of the binder's pods
-    is told where `bindings` is true, too."""
 
-
-class LimitSettings(SettingsGroup):
+class _Limits(SettingsGroup):
     """Writes of each kind in any minute, of the whole site, at most: a fence against what nobody has thought of."""
 
-    labels: int = Field(default=6000, ge=1)
-    bindings: int = Field(default=30_000, ge=1)
-    events: int = Field(default=3000, ge=1)
-    drs_rules: int = Field(default=20, ge=1)
-    evictions: int = Field(default=20, ge=1)
+
+if TYPE_CHECKING:
+
+    class SinkSettings(_Switches):
+        """One switch for each kind of commands, from the table."""
+
+        def __init__(self, **_: bool) -> None: ...
+        def __getattr__(self, name: str) -> bool: ...
+
+    class LimitSettings(_Limits):
+        """One limit for each kind of commands, from the table."""
+
+        def __init__(self, **_: int) -> None: ...
+        def __getattr__(self, name: str) -> int: ...
+
+else:
+    SinkSettings = create_model(
+        "SinkSettings",
+        __base__=_Switches,
+        __module__=__name__,
+        __doc__=_Switches.__doc__,
+        **{row.setting: (bool, Field(default=False, description=row.about)) for row in WRITTEN.values()},
+    )
+    LimitSettings = create_model(
+        "LimitSettings",
+        __base__=_Limits,
+        __module__=__name__,
+        __doc__=_Limits.__doc__,
+        **{row.setting: (int, Field(default=row.per_minute, ge=1)) for row in WRITTEN.values()},
+    )
 
 
 class DrsRuleSettings(SettingsGroup):

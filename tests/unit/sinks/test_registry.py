@@ -7,15 +7,27 @@ from underhost.schemas import commands
 from underhost.streams.settings.model import LimitSettings, Settings, SinkSettings
 
 
-@pytest.mark.parametrize("kind", COMMANDS)
-def test_a_kind_is_enabled_and_limited_by_settings_that_there_are(kind: str) -> None:
-    row = COMMANDS[kind]
-    assert set(row.enabled_by) <= set(SinkSettings.model_fields)
-    assert row.limit in LimitSettings.model_fields
+def test_every_kind_that_writes_has_a_row_a_switch_and_a_limit() -> None:
+    settings = {row.setting for row in commands.WRITTEN.values()}
+    assert list(COMMANDS) == list(commands.WRITTEN)
+    assert settings == set(SinkSettings.model_fields) == set(LimitSettings.model_fields)
 
 
-def test_every_setting_of_a_sink_enables_the_kind_that_it_limits() -> None:
-    assert {row.limit for row in COMMANDS.values()} == set(SinkSettings.model_fields) == set(LimitSettings.model_fields)
+def test_nothing_is_written_unless_it_is_enabled_by_name() -> None:
+    assert [kind for kind, row in COMMANDS.items() if row.enabled(Settings())] == []
+
+
+@pytest.mark.parametrize(
+    ("switch", "expected"),
+    [
+        pytest.param("labels", [commands.LABEL], id="labels"),
+        pytest.param("bindings", [commands.BIND, commands.EVENT], id="whoever binds pods says why one waits"),
+        pytest.param("drs_rules", [commands.DRS_RULE], id="DRS rules"),
+    ],
+)
+def test_a_switch_enables_its_own_kind(switch: str, expected: list[str]) -> None:
+    settings = Settings(sinks=SinkSettings(**{switch: True}))
+    assert [kind for kind, row in COMMANDS.items() if row.enabled(settings)] == expected
 
 
 def test_a_binding_rests_on_hosts_only_where_they_are_required() -> None:
