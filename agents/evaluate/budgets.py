@@ -15,6 +15,7 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import BudgetFigures
 from underhost.schemas.kubernetes import Budget, Pod
 from underhost.schemas.records import Finding
+from underhost.schemas.severities import BUDGET
 
 REASON_NEVER = "the budget can never allow an eviction"
 REASON_OVERLAP = "more than one disruption budget covers the pod"
@@ -59,10 +60,10 @@ class Budgets:
             budget = snapshot.budgets.get(name)
             if budget is None:
                 self._covered.pop(name, None)
-                self._store.put(("budget", name), NOTHING)
+                self._store.put((BUDGET, name), NOTHING)
             else:
                 one = self._covered[name] = covered_of(snapshot, budget, self._coverage.pods_of(name))
-                self._store.put(("budget", name), _never(snapshot, name, one))
+                self._store.put((BUDGET, name), _never(snapshot, name, one))
         self._dirty.clear()
         for names in self._overlaps:
             self._store.put(("overlap", names), _overlap(snapshot, names, sorted(self._sharing.get(names, ()))))
@@ -107,8 +108,8 @@ def _finding(snapshot: Snapshot, pods: list[str], reason: str, message: str, bud
     first = pods[0]
     uid = f.uid_of(first, snapshot.pods.get(first))
     return Finding(
-        id=f.finding_id(snapshot.site, f.BUDGET, RULE, reason, "\0".join(budgets), uid),
-        severity=f.BUDGET,
+        id=f.finding_id(snapshot.site, BUDGET, RULE, reason, "\0".join(budgets), uid),
+        severity=BUDGET,
         rule=RULE,
         reason=reason,
         message=message,

@@ -20,6 +20,7 @@ from underhost.agents.site.owners import PINNED, Application, application_under,
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Domain, Finding
+from underhost.schemas.severities import CO_LOCATED
 
 RULE = "PhysicalHost"
 REASON_HOST = "all ready replicas share an ESXi host"
@@ -116,7 +117,7 @@ class CoLocated:
             gathered = any(_is_gathered(case.model.classes[cls]) for cls in set(replicas.values()))
             if len(shared) == len(set(shared)) and not gathered:
                 found = [_finding(case.snapshot, application, sorted(replicas), place)]
-        self._store.put(("co-located", application), found)
+        self._store.put((CO_LOCATED, application), found)
 
 
 def _is_gathered(cls: PodClass) -> bool:
@@ -141,8 +142,8 @@ def _finding(snapshot: Snapshot, application: Application, pods: list[str], plac
         f"({f.listing(pods)}) run on {where}{on}, and no rule keeps them apart."
     )
     return Finding(
-        id=f.finding_id(snapshot.site, f.CO_LOCATED, RULE, place.kind, place.id, f.uid_of(pods[0], first)),
-        severity=f.CO_LOCATED,
+        id=f.finding_id(snapshot.site, CO_LOCATED, RULE, place.kind, place.id, f.uid_of(pods[0], first)),
+        severity=CO_LOCATED,
         rule=RULE,
         reason=REASON_HOST if place.kind == HOST else REASON_NODE,
         message=message,

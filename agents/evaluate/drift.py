@@ -19,6 +19,7 @@ from underhost.agents.rules.prepared import ALL, Plan, Plans
 from underhost.agents.rules.rule import Prepared, ScoringError
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
+from underhost.schemas.severities import DRIFT
 
 REASON = "another node would meet the preference better"
 _CALLED = {
@@ -97,8 +98,8 @@ def _best(case: Case, prepared: Prepared, request: int, nodes: IndexArray, node:
 
 def _finding(snapshot: Snapshot, key: str, rule: str, node: str, best: str) -> Finding:
     return Finding(
-        id=f.finding_id(snapshot.site, f.DRIFT, rule, "preference", "", f.uid_of(key, snapshot.pods[key])),
-        severity=f.DRIFT,
+        id=f.finding_id(snapshot.site, DRIFT, rule, "preference", "", f.uid_of(key, snapshot.pods[key])),
+        severity=DRIFT,
         rule=rule,
         reason=REASON,
         message=f"Pod {key} runs on node {node}; node {best} would meet its {_CALLED[rule]} better.",

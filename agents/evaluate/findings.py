@@ -1,37 +1,11 @@
-"""What findings have in common: their order, stable ids, and groups of pods that refuse one another."""
+"""What findings have in common: their order, stable ids, and how several names are listed."""
 
 import hashlib
 from collections.abc import Iterable
 
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import (
-    BUDGET,
-    CO_LOCATED,
-    DRIFT,
-    LABEL_STALE,
-    PHYSICAL,
-    RANK,
-    SEVERITIES,
-    UNKNOWN_HOST,
-    UNKNOWN_NODE,
-    UNSATISFIABLE,
-    VIOLATION,
-)
-
-__all__ = [
-    "BUDGET",
-    "CO_LOCATED",
-    "DRIFT",
-    "LABEL_STALE",
-    "PHYSICAL",
-    "RANK",
-    "SEVERITIES",
-    "UNKNOWN_HOST",
-    "UNKNOWN_NODE",
-    "UNSATISFIABLE",
-    "VIOLATION",
-]
+from underhost.schemas.severities import RANK
 
 INVENTORY = "Inventory"
 """Rule of the findings that say that a site's writes stop (`agents/pipeline/gates/guards.py`)."""

@@ -11,7 +11,6 @@ from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.compiled.state import State
-from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.budgets import Budgets
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.colocated import CoLocated
@@ -26,6 +25,7 @@ from underhost.agents.evaluate.violations import AntiAffinity, Violations
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.kubernetes import Pod
+from underhost.schemas.severities import SEVERITIES
 
 
 class Judges:
@@ -77,7 +77,7 @@ class Judges:
                 "pods": pods,
                 "nodes": len(snapshot.nodes),
                 "hosts": snapshot.count_hosts(),
-                **{severity: self.store.counts[severity] for severity in f.SEVERITIES},
+                **{severity: self.store.counts[severity] for severity in SEVERITIES},
             },
         )
 

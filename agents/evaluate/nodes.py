@@ -17,6 +17,7 @@ from underhost.agents.site import terms
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Domain, Finding
+from underhost.schemas.severities import DRIFT, UNKNOWN_HOST, UNKNOWN_NODE
 
 REASON_ABSENT = "the node is not in the input"
 REASON_NO_VM = "no VM is known for the node"
@@ -56,7 +57,7 @@ class NodeFindings:
     def _put(self, case: Case, on: Mapping[int, list[int]] | None, names: Iterable[str]) -> None:
         found = {finding.node: finding for finding in _drift(case, on)}
         for name in names:
-            self._store.put(("drift", name), [found[name]] if name in found else NOTHING)
+            self._store.put((DRIFT, name), [found[name]] if name in found else NOTHING)
 
 
 def _unknown_node(snapshot: Snapshot, key: str) -> Finding:
@@ -64,8 +65,8 @@ def _unknown_node(snapshot: Snapshot, key: str) -> Finding:
     pod = snapshot.pods[key]
     node = pod.spec.node_name
     return Finding(
-        id=f.finding_id(snapshot.site, f.UNKNOWN_NODE, node_name.NAME, "", node, f.uid_of(key, pod)),
-        severity=f.UNKNOWN_NODE,
+        id=f.finding_id(snapshot.site, UNKNOWN_NODE, node_name.NAME, "", node, f.uid_of(key, pod)),
+        severity=UNKNOWN_NODE,
         rule=node_name.NAME,
         reason=REASON_ABSENT,
         message=f"Pod {key} is bound to node {node}, which is not in the input.",
@@ -90,8 +91,8 @@ def _unknown_host(snapshot: Snapshot, name: str) -> Finding | None:
         message = f"Node {name} is VM {joined.vm}, whose ESXi host is unknown. Its pods are judged by labels only."
     uid = snapshot.nodes[name].metadata.uid
     return Finding(
-        id=f.finding_id(snapshot.site, f.UNKNOWN_HOST, PHYSICAL_HOST, "node", name, uid),
-        severity=f.UNKNOWN_HOST,
+        id=f.finding_id(snapshot.site, UNKNOWN_HOST, PHYSICAL_HOST, "node", name, uid),
+        severity=UNKNOWN_HOST,
         rule=PHYSICAL_HOST,
         reason=reason,
         message=message,
@@ -124,8 +125,8 @@ def _drift(case: Case, on: Mapping[int, Iterable[int]] | None) -> Iterator[Findi
             "1 pod that it would not take now runs" if len(pods) == 1 else f"{len(pods)} pods it would not take now run"
         )
         yield Finding(
-            id=f.finding_id(snapshot.site, f.DRIFT, rule, "node", name, snapshot.nodes[name].metadata.uid),
-            severity=f.DRIFT,
+            id=f.finding_id(snapshot.site, DRIFT, rule, "node", name, snapshot.nodes[name].metadata.uid),
+            severity=DRIFT,
             rule=rule,
             reason=reason,
             message=f"Node {name} {why}, and {count} there: {f.listing(pods)}.",

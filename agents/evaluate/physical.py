@@ -11,6 +11,7 @@ from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.meetings import Group, Meetings
 from underhost.agents.rules.separation import INTER_POD_AFFINITY, SeparationId
 from underhost.schemas.records import Domain, Finding
+from underhost.schemas.severities import PHYSICAL
 
 RULE = "PhysicalHost"
 REASON = "pods that a rule keeps apart share an ESXi host"
@@ -47,8 +48,8 @@ class Physical(Meetings):
             f"{term} by {f.listing(keys, len(keys))} keeps them apart: one host failure takes them together."
         )
         return Finding(
-            id=f.finding_id(snapshot.site, f.PHYSICAL, RULE, source, host, f.uid_of(pods[0], first)),
-            severity=f.PHYSICAL,
+            id=f.finding_id(snapshot.site, PHYSICAL, RULE, source, host, f.uid_of(pods[0], first)),
+            severity=PHYSICAL,
             rule=RULE,
             reason=REASON,
             message=message,

@@ -11,6 +11,7 @@ from operator import itemgetter
 
 from underhost.agents.evaluate import findings as f
 from underhost.schemas.records import Finding
+from underhost.schemas.severities import PHYSICAL, VIOLATION
 
 NOTHING: Sequence[Finding] = ()
 _MANY = 64  # new findings from which sorting all is quicker than looking for the place of each
@@ -98,6 +99,6 @@ class FindingStore:
 
 
 def _group(finding: Finding) -> list[str]:
-    if not finding.peers or finding.severity not in (f.VIOLATION, f.PHYSICAL) or finding.pod is None:
+    if not finding.peers or finding.severity not in (VIOLATION, PHYSICAL) or finding.pod is None:
         return []
     return [finding.pod, *finding.peers]

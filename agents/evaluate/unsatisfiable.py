@@ -19,6 +19,7 @@ from underhost.agents.rules.gathering import Gathering, gatherings
 from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, SeparationId
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
+from underhost.schemas.severities import UNSATISFIABLE
 
 RULE = "PhysicalHost"
 REASON_TOO_MANY = "more pods must be apart than hosts are usable"
@@ -188,8 +189,8 @@ def _contradiction(snapshot: Snapshot, graph: VmGraph, group: Together) -> Findi
 def _finding(snapshot: Snapshot, graph: VmGraph, reason: str, message: str, pods: list[str]) -> Finding:
     first = snapshot.pods[pods[0]]
     return Finding(
-        id=f.finding_id(snapshot.site, f.UNSATISFIABLE, RULE, reason, graph.name, f.uid_of(pods[0], first)),
-        severity=f.UNSATISFIABLE,
+        id=f.finding_id(snapshot.site, UNSATISFIABLE, RULE, reason, graph.name, f.uid_of(pods[0], first)),
+        severity=UNSATISFIABLE,
         rule=RULE,
         reason=reason,
         message=message,

@@ -31,6 +31,7 @@ from underhost.agents.rules.rule import Prepared, Refusal
 from underhost.agents.rules.separation import SeparationId
 from underhost.agents.site.terms import NO_EXECUTE
 from underhost.schemas.records import Domain, Finding
+from underhost.schemas.severities import VIOLATION
 
 REASON_EVICTED = "the node has an untolerated NoExecute taint"
 _OF_NODE = "Pod {pod} runs on node {node}, which its nodeSelector or required node affinity excludes."
@@ -206,8 +207,8 @@ def pod_finding(case: Case, at: int, rule: str, reasons: tuple[str, ...], say: s
     key = case.model.running.keys[at]
     node = case.model.nodes.names[int(case.model.running.nodes[at])]
     return Finding(
-        id=f.finding_id(case.snapshot.site, f.VIOLATION, rule, about, "", f.uid_of(key, case.snapshot.pods[key])),
-        severity=f.VIOLATION,
+        id=f.finding_id(case.snapshot.site, VIOLATION, rule, about, "", f.uid_of(key, case.snapshot.pods[key])),
+        severity=VIOLATION,
         rule=rule,
         reason=reason,
         message=say.format(pod=key, node=node, reason=reason),
@@ -221,8 +222,8 @@ def group_finding(case: Case, rule: str, reason: str, message: str, pods: list[s
     first = case.snapshot.pods[pods[0]]
     uid = f.uid_of(pods[0], first)
     return Finding(
-        id=f.finding_id(case.snapshot.site, f.VIOLATION, rule, domain.key, domain.value, uid),
-        severity=f.VIOLATION,
+        id=f.finding_id(case.snapshot.site, VIOLATION, rule, domain.key, domain.value, uid),
+        severity=VIOLATION,
         rule=rule,
         reason=reason,
         message=message,

@@ -19,6 +19,7 @@ from underhost.agents.lint.view import ADDED, View
 from underhost.agents.site import terms
 from underhost.agents.site.selectors import matches
 from underhost.schemas.kubernetes import Budget, BudgetSpec
+from underhost.schemas.severities import BUDGET
 
 BETA = "policy/v1beta1"
 
@@ -203,14 +204,14 @@ _EVICTION = "pkg/registry/core/pod/storage/eviction.go"
 _API = "pkg/apis/policy/validation/validation.go"
 _OLD_API, _NEW_API = "pkg/apis/policy/v1beta1", "api/policy/v1/types.go"
 CHECKS = (
-    Check("budget-min-and-max", f.BUDGET, "the budget sets minAvailable and maxUnavailable", _API, budgets, both),
-    Check("budget-without-bound", f.BUDGET, "the budget sets neither bound", _CONTROLLER, budgets, neither),
-    Check("budget-api-removed", f.BUDGET, "the budget's API version was removed", _OLD_API, budgets, beta),
-    Check("budget-selector-empty", f.BUDGET, "the budget's selector is empty", _NEW_API, budgets, empty_selector),
-    Check("budget-covers-nothing", f.BUDGET, "the budget covers no pod", _CONTROLLER, budgets, matches_nothing),
-    Check("budget-protects-nothing", f.BUDGET, "the budget protects nothing", _CONTROLLER, budgets, protects_nothing),
-    Check("budget-never-allows", f.BUDGET, "the budget can never allow an eviction", _CONTROLLER, budgets, never),
-    Check("budget-overlap", f.BUDGET, "more than one budget covers a pod", _EVICTION, None, overlap),
-    Check("budget-blocks-drain", f.BUDGET, "the budget blocks a drain", _EVICTION, budgets, blocks_drain),
-    Check("budget-miscapitalised", f.BUDGET, "a field of the budget is misspelled", _API, budgets, spelling),
+    Check("budget-min-and-max", BUDGET, "the budget sets minAvailable and maxUnavailable", _API, budgets, both),
+    Check("budget-without-bound", BUDGET, "the budget sets neither bound", _CONTROLLER, budgets, neither),
+    Check("budget-api-removed", BUDGET, "the budget's API version was removed", _OLD_API, budgets, beta),
+    Check("budget-selector-empty", BUDGET, "the budget's selector is empty", _NEW_API, budgets, empty_selector),
+    Check("budget-covers-nothing", BUDGET, "the budget covers no pod", _CONTROLLER, budgets, matches_nothing),
+    Check("budget-protects-nothing", BUDGET, "the budget protects nothing", _CONTROLLER, budgets, protects_nothing),
+    Check("budget-never-allows", BUDGET, "the budget can never allow an eviction", _CONTROLLER, budgets, never),
+    Check("budget-overlap", BUDGET, "more than one budget covers a pod", _EVICTION, None, overlap),
+    Check("budget-blocks-drain", BUDGET, "the budget blocks a drain", _EVICTION, budgets, blocks_drain),
+    Check("budget-miscapitalised", BUDGET, "a field of the budget is misspelled", _API, budgets, spelling),
 )

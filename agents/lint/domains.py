@@ -18,6 +18,7 @@ from underhost.agents.lint.subjects import ANTI_AFFINITY, DAEMON_SET, JOB, SPREA
 from underhost.agents.lint.view import View
 from underhost.agents.site.selectors import Selector
 from underhost.agents.site.terms import SpreadConstraint
+from underhost.schemas.severities import UNSATISFIABLE
 
 
 def separating(view: View) -> Iterator[PodRule]:
@@ -129,10 +130,10 @@ _PTS = "pkg/scheduler/framework/plugins/podtopologyspread"
 _MINIMUM = f"{_PTS}/filtering.go (minMatchNum), common.go (matchNodeInclusionPolicies)"
 _API = "pkg/apis/core/validation/validation.go (validateMinDomains)"
 CHECKS = (
-    Check("replicas-exceed-domains", f.UNSATISFIABLE, "required anti-affinity with more replicas than domains", _IPA,
+    Check("replicas-exceed-domains", UNSATISFIABLE, "required anti-affinity with more replicas than domains", _IPA,
           None, replicas_exceed_domains),
-    Check("spread-exceeds-domains", f.UNSATISFIABLE, "a DoNotSchedule constraint leaves no room for all replicas",
+    Check("spread-exceeds-domains", UNSATISFIABLE, "a DoNotSchedule constraint leaves no room for all replicas",
           _MINIMUM, separating, spread_exceeds_domains),
-    Check("min-domains-without-effect", f.UNSATISFIABLE, "minDomains beside ScheduleAnyway", _API, preferences,
+    Check("min-domains-without-effect", UNSATISFIABLE, "minDomains beside ScheduleAnyway", _API, preferences,
           min_domains_without_effect),
 )  # fmt: skip

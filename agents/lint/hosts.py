@@ -13,6 +13,7 @@ from underhost.agents.lint.checks import Check, plural
 from underhost.agents.lint.domains import separating
 from underhost.agents.lint.subjects import ANTI_AFFINITY, Complaint, PodRule
 from underhost.agents.lint.view import View
+from underhost.schemas.severities import DRIFT, PHYSICAL, UNSATISFIABLE
 
 RULE = "PhysicalHost"
 
@@ -75,9 +76,9 @@ def lonely_rules(view: View) -> Iterator[Complaint]:
 
 _DESIGN = "design: PhysicalHost, docs/rules.md"
 CHECKS = (
-    Check("separation-shares-host", f.PHYSICAL, "a required separation is kept by nodes and undone by an ESXi host",
+    Check("separation-shares-host", PHYSICAL, "a required separation is kept by nodes and undone by an ESXi host",
           _DESIGN, kept_by_nodes, shares_host),
-    Check("replicas-exceed-hosts", f.UNSATISFIABLE, "required anti-affinity with more replicas than ESXi hosts",
+    Check("replicas-exceed-hosts", UNSATISFIABLE, "required anti-affinity with more replicas than ESXi hosts",
           _DESIGN, kept_by_nodes, replicas_exceed_hosts),
-    Check("drs-rule-alone", f.DRIFT, "a DRS rule has fewer than two VMs", "vim25 ClusterRuleInfo", None, lonely_rules),
+    Check("drs-rule-alone", DRIFT, "a DRS rule has fewer than two VMs", "vim25 ClusterRuleInfo", None, lonely_rules),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from underhost.agents.lint.subjects import AFFINITY_TERM, ANTI_AFFINITY, Complai
 from underhost.agents.lint.view import Reach, View
 from underhost.agents.rules.node_affinity import NAME as NODE_AFFINITY
 from underhost.agents.site.terms import PREFERRED, REQUIRED
+from underhost.schemas.severities import DRIFT, UNSATISFIABLE
 
 REGION_KEY = "topology.kubernetes.io/region"
 DEPRECATED = {
@@ -182,19 +183,19 @@ _API = "pkg/apis/core/validation/validation.go"
 _LABELS = "staging/src/k8s.io/api/core/v1/well_known_labels.go"
 _OURS = "design: host key, docs/rules.md"
 CHECKS = (
-    Check("topology-key-empty", f.UNSATISFIABLE, "the topologyKey is empty", _API, rules, empty),
-    Check("topology-key-absent", f.UNSATISFIABLE, "no node carries the topologyKey of a required rule", _REFUSING,
+    Check("topology-key-empty", UNSATISFIABLE, "the topologyKey is empty", _API, rules, empty),
+    Check("topology-key-absent", UNSATISFIABLE, "no node carries the topologyKey of a required rule", _REFUSING,
           required_rules, absent),
-    Check("preferred-topology-key-absent", f.DRIFT, "no node carries the topologyKey of a preference", _SCORING,
+    Check("preferred-topology-key-absent", DRIFT, "no node carries the topologyKey of a preference", _SCORING,
           preferences, absent),
-    Check("topology-key-partial", f.DRIFT, "only some nodes carry the topologyKey", f"{_IPA}, {_PTS}", rules,
+    Check("topology-key-partial", DRIFT, "only some nodes carry the topologyKey", f"{_IPA}, {_PTS}", rules,
           partial_key),
-    Check("topology-key-mistaken", f.DRIFT, "the topologyKey is a well-known mistake", _LABELS, rules, mistaken),
-    Check("topology-key-deprecated", f.DRIFT, "the topologyKey is deprecated since Kubernetes 1.17", _LABELS, rules,
+    Check("topology-key-mistaken", DRIFT, "the topologyKey is a well-known mistake", _LABELS, rules, mistaken),
+    Check("topology-key-deprecated", DRIFT, "the topologyKey is deprecated since Kubernetes 1.17", _LABELS, rules,
           deprecated),
-    Check("node-label-deprecated", f.DRIFT, "nodes are chosen by a label that is deprecated since Kubernetes 1.17",
+    Check("node-label-deprecated", DRIFT, "nodes are chosen by a label that is deprecated since Kubernetes 1.17",
           _LABELS, subjects, deprecated_selection),
-    Check("node-labels-behind", f.DRIFT, "nodes carry only the deprecated topology label", _LABELS, None,
+    Check("node-labels-behind", DRIFT, "nodes carry only the deprecated topology label", _LABELS, None,
           deprecated_labels),
-    Check("host-label-missing", f.DRIFT, "the ESXi host's label is missing on some nodes", _OURS, None, host_labels),
+    Check("host-label-missing", DRIFT, "the ESXi host's label is missing on some nodes", _OURS, None, host_labels),
 )  # fmt: skip

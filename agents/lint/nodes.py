@@ -17,6 +17,7 @@ from underhost.agents.manifests.parts import VMI
 from underhost.agents.rules.node_affinity import NAME
 from underhost.agents.site import terms
 from underhost.agents.site.terms import PREFERRED, REQUIRED
+from underhost.schemas.severities import DRIFT, UNSATISFIABLE
 
 SPELLING = "Manifest"
 _TERMS = f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
@@ -164,17 +165,17 @@ _JSON = "staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json (strict dec
 _NA = "staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go"
 _TAINTS = "pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go"
 CHECKS = (
-    Check("field-miscapitalised", f.UNSATISFIABLE, "a field is misspelled, so it has no effect", _JSON,
+    Check("field-miscapitalised", UNSATISFIABLE, "a field is misspelled, so it has no effect", _JSON,
           subjects, spelling),
-    Check("node-affinity-without-terms", f.UNSATISFIABLE, "required node affinity has no term that can match",
+    Check("node-affinity-without-terms", UNSATISFIABLE, "required node affinity has no term that can match",
           f"{_NA} (NewLazyErrorNodeSelector)", subjects, no_terms),
-    Check("node-affinity-empty-term", f.DRIFT, "a node affinity term is empty", _NA, _node_terms, empty_term),
-    Check("node-affinity-invalid-term", f.UNSATISFIABLE,
+    Check("node-affinity-empty-term", DRIFT, "a node affinity term is empty", _NA, _node_terms, empty_term),
+    Check("node-affinity-invalid-term", UNSATISFIABLE,
           "a node affinity term cannot be parsed, and no pod can be placed for it", _NA, _fatal_terms, invalid_term),
-    Check("node-affinity-ignored-term", f.DRIFT, "a node affinity term cannot be parsed", _NA,
+    Check("node-affinity-ignored-term", DRIFT, "a node affinity term cannot be parsed", _NA,
           _other_terms, invalid_term),
-    Check("node-affinity-unmet", f.UNSATISFIABLE, "no node meets the nodeSelector or node affinity", _NA,
+    Check("node-affinity-unmet", UNSATISFIABLE, "no node meets the nodeSelector or node affinity", _NA,
           subjects, unmet),
-    Check("taints-untolerated", f.UNSATISFIABLE, "every node that labels allow has a taint that is not tolerated",
+    Check("taints-untolerated", UNSATISFIABLE, "every node that labels allow has a taint that is not tolerated",
           _TAINTS, subjects, untolerated),
 )  # fmt: skip

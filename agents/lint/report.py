@@ -17,6 +17,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.manifests import Manifest
 from underhost.schemas.records import Finding
+from underhost.schemas.severities import RANK, SEVERITIES
 
 CHECKS: tuple[Check, ...] = (
     *nodes.CHECKS,
@@ -57,7 +58,7 @@ def lint(
             "pods": sum(pod.status.phase not in FINISHED for pod in snapshot.pods.values()),
             "nodes": len(snapshot.nodes),
             "hosts": len(snapshot.hosts) or len({one.host for one in snapshot.node_hosts.values() if one.host}),
-            **{severity: counts[severity] for severity in f.SEVERITIES},
+            **{severity: counts[severity] for severity in SEVERITIES},
         },
     )
 
@@ -77,4 +78,4 @@ def _finding(site: str, check: Check, complaint: Complaint) -> Finding:
 
 
 def _order(finding: Finding) -> tuple[int, str, str, str, str]:
-    return (f.RANK[finding.severity], finding.object or "", finding.field or "", finding.source or "", finding.id)
+    return (RANK[finding.severity], finding.object or "", finding.field or "", finding.source or "", finding.id)

@@ -20,6 +20,7 @@ from underhost.agents.lint.view import View
 from underhost.agents.rules.node_affinity import NAME as NODE_AFFINITY
 from underhost.agents.rules.separation import INTER_POD_AFFINITY
 from underhost.agents.site.terms import PREFERRED
+from underhost.schemas.severities import DRIFT, UNSATISFIABLE
 
 LEAST_WEIGHT, MOST_WEIGHT = 1, 100
 
@@ -141,19 +142,19 @@ _PTS = "pkg/scheduler/framework/plugins/podtopologyspread"
 _NULL = f"staging/src/k8s.io/api/core/v1/types.go (PodAffinityTerm), {_PTS}/common.go (countPodsMatchSelector)"
 _API = "pkg/apis/core/validation/validation.go"
 CHECKS = (
-    Check("selector-null", f.UNSATISFIABLE, "a required rule has no selector, or one that counts no pod", _NULL,
+    Check("selector-null", UNSATISFIABLE, "a required rule has no selector, or one that counts no pod", _NULL,
           required_rules, selector_null),
-    Check("preferred-selector-null", f.DRIFT, "a preference has no selector, or one that counts no pod", _NULL,
+    Check("preferred-selector-null", DRIFT, "a preference has no selector, or one that counts no pod", _NULL,
           preferences, selector_null),
-    Check("weight-out-of-range", f.UNSATISFIABLE, "the weight is not in 1-100", _API, subjects, weights),
-    Check("anti-affinity-selects-nothing", f.DRIFT, "a required anti-affinity selects neither its own pods nor others",
+    Check("weight-out-of-range", UNSATISFIABLE, "the weight is not in 1-100", _API, subjects, weights),
+    Check("anti-affinity-selects-nothing", DRIFT, "a required anti-affinity selects neither its own pods nor others",
           f"{_IPA} (updateWithAntiAffinityTerms)", required_rules, anti_affinity_selects_nothing),
-    Check("preference-selects-nothing", f.DRIFT, "a preferred term selects no pod", _SCORING, preferences,
+    Check("preference-selects-nothing", DRIFT, "a preferred term selects no pod", _SCORING, preferences,
           preference_selects_nothing),
-    Check("spread-misses-own-pods", f.DRIFT, "a spread constraint does not select its own pods",
+    Check("spread-misses-own-pods", DRIFT, "a spread constraint does not select its own pods",
           f"{_PTS}/filtering.go (Filter: selfMatchNum)", rules, spread_misses_own),
-    Check("affinity-unmet", f.UNSATISFIABLE, "no pod of the cluster meets the required affinity",
+    Check("affinity-unmet", UNSATISFIABLE, "no pod of the cluster meets the required affinity",
           f"{_IPA} (satisfyPodAffinity)", of_cluster, affinity_unmet),
-    Check("affinity-unmet-here", f.DRIFT, "no pod of the manifests meets the required affinity",
+    Check("affinity-unmet-here", DRIFT, "no pod of the manifests meets the required affinity",
           f"{_IPA} (satisfyPodAffinity)", of_manifests, affinity_unmet),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.site.terms import labels
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Domain, Finding, NodeHost
+from underhost.schemas.severities import LABEL_STALE
 
 RULE = "PhysicalHost"
 REASON = "the node's label names another ESXi host than vSphere does"
@@ -96,8 +97,8 @@ def _finding(snapshot: Snapshot, node: str, key: str, value: str) -> Finding:
     joined = snapshot.node_hosts[node]
     said = f"names {value}" if value else "is empty"
     return Finding(
-        id=f.finding_id(snapshot.site, f.LABEL_STALE, RULE, key, node, snapshot.nodes[node].metadata.uid),
-        severity=f.LABEL_STALE,
+        id=f.finding_id(snapshot.site, LABEL_STALE, RULE, key, node, snapshot.nodes[node].metadata.uid),
+        severity=LABEL_STALE,
         rule=RULE,
         reason=REASON,
         message=f"Label {key} of node {node} {said}, but its VM runs on ESXi host {joined.host_name}.",

@@ -18,6 +18,7 @@ from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.registry import host_based
 from underhost.schemas.records import Action, Domain, Finding, Outcome
+from underhost.schemas.severities import UNKNOWN_HOST, UNKNOWN_NODE
 from underhost.streams.settings.model import Settings
 
 SHRUNK, STALE = "shrunk", "stale"
@@ -56,7 +57,7 @@ class Standstill:
         if self.stale:
             held = ", ".join(sorted(self.kinds))
             message = f"{self.stale}: until it does, site {site} gets no write that rests on where VMs run ({held})."
-            found.append(_finding(site, f.UNKNOWN_HOST, VSPHERE, STALE, "vSphere data is too old", message))
+            found.append(_finding(site, UNKNOWN_HOST, VSPHERE, STALE, "vSphere data is too old", message))
         return found
 
 
@@ -105,7 +106,7 @@ class InventoryGate(Gate):
 def _not_believed(site: str, source: str, doubt: str) -> Finding:
     message = f"{doubt}. Site {site} gets no write at all until somebody looks and says: underhost resume {site}"
     return _finding(
-        site, f.UNKNOWN_NODE, source, SHRUNK, "the inventory is empty or has shrunk by more than 40 %", message
+        site, UNKNOWN_NODE, source, SHRUNK, "the inventory is empty or has shrunk by more than 40 %", message
     )
 
 

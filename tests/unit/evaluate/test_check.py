@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from support.build import HOST, REQUIRED, ZONE, a_budget, a_node, a_pod, a_site, spread, term
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.findings import SEVERITIES
 from underhost.agents.schedule.explain import explain
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.documents import to_json
+from underhost.schemas.severities import SEVERITIES
 
 HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
 DB, WEB = {"app": "db"}, {"app": "web"}
