@@ -69,7 +69,8 @@ def labelled(key: str, operator: str = "Exists", *values: str) -> Json:
 class Built:
     """An object of the API server."""
 
-    api_version, kind, struct = "v1", "", type[msgspec.Struct]
+    api_version, kind = "v1", ""
+    struct: type[msgspec.Struct]
 
     def __init__(self, name: str, namespace: str = "", **fields: Any) -> None:
         self.name, self.namespace = name, namespace

@@ -103,9 +103,10 @@ async def test_who_sends_half_a_request_is_cut_off_and_holds_nobody_up(sent: byt
         "127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes, patience=0.5
     )
     try:
-        slow = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(200)]
-        for _, writer in slow:
-            writer.write(sent)
+        slow = []
+        for _ in range(200):
+            slow.append(await asyncio.open_connection("127.0.0.1", web.port))
+            slow[-1][1].write(sent)  # at once: its patience has begun
         assert await get(web.port, "/healthz") == (200, '{"status": "ok"}')
         async with asyncio.timeout(60):
             said = [await reader.read() for reader, _ in slow]  # until the server closes
