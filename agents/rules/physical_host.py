@@ -50,8 +50,8 @@ class _PhysicalHost(Prepared):
             grouped[tuple(sorted(keys))].append(cls)
         self._groups = [_Group(keys, tuple(classes)) for keys, classes in grouped.items()]
 
-    def conflicts(self, nodes: Where, out: bool = False) -> IntArray:
-        """A pod never conflicts with itself, so `out` makes no difference."""
+    def conflicts(self, nodes: Where) -> IntArray:
+        """A pod never conflicts with itself, whether it is there or not."""
         total: IntArray = np.zeros(len(self._state.pods), np.int64)[nodes]
         for group in self._groups:
             total += self._by_key(group, nodes) if len(group.keys) == 1 else self._by_keys(group, nodes)

@@ -5,7 +5,8 @@ A rule is a module with a `NAME` (the upstream plugin's), `REASON_…` constants
     prepare(state: State, cls: PodClass) -> Prepared | None      # None: nothing to do for such pods (upstream skips)
 
 `Prepared` answers for all pods of one class against the state as it is now, and as it becomes: it looks counters up and
-keeps no copy of what changes. The sequential loop, explain and judge read the same object. It never sees another rule.
+keeps no copy of what changes. The sequential loop, explain and the checks read the same object. It never sees another
+rule.
 """
 
 from types import ModuleType
@@ -94,7 +95,7 @@ class Prepared:
         """Upstream's PreFilter finds nothing to do now, so that nominated pods do not count for the rule either."""
         return False
 
-    def conflicts(self, nodes: Where, out: bool = False) -> IntArray | None:
+    def conflicts(self, nodes: Where) -> IntArray | None:
         """int64[k], the pods whose separation from this one a shared host undoes; nodes with fewer come first."""
         return None
 

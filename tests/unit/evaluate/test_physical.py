@@ -240,7 +240,7 @@ def conflicts_by_rule(site):
     counts = {}
     for key, cls, node in zip(model.running.keys, model.running.classes, model.running.nodes, strict=True):
         prepared = physical_host.prepare(state, model.classes[cls])
-        counted = prepared.conflicts(np.array([node]), out=True) if prepared is not None else None
+        counted = prepared.conflicts(np.array([node])) if prepared is not None else None
         counts[key] = 0 if counted is None else int(counted[0])
     return counts
 

@@ -1,4 +1,4 @@
-"""Every rule exposes the same interface, so that loop, explain and judge need not know any of them."""
+"""Every rule exposes the same interface, so that loop, explain and checks need not know any of them."""
 
 from pathlib import Path
 
