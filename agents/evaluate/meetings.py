@@ -6,6 +6,7 @@ looked at whole, and formed again with the separations that share pods with it t
 named by their value, which stays while codes are given anew.
 """
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -35,7 +36,7 @@ class Group(NamedTuple):
     separations: list[Separation]
 
 
-class Meetings:
+class Meetings(ABC):
     """The pods of each place that do not keep apart. A subclass says of which places, and words the findings.
 
     Attributes:
@@ -48,21 +49,21 @@ class Meetings:
         self._store, self._relations = store, relations
         self._spots: dict[_Spot, _Kept] = {}
 
+    @abstractmethod
     def concerns(self, topology: Topology, at: SeparationId) -> bool:
         """Whether the separation is judged here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def domains(self, topology: Topology, at: SeparationId) -> Domains:
         """The domains that are the places of the separation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def together(self, at: SeparationId) -> str:
         """Separations of which this is equal may share a finding."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finding(self, case: Case, source: str, value: str, group: Group) -> Finding:
         """A group in words: `source` is what `together` said, `value` the domain as people name it."""
-        raise NotImplementedError
 
     def judge_all(self, case: Case) -> None:
         """Sweep the whole site."""
