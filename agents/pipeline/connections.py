@@ -6,14 +6,16 @@ them: they take longer to import than all else that a worker without them needs.
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from underhost.agents.pipeline.supervisor import SourceFactory
+from underhost.agents.pipeline.tables.sites import KUBERNETES, VSPHERE
 from underhost.agents.sinks.ports import Writers
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.errors import InputError
 from underhost.streams.ports import Publisher, Source, TopicReader
-from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.clusters import SOURCES, KubernetesSettings, VSphereSettings
 from underhost.streams.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -77,28 +79,14 @@ def _simulated(settings: Settings) -> "SimulatedSite | None":
 
 def _sources(settings: Settings, simulated: "SimulatedSite | None") -> SourceFactory:
     def make(site: str, publisher: Publisher, reader: TopicReader) -> list[Source]:
-        kubernetes, vsphere = settings.kubernetes, settings.vsphere
-        sources: list[Source] = []
-        if simulated is not None:
-            wanted = {"kubernetes"} if kubernetes.simulated else set()
-            wanted |= {"vsphere"} if vsphere.simulated else set()
-            sources += [source for source in simulated.sources(site, publisher, reader) if source.name in wanted]
-        if kubernetes.files:
-            from underhost.streams.files.source import dump_source
-
-            sources.append(dump_source(site, kubernetes.files, publisher, reader))
-        elif not kubernetes.simulated:
-            from underhost.streams.kubernetes.watcher import KubernetesSource
-
-            sources.append(KubernetesSource(site, kubernetes, publisher, reader))
-        if vsphere.inventory is not None:
-            from underhost.streams.files.source import inventory_source
-
-            sources.append(inventory_source(site, vsphere.inventory, publisher, reader))
-        elif vsphere.url:
-            from underhost.streams.vsphere.watcher import VSphereSource
-
-            sources.append(VSphereSource(site, _with_tags(settings), publisher, reader))
+        sides: dict[str, KubernetesSettings | VSphereSettings]
+        sides = {KUBERNETES: settings.kubernetes, VSPHERE: _with_tags(settings)}
+        made = simulated.sources(site, publisher, reader) if simulated is not None else []
+        sources = [source for source in made if sides[source.name].simulated]
+        for side, group in sides.items():
+            rows = [row for row in SOURCES if row.side == side and (not row.setting or getattr(group, row.setting))]
+            if rows and not group.simulated:
+                sources.append(resolve_name(rows[0].factory)(site, group, publisher, reader))
         return sources
 
     return make

@@ -31,6 +31,7 @@ from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import load_files
 from underhost.streams.ports import Publisher, Source, TopicReader
+from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
 from underhost.streams.vsphere.records import Records, inventory_records
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.listing import publish_list
@@ -117,9 +118,14 @@ class FileSource(Source):
 
 
 def dump_source(
-    site: str, paths: Sequence[Path], publisher: Publisher, reader: TopicReader, look_again: float = LOOK_AGAIN
+    site: str,
+    settings: KubernetesSettings,
+    publisher: Publisher,
+    reader: TopicReader,
+    look_again: float = LOOK_AGAIN,
 ) -> FileSource:
     """The source `kubernetes` of a site that is a dump. `look_again`: seconds between looks at the files."""
+    paths = settings.files
 
     def read() -> Records:
         objects = load_files(paths, compact=True)
@@ -131,9 +137,11 @@ def dump_source(
 
 
 def inventory_source(
-    site: str, path: Path, publisher: Publisher, reader: TopicReader, look_again: float = LOOK_AGAIN
+    site: str, settings: VSphereSettings, publisher: Publisher, reader: TopicReader, look_again: float = LOOK_AGAIN
 ) -> FileSource:
     """The source `vsphere` of a site whose vSphere side is an inventory file."""
+    path = settings.inventory
+    assert path is not None
 
     def read() -> Records:
         inventory = load_files([], inventory=path).inventory

@@ -1,7 +1,10 @@
-"""Settings of the two clusters of a site: Kubernetes, and the vSphere below it."""
+"""Settings of the two clusters of a site, Kubernetes and the vSphere below it, and the source that each asks for.
+
+A new source is its module, and here its setting and its row.
+"""
 
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -61,3 +64,27 @@ class VSphereSettings(SettingsGroup):
     def configured(self) -> bool:
         """Whether the site has a vSphere side at all."""
         return bool(self.url or self.inventory or self.simulated)
+
+
+class SourceKind(NamedTuple):
+    """One way to watch one side of a site.
+
+    Attributes:
+        side: `kubernetes` or `vsphere`: the group of settings, and the name of the source.
+        setting: the setting of the group that asks for it; "" for what is watched where nothing else is asked for.
+        factory: `module:name` of what makes it of (site, the group, publisher, reader). A source's client takes longer
+            to import than the rest of a worker, so that only the sources asked for are imported.
+    """
+
+    side: str
+    setting: str
+    factory: str
+
+
+SOURCES = (
+    SourceKind("kubernetes", "files", "underhost.streams.files.source:dump_source"),
+    SourceKind("kubernetes", "", "underhost.streams.kubernetes.watcher:KubernetesSource"),
+    SourceKind("vsphere", "inventory", "underhost.streams.files.source:inventory_source"),
+    SourceKind("vsphere", "url", "underhost.streams.vsphere.watcher:VSphereSource"),
+)
+"""The first row of a side whose setting is given is what watches it."""

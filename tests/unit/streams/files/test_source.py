@@ -27,6 +27,7 @@ from underhost.schemas.topics import (
     Topic,
 )
 from underhost.streams.files.source import FileSource, dump_source, inventory_source
+from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
 
 
 def a_dump(*pods: str, **labels: str) -> dict[str, Any]:
@@ -57,7 +58,7 @@ async def running(source: FileSource) -> AsyncIterator[None]:
 
 
 def a_dump_source(path: Path, topics: FakeTopics) -> FileSource:
-    return dump_source("s", [path], topics, topics, look_again=0.01)
+    return dump_source("s", KubernetesSettings(files=(path,)), topics, topics, look_again=0.01)
 
 
 async def test_a_dump_is_published_with_the_markers_last(tmp_path: Path) -> None:
@@ -188,7 +189,7 @@ async def test_an_inventory_is_published_like_a_vcenter(tmp_path: Path) -> None:
         "vms: [{name: v1, id: vm-1, host: e1}, {name: v2, host: host-1}]\n"
         "clusters: [{name: C0, rules: [{name: r, type: anti-affinity, vms: [v1, v2]}]}]\n"
     )
-    async with running(inventory_source("s", path, topics, topics, look_again=0.01)):
+    async with running(inventory_source("s", VSphereSettings(inventory=path), topics, topics, look_again=0.01)):
         pass
     assert topics.keys(HOSTS) == ["s/host//host-1"]
     assert topics.keys(VMS) == ["s/vm//v2", "s/vm//vm-1"]
