@@ -16,7 +16,7 @@ from underhost.agents.compiled.domains import BoolArray, IndexArray
 from underhost.agents.compiled.images import Images
 from underhost.agents.site import terms
 from underhost.agents.site.changes import Outdated
-from underhost.agents.site.fault import Fault
+from underhost.agents.site.fault import faults_of
 from underhost.agents.site.requests import BASE_RESOURCES, PODS, allocatable
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
@@ -97,7 +97,7 @@ class Nodes:
         self.taints: list[tuple[terms.Taint, ...]] = []
         own_amounts, own_list = [], []
         for node in ordered:
-            try:
+            with faults_of(f"Node {node.metadata.name}"):
                 raw = bytes(node.metadata.labels)
                 if raw not in labels:
                     labels[raw] = terms.labels(raw)
@@ -111,8 +111,6 @@ class Nodes:
                     lists[raw] = len(self.taints)
                     self.taints.append(terms.taints(raw))
                 own_list.append(lists[raw])
-            except Fault as fault:
-                raise fault.within(f"Node {node.metadata.name}") from None
         self.taint_list: IndexArray = np.array(own_list, np.intp)
         for one in {id(one): one for one in own_amounts}.values():
             for name in sorted(one):
@@ -132,12 +130,10 @@ class Nodes:
         """Take in a node that is there; the label keys that changed. Raises BadObjectError."""
         name = node.metadata.name
         at = self.index[name]
-        try:
+        with faults_of(f"Node {name}"):
             labels = terms.labels(bytes(node.metadata.labels))
             taints = terms.taints(bytes(node.spec.taints))
             amounts = allocatable(bytes(node.status.allocatable))
-        except Fault as fault:
-            raise fault.within(f"Node {name}") from None
         before, self.labels[at] = self.labels[at], labels
         self.unschedulable[at] = node.spec.unschedulable
         if taints not in self.taints:
