@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.fakes.pipeline import FakeCluster
 from support.processes.kafka import KafkaProcess
-from support.processes.programs import program
+from support.processes.programs import TESTS, program
 from support.workers import frozen as frozen_worker
 from support.workers.pipeline import running
 
@@ -26,7 +26,8 @@ pytestmark = pytest.mark.real
 def frozen(journal: Path, address: str) -> Iterator[subprocess.Popen[str]]:
     """A worker that has read a node's labels and stands still before it writes them."""
     command = program("support.workers.frozen", str(journal), address)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as worker:
+    out = subprocess.PIPE
+    with subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, text=True, cwd=TESTS) as worker:
         try:
             os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             assert worker.poll() is None, worker.stdout and worker.stdout.read()

@@ -3,9 +3,10 @@
 import sys
 from pathlib import Path
 
-_RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), run_name='__main__')"
+TESTS = Path(__file__).parents[2]
+"""The folder that such a process starts in: it finds the modules of the tests there."""
 
 
 def program(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of `tests`, as `support.workers.killed`, with arguments."""
-    return [sys.executable, "-c", _RUN, str(Path(__file__).parents[2]), module, *arguments]
+    return [sys.executable, "-m", module, *arguments]

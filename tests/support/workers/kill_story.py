@@ -5,7 +5,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from support.processes.programs import program
+from support.processes.programs import TESTS, program
 from support.workers import killed as killed_worker
 
 from underhost.schemas.topics import Topic
@@ -16,7 +16,7 @@ def killed(folder: Path, stall: str, bootstrap: str = "-") -> None:
     """Start a worker, wait until it stands still in a write, and kill it: nothing of it can be said or finished."""
     command = program("support.workers.killed", str(folder), bootstrap, stall)
     with (folder / "stderr").open("ab") as errors:
-        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=TESTS)
     assert worker.stdout is not None
     try:
         assert worker.stdout.readline() == "stalled\n", (folder / "stderr").read_text()
@@ -29,7 +29,7 @@ def killed(folder: Path, stall: str, bootstrap: str = "-") -> None:
 def finished(folder: Path, bootstrap: str = "-") -> None:
     """Start a worker and let it come to its end."""
     command = program("support.workers.killed", str(folder), bootstrap, "never")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=TESTS)
     assert done.returncode == 0, done.stderr
 
 
