@@ -142,9 +142,9 @@ def _by_class(
 def _grouped(values: IndexArray, pods: IndexArray) -> Iterator[tuple[int, IndexArray]]:
     """(value, the pods that have it)."""
     order: IndexArray = np.argsort(values, kind="stable")
-    begins = np.flatnonzero(np.diff(values[order], prepend=-1)).tolist()
-    for begin, end in zip(begins, [*begins[1:], len(order)], strict=False):
-        yield int(values[order[begin]]), pods[order[begin:end]]
+    ordered = values[order]
+    for mine in np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1) if len(order) else ():
+        yield int(values[mine[0]]), pods[mine]
 
 
 def refusals(
