@@ -45,6 +45,11 @@ class ClassBuilder:
         self._terms: dict[tuple[str, int], Term] = {}  # by identity: the parser keeps every part alive
         self._node_keys: dict[int, bytes] = {}
 
+    def forget_parts(self) -> None:
+        """The parsed parts are kept alive no more: what is known by their identity is forgotten."""
+        self._terms.clear()
+        self._node_keys.clear()
+
     def image_key(self, raw: RawClass) -> tuple[tuple[str, ...], int]:
         """The images that some node has, sorted, and how many containers there are (0 where it does not matter)."""
         known = tuple(sorted(name for name in map(normalised_image, raw.images) if name in self._images))

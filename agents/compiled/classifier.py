@@ -68,6 +68,8 @@ class Classifier:
         matched = self.table.match([(cls.namespace, cls.labels) for cls in self.classes])
         for cls, selectors in zip(self.classes, matched, strict=True):
             cls.selectors = selectors
+        self._parser = Parser()  # most parts are of one class alone: of no use any more
+        self._builder.forget_parts()
         return found
 
     def class_of(self, fields: tuple[object, ...], pod: str) -> tuple[int, bool]:
@@ -159,7 +161,7 @@ class Classifier:
         found = len(self.classes)
         self.classes.append(self._builder.build(found, raw, parts, labels))
         self._known[identity] = found
-        self._raw.append(raw._replace(owner=owner))  # an unknown owner may be another pod's as well
+        self._raw.append(identity[0])  # an unknown owner may be another pod's as well
         self._by_namespace[raw.namespace].append(found)
         for image in {normalised_image(name) for name in raw.images}:
             self._by_image[image].append(found)
