@@ -12,14 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 from aiohttp import web
 
-from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import refuse
+from underhost.agents.http.guard import Limit, Refusal
 from underhost.agents.http.history import PastSites, document
 from underhost.agents.schedule.explain import explain
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import PodVerdict
-from underhost.schemas.errors import InputError
 from underhost.schemas.page import History, PodDetail, SeverityList, SeverityRow, SiteList
 from underhost.schemas.severities import ROWS
 
@@ -35,46 +33,40 @@ def routes(
     """The routes. `features` names what else this server offers; `past_sites` answers for `at=`."""
     explanations = Explanations(options)
 
+    def site_of(request: web.Request) -> str:
+        return request.query.get("site", feeds.default())
+
     async def sites(request: web.Request) -> web.Response:
         return document(_encoder.encode(SiteList([feeds.summary(site) for site in feeds.names()], sorted(features))))
 
     async def site_map(request: web.Request) -> web.Response:
         if "at" in request.query:
             return await past_sites.map(request)
-        feed = feed_of(request, feeds)
-        return document(await feed.map()) if isinstance(feed, ChangeFeed) else feed
+        return document(await feeds.wanted(site_of(request)).map())
 
     async def findings(request: web.Request) -> web.Response:
         if "at" in request.query:
             return await past_sites.findings(request)
-        feed = feed_of(request, feeds)
-        return document(await feed.findings()) if isinstance(feed, ChangeFeed) else feed
+        return document(await feeds.wanted(site_of(request)).findings())
 
     async def activity(request: web.Request) -> web.Response:
-        site = request.query.get("site", feeds.default())
+        site = site_of(request)
         activity_log, subject = feeds.activity_log(site), request.query.get("subject")
         entries = activity_log.latest() if subject is None else activity_log.of(subject)
         return document(_encoder.encode(History(site, entries)))
 
     async def pod(request: web.Request) -> web.Response:
-        feed = feed_of(request, feeds)
-        if not isinstance(feed, ChangeFeed):
-            return feed
-        site = request.query.get("site", feeds.default())
+        site = site_of(request)
+        feed = feeds.wanted(site)
         name = f"{request.match_info['namespace']}/{request.match_info['name']}"
         found = await feed.pod(name)
-        if found is None or feed.decisions is None:
-            return refuse(404, f"pod {name}: not in site {site}, or finished")
+        if found is None:
+            raise Refusal(404, f"pod {name}: not in site {site}, or finished")
         row, host, named = found
         snapshot = feed.decisions.snapshot
         if name not in snapshot.pods:
-            return refuse(404, f"pod {name}: gone")
-        try:
-            verdict = await explanations.of(snapshot, name)
-        except InputError as error:
-            return refuse(422, str(error))
-        except OverflowError as error:
-            return refuse(503, str(error))
+            raise Refusal(404, f"pod {name}: gone")
+        verdict = await explanations.of(snapshot, name)
         history = feeds.activity_log(site).of_pod(name, row.node)
         scheduler = snapshot.pods[name].spec.scheduler_name
         return document(_encoder.encode(PodDetail(site, row, host, scheduler, verdict, named, history)))
@@ -94,43 +86,26 @@ async def _severities(_: web.Request) -> web.Response:
     return document(_encoder.encode(SeverityList(rows)))
 
 
-def feed_of(request: web.Request, feeds: ChangeFeeds, named: str = "") -> ChangeFeed | web.Response:
-    """The feed of the site that a request names, in its body or its address, or why there is none."""
-    site = named or request.query.get("site", feeds.default())
-    feed = feeds.get(site)
-    if feed is not None:
-        return feed
-    if site not in feeds.names():
-        return refuse(404, f"no site {site!r} here; there is: {', '.join(feeds.names())}")
-    return refuse(503, f"site {site}: {feeds.summary(site).reason}")
-
-
 class Explanations:
     """Explains pods, one after another, and remembers the last answer of a snapshot."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="explain")
-        self._waiting = 0
+        self._waiting = Limit(WAITING, "other explanations are being worked out; ask again")
         self._snapshot: Snapshot | None = None
         self._known: dict[str, PodVerdict] = {}
 
     async def of(self, snapshot: Snapshot, pod: str) -> PodVerdict:
-        """The verdict on a pod. Raises InputError for an object that breaks the API's rules, OverflowError if busy."""
+        """The verdict on a pod. Raises InputError for an object that breaks the API's rules, Refusal if busy."""
         if snapshot is not self._snapshot:
             self._snapshot, self._known = snapshot, {}
         if pod in self._known:
             return self._known[pod]
-        if self._waiting >= WAITING:
-            raise OverflowError("other explanations are being worked out; ask again")
-        self._waiting += 1
-        try:
-            verdict = await asyncio.get_running_loop().run_in_executor(self._pool, self._explain, snapshot, pod)
-        finally:
-            self._waiting -= 1
+        with self._waiting:
+            loop = asyncio.get_running_loop()
+            explained = await loop.run_in_executor(self._pool, explain, snapshot, self._options, [pod])
+        verdict = explained.pods[pod]
         if snapshot is self._snapshot:
             self._known[pod] = verdict
         return verdict
-
-    def _explain(self, snapshot: Snapshot, pod: str) -> PodVerdict:
-        return explain(snapshot, self._options, [pod]).pods[pod]

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import refuse
+from underhost.agents.http.guard import Limit, Refusal
 
 HEARTBEAT = 15.0
 """Seconds between two pings, where nothing else is said."""
@@ -27,25 +27,20 @@ RESET = b"event: reset\ndata: {}\n\n"
 
 def routes(feeds: ChangeFeeds) -> list[web.RouteDef]:
     """The route of the events."""
-    following: set[int] = set()
+    following = Limit(FOLLOWERS, f"{FOLLOWERS} followers are connected already")
 
     async def events(request: web.Request) -> web.StreamResponse:
         site = request.query.get("site", feeds.default())
         feed = feeds.get(site)
         if feed is None:
-            return refuse(503, f"site {site}: {feeds.summary(site).reason}")
-        if len(following) >= FOLLOWERS:
-            return refuse(503, f"{FOLLOWERS} followers are connected already")
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
-        await response.prepare(request)
-        following.add(id(response))
-        try:
+            raise Refusal(503, f"site {site}: {feeds.summary(site).reason}")
+        with following:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+            await response.prepare(request)
             # A follower that does not read, or is gone, is let go: there is nobody to tell.
             with contextlib.suppress(TimeoutError, ConnectionError):
                 await _follow(response, feed, request.headers.get("Last-Event-ID") or request.query.get("since", ""))
-        finally:
-            following.discard(id(response))
-        return response
+            return response
 
     return [web.get("/api/v1/events", events)]
 

@@ -7,7 +7,7 @@ and bytes; whoever is behind them is told to read everything again.
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 
@@ -15,7 +15,7 @@ import msgspec
 
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.pipeline.decisions import Decisions
-from underhost.schemas.page import HistoryEntry, MapChange, MapPod, OpenFindings, SiteMap
+from underhost.schemas.page import HistoryEntry, MapChange, MapPod
 from underhost.schemas.records import FindingEvent
 
 KEPT, KEPT_BYTES = 512, 4 << 20
@@ -27,18 +27,31 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 class ChangeFeed:
-    """One site's rows and events. `epoch` tells one life of a feed from another."""
+    """One site's rows and events. `epoch` tells one life of a feed from another.
 
-    def __init__(self, site: str, pool: Executor, *, epoch: str, clock: Callable[[], float] = time.monotonic) -> None:
+    Attributes:
+        decisions: the newest ones. ended: the site is not decided for here any more.
+        changed: set once something is new after now. Taken before a look, it cannot miss what comes during it.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        decisions: Decisions,
+        pool: Executor,
+        *,
+        epoch: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._site, self._pool, self._epoch, self._clock = site, pool, epoch, clock
+        self.decisions = decisions
         self._rows = MapRows()
-        self._decisions: Decisions | None = None
         self._shown: Decisions | None = None
         self._count = 0
         self._events: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
         self._on_read = float("-inf")
-        self._changed = asyncio.Event()
+        self.changed = asyncio.Event()
         self._lock = asyncio.Lock()
         self._map: tuple[int, bytes] | None = None
         self.ended = False
@@ -48,15 +61,10 @@ class ChangeFeed:
         """The version of the rows, as documents and events name it."""
         return f"{self._epoch}-{self._count}"
 
-    @property
-    def decisions(self) -> Decisions | None:
-        """The newest decisions."""
-        return self._decisions
-
     # ----------------------------------------------------------------------------------------------- what comes in
     def put(self, decisions: Decisions) -> None:
         """There are new decisions; they are shown at the next look."""
-        self._decisions = decisions
+        self.decisions = decisions
         self._wake()
 
     def tell(self, entry: HistoryEntry) -> None:
@@ -71,8 +79,8 @@ class ChangeFeed:
         self._wake()
 
     def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     def _is_looked_at(self) -> bool:
         return self._clock() - self._on_read < LINGER
@@ -82,8 +90,8 @@ class ChangeFeed:
         """Bring the rows up to the newest decisions; the difference is an event."""
         asleep, self._on_read = not self._is_looked_at(), self._clock()
         async with self._lock:
-            decisions = self._decisions
-            if decisions is None or decisions is self._shown:
+            decisions = self.decisions
+            if decisions is self._shown:
                 return
             open_ = decisions.findings.open if decisions.findings is not None else {}
             loop = asyncio.get_running_loop()
@@ -108,8 +116,7 @@ class ChangeFeed:
         await self.refresh()
         async with self._lock:
             if self._map is None or self._map[0] != self._count:
-                rows, loop = self._rows, asyncio.get_running_loop()
-                document = SiteMap(self._site, self.version, rows.hosts, rows.nodes, rows.pods, rows.vsphere)
+                document, loop = self._rows.site_map(self._site, self.version), asyncio.get_running_loop()
                 self._map = self._count, await loop.run_in_executor(self._pool, _encoder.encode, document)
             return self._map[1]
 
@@ -117,7 +124,7 @@ class ChangeFeed:
         """The open findings as JSON."""
         await self.refresh()
         async with self._lock:
-            return _encoder.encode(OpenFindings(self._site, self.version, self._rows.findings))
+            return _encoder.encode(self._rows.open_findings(self._site, self.version))
 
     async def pod(self, name: str) -> tuple[MapPod, str, list[FindingEvent]] | None:
         """A pod's row, the name of its host and the findings that name it."""
@@ -126,28 +133,9 @@ class ChangeFeed:
             row = self._rows.pod(name)
             if row is None:
                 return None
-            named = [event for event in self._rows.findings if name == event.pod or name in event.peers]
-            return row, self._rows.host_of(row), named
-
-    def sizes(self) -> tuple[int, int, int]:
-        """Hosts, nodes and pods of the newest picture."""
-        if self._decisions is None:
-            return 0, 0, 0
-        snapshot = self._decisions.snapshot
-        return len(snapshot.hosts), len(snapshot.nodes), len(snapshot.pods)
-
-    def severities(self) -> dict[str, int]:
-        """Open findings of the newest picture by severity."""
-        if self._decisions is None or self._decisions.findings is None:
-            return {}
-        return dict(Counter(event.severity for event in self._decisions.findings.open.values()))
+            return row, self._rows.host_of(row), self._rows.findings_of(name)
 
     # ------------------------------------------------------------------------------------------------ what is followed
-    @property
-    def changed(self) -> asyncio.Event:
-        """Set once something is new after now. Taken before a look, it cannot miss what comes during it."""
-        return self._changed
-
     def position(self, version: str) -> int | None:
         """Where a follower goes on that has seen this version; None where it has to read everything again."""
         epoch, _, count = version.rpartition("-")

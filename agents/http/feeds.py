@@ -6,6 +6,7 @@ In: the latest decisions, the topics. Out: a change feed and an activity log by 
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -14,6 +15,7 @@ from aiohttp import web
 
 from underhost.agents.http.activity import TOPICS, ActivityLog, ActivityLogs
 from underhost.agents.http.feed import ChangeFeed
+from underhost.agents.http.guard import Refusal
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.schemas.errors import BackendError
@@ -76,18 +78,24 @@ class ChangeFeeds:
             return reasons[f"site {site}"]
         return "; ".join(f"{what}: {why}" for what, why in sorted(reasons.items()) if not what.startswith("site "))
 
+    def wanted(self, site: str) -> ChangeFeed:
+        """The feed of a site. Raises Refusal, which says why there is none."""
+        feed = self.get(site)
+        if feed is None and site not in self.names():
+            raise Refusal(404, f"no site {site!r} here; there is: {', '.join(self.names())}")
+        if feed is None:
+            raise Refusal(503, f"site {site}: {self.summary(site).reason}")
+        return feed
+
     def summary(self, site: str) -> SiteSummary:
         """A site in a few figures."""
         feed, reason = self._feeds.get(site), self.reason(site)
-        hosts, nodes, pods = feed.sizes() if feed is not None else (0, 0, 0)
+        if feed is None:
+            return SiteSummary(site, False, reason or "nothing is decided for it by this worker", 0, 0, 0, {})
+        snapshot, findings = feed.decisions.snapshot, feed.decisions.findings
+        severities = Counter(event.severity for event in findings.open.values()) if findings is not None else {}
         return SiteSummary(
-            site,
-            feed is not None,
-            reason or ("" if feed is not None else "nothing is decided for it by this worker"),
-            hosts,
-            nodes,
-            pods,
-            feed.severities() if feed is not None else {},
+            site, True, reason, len(snapshot.hosts), len(snapshot.nodes), len(snapshot.pods), dict(severities)
         )
 
     def _decided(self, site: str, decisions: Decisions | None) -> None:
@@ -96,9 +104,10 @@ class ChangeFeeds:
             if feed is not None:
                 feed.end()
             return
-        if site not in self._feeds:
-            self._feeds[site] = ChangeFeed(site, self.pool, epoch=f"{time.time_ns():x}")
-        self._feeds[site].put(decisions)
+        if site in self._feeds:
+            self._feeds[site].put(decisions)
+        else:
+            self._feeds[site] = ChangeFeed(site, decisions, self.pool, epoch=f"{time.time_ns():x}")
         self._begun.set()
 
     def _told(self, site: str, entry: HistoryEntry) -> None:

@@ -1,9 +1,9 @@
 """What every request passes through: who may ask, and what a browser may do with the answer.
 
-In: any request. Out: its answer with the headers that keep a browser honest, or a refusal as JSON. The page has no
-password: what protects it is the address that it listens on, and that no other site's page in the same browser can
-speak to it. A public name that an attacker points at this address (DNS rebinding) is refused by the Host header, a form
-or script of another site by its Origin; there is no CORS.
+In: any request. Out: its answer with the headers that keep a browser honest, or a refusal as JSON; routes raise theirs.
+The page has no password: what protects it is the address that it listens on, and that no other site's page in the same
+browser can speak to it. A public name that an attacker points at this address (DNS rebinding) is refused by the Host
+header, a form or script of another site by its Origin; there is no CORS.
 """
 
 import asyncio
@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
+
+from underhost.schemas.errors import BackendError, InputError
 
 OPEN = ("/healthz", "/readyz", "/metrics")
 """Probes and scrapers come by whatever name the machine has, and learn nothing about the site."""
@@ -36,17 +38,44 @@ SENDING = web.AppKey("sending", float)
 """Seconds that a client may take to send the body of a request."""
 
 
+class Refusal(Exception):
+    """A request is answered with an error: its status, and why in one line."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status, self.why = status, why
+
+
+class Limit:
+    """So many at one time; one more is refused, as it may come again later. Entered while one is under way."""
+
+    def __init__(self, most: int, why: str) -> None:
+        self._most, self._why, self._taken = most, why, 0
+
+    def __enter__(self) -> None:
+        if self._taken >= self._most:
+            raise Refusal(503, self._why)
+        self._taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._taken -= 1
+
+
 def guard(hosts: Collection[str] = ()) -> Middleware:
     """The middleware; `hosts` are further names that the page may be called by."""
     named = frozenset(host.lower() for host in hosts)
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        why = _refusal(request, named)
         try:
-            if why is not None:
-                return refuse(*why)
+            _check(request, named)
             return await handler(request)
+        except Refusal as error:
+            return refuse(error.status, error.why)
+        except InputError as error:
+            return refuse(422, "; ".join(error.faults))
+        except BackendError as error:
+            return refuse(503, str(error))
         except web.HTTPException as error:
             if error.status < 400:
                 return error
@@ -84,19 +113,19 @@ def refuse(status: int, why: str) -> web.Response:
     return web.json_response({"error": why}, status=status)
 
 
-def _refusal(request: web.Request, named: frozenset[str]) -> tuple[int, str] | None:
+def _check(request: web.Request, named: frozenset[str]) -> None:
+    """Raises Refusal for a request that no route may see."""
     if request.path not in OPEN and not is_ours(request.host, named):
-        return 421, "this host name is not served; name it in web.hosts"
+        raise Refusal(421, "this host name is not served; name it in web.hosts")
     if request.method in READING:
-        return None
+        return
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.host:
-        return 403, "a request of another origin"
+        raise Refusal(403, "a request of another origin")
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-        return 403, "a request of another site"
+        raise Refusal(403, "a request of another site")
     if request.body_exists and request.content_type != "application/json":
-        return 415, "application/json is expected"
-    return None
+        raise Refusal(415, "application/json is expected")
 
 
 def is_ours(host: str, named: Collection[str]) -> bool:

@@ -13,13 +13,13 @@ import msgspec
 from aiohttp import web
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.http.guard import refuse
+from underhost.agents.http.guard import Limit, Refusal
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.site.snapshot import Options
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.agents.snapshots.times import parse_time
-from underhost.schemas.errors import BackendError, InputError
-from underhost.schemas.page import HistoryRange, OpenFindings, SiteMap
+from underhost.schemas.errors import InputError
+from underhost.schemas.page import HistoryRange
 from underhost.schemas.records import Finding, FindingEvent
 from underhost.schemas.severities import LABEL_STALE
 from underhost.streams.derived import rfc3339
@@ -52,7 +52,8 @@ class PastSites:
     def __init__(self, home: str, options: Options, reader: TopicReader) -> None:
         self._home, self._options, self._reader = home, options, reader
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
-        self._lock, self._waiting = asyncio.Lock(), 0
+        self._lock = asyncio.Lock()
+        self._waiting = Limit(WAITING, "other moments are being worked out; ask again")
         self._read: dict[str, tuple[float, SiteHistory]] = {}
         self._known: OrderedDict[tuple[str, int], tuple[bytes, bytes]] = OrderedDict()
 
@@ -66,44 +67,31 @@ class PastSites:
         try:
             past = await self._past(site, 0)
         except InputError as error:
-            return refuse(404, str(error))
-        except BackendError as error:
-            return refuse(503, str(error))
+            raise Refusal(404, str(error)) from error
         return document(_encoder.encode(HistoryRange(site, rfc3339(past.begins / 1000), rfc3339(time.time()))))
 
     async def map(self, request: web.Request) -> web.Response:
         """The map at a moment."""
-        return await self._answer(request, 0)
+        return document((await self._documents(request))[0])
 
     async def findings(self, request: web.Request) -> web.Response:
         """The findings at a moment."""
-        return await self._answer(request, 1)
+        return document((await self._documents(request))[1])
 
-    async def _answer(self, request: web.Request, which: int) -> web.Response:
+    async def _documents(self, request: web.Request) -> tuple[bytes, bytes]:
+        """The map and the findings at the moment that a request names."""
         site = request.query.get("site", self._home)
-        if self._waiting >= WAITING:
-            return refuse(503, "other moments are being worked out; ask again")
-        self._waiting += 1
-        try:
+        with self._waiting:
             moment = parse_time(request.query["at"])
             async with self._lock:
-                return document((await self._documents(site, moment))[which])
-        except InputError as error:
-            return refuse(422, str(error))
-        except BackendError as error:
-            return refuse(503, str(error))
-        finally:
-            self._waiting -= 1
-
-    async def _documents(self, site: str, moment: int) -> tuple[bytes, bytes]:
-        found = self._known.get((site, moment))
-        if found is None:
-            past = await self._past(site, moment)
-            found = await asyncio.get_running_loop().run_in_executor(self._pool, self._work_out, past, moment)
-            self._known[site, moment] = found
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-        return found
+                found = self._known.get((site, moment))
+                if found is None:
+                    past = await self._past(site, moment)
+                    found = await asyncio.get_running_loop().run_in_executor(self._pool, self._work_out, past, moment)
+                    self._known[site, moment] = found
+                    while len(self._known) > REMEMBERED:
+                        self._known.popitem(last=False)
+                return found
 
     async def _past(self, site: str, moment: int) -> SiteHistory:
         """The topics as they were read last, or now where the moment is after that."""
@@ -122,8 +110,8 @@ class PastSites:
         rows = MapRows()
         rows.update(snapshot, events)
         return (
-            _encoder.encode(SiteMap(past.site, at, rows.hosts, rows.nodes, rows.pods, rows.vsphere)),
-            _encoder.encode(OpenFindings(past.site, at, rows.findings)),
+            _encoder.encode(rows.site_map(past.site, at)),
+            _encoder.encode(rows.open_findings(past.site, at)),
         )
 
 

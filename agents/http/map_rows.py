@@ -15,7 +15,7 @@ import msgspec
 from underhost.agents.site.owners import FINISHED, application_of, controller_of, pinned
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
-from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod
+from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod, OpenFindings, SiteMap
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.vsphere import Host
 
@@ -66,27 +66,20 @@ class MapRows:
         self._findings: _Rows[FindingEvent] = _Rows()
         self._snapshot = Snapshot()
         self._owners: dict[tuple[str, str, str], str] = {}
-        self.vsphere = False
 
-    @property
-    def hosts(self) -> list[MapHost]:
-        """The rows now."""
-        return list(self._hosts.rows.values())
+    def site_map(self, site: str, version: str) -> SiteMap:
+        """The rows now, but for the findings."""
+        hosts, nodes, pods = self._hosts.rows, self._nodes.rows, self._pods.rows
+        vsphere = self._snapshot.vsphere
+        return SiteMap(site, version, list(hosts.values()), list(nodes.values()), list(pods.values()), vsphere)
 
-    @property
-    def nodes(self) -> list[MapNode]:
-        """The rows now."""
-        return list(self._nodes.rows.values())
+    def open_findings(self, site: str, version: str) -> OpenFindings:
+        """The findings now."""
+        return OpenFindings(site, version, list(self._findings.rows.values()))
 
-    @property
-    def pods(self) -> list[MapPod]:
-        """The rows now."""
-        return list(self._pods.rows.values())
-
-    @property
-    def findings(self) -> list[FindingEvent]:
-        """The rows now."""
-        return list(self._findings.rows.values())
+    def findings_of(self, pod: str) -> list[FindingEvent]:
+        """The findings that name a pod."""
+        return [event for event in self._findings.rows.values() if pod == event.pod or pod in event.peers]
 
     def pod(self, name: str) -> MapPod | None:
         """One pod's row."""
@@ -99,7 +92,7 @@ class MapRows:
 
     def update(self, snapshot: Snapshot, findings: Mapping[str, FindingEvent]) -> MapChange:
         """Bring the rows up to date; what is other than before."""
-        before, self._snapshot, self.vsphere = self._snapshot, snapshot, snapshot.vsphere
+        before, self._snapshot = self._snapshot, snapshot
         change = MapChange()
         if snapshot.hosts is not before.hosts:
             change.hosts, change.gone_hosts = self._hosts.update(snapshot.hosts, _host)

@@ -9,7 +9,7 @@ step is an option of `underhost whatif` with its value; or `{"each": "host" | "n
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -17,10 +17,8 @@ import msgspec
 from aiohttp import web
 
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.http.api import feed_of
-from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import body_of, refuse
+from underhost.agents.http.guard import Limit, Refusal, body_of
 from underhost.agents.http.history import document
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
@@ -53,40 +51,30 @@ _plans = msgspec.json.Decoder(PlanRequest)
 def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
     """`options` are the worker's; pods of every scheduler that the commands place are placed here, too."""
     judged = replace(options, scheduler_names=Options().scheduler_names)
-    planner = _Planner(judged)
+    evaluator, pool = Evaluator(judged), ThreadPoolExecutor(1, thread_name_prefix="what-if")
+    running = Limit(WAITING, "other plans are being tried; ask again")
+    sending = Limit(WAITING, "other snapshots are being sent; ask again")
 
     async def snapshot(request: web.Request) -> web.StreamResponse:
-        feed = feed_of(request, feeds)
-        if not isinstance(feed, ChangeFeed):
-            return feed
-        assert feed.decisions is not None  # a feed begins with its first decisions
-        return await planner.send(request, feed.decisions.snapshot, options)
+        feed = feeds.wanted(request.query.get("site", feeds.default()))
+        with sending:
+            return await _send(request, feed.decisions.snapshot, options)
 
     async def whatif(request: web.Request) -> web.Response:
         try:
             plan = _plans.decode(await body_of(request))
             steps = _steps(plan)
         except (msgspec.DecodeError, RecursionError) as error:
-            return refuse(422, str(error))
-        except InputError as error:
-            return refuse(422, "; ".join(error.faults))
-        feed = feed_of(request, feeds, plan.site)
-        if not isinstance(feed, ChangeFeed):
-            return feed
-        assert feed.decisions is not None
-        picture = feed.decisions.snapshot
-        try:
+            raise Refusal(422, str(error)) from error
+        picture = feeds.wanted(plan.site or request.query.get("site", feeds.default())).decisions.snapshot
+
+        def work() -> bytes:
             if plan.each:
-                found = await planner.run(lambda: to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha))))
-            else:
-                found = await planner.run(
-                    lambda: to_json(what_if(picture, judged, steps, evaluator=planner.evaluator).document)
-                )
-        except InputError as error:
-            return refuse(422, "; ".join(error.faults))
-        except OverflowError as error:
-            return refuse(503, str(error))
-        return document(found)
+                return to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha)))
+            return to_json(what_if(picture, judged, steps, evaluator=evaluator).document)
+
+        with running:
+            return document(await asyncio.get_running_loop().run_in_executor(pool, work))
 
     return [web.get("/api/v1/snapshot", snapshot), web.post("/api/v1/whatif", whatif)]
 
@@ -109,43 +97,19 @@ def _steps(plan: PlanRequest) -> list[Step]:
     return steps
 
 
-class _Planner:
-    """Where plans are tried: one thread, and a bound on what may wait for it."""
-
-    def __init__(self, options: Options) -> None:
-        self.evaluator = Evaluator(options)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="what-if")
-        self._running = self._sending = 0
-
-    async def run(self, work: Callable[[], bytes]) -> bytes:
-        """The result of the work. Raises OverflowError where too much is waiting."""
-        if self._running >= WAITING:
-            raise OverflowError("other plans are being tried; ask again")
-        self._running += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        finally:
-            self._running -= 1
-
-    async def send(self, request: web.Request, snapshot: Snapshot, options: Options) -> web.StreamResponse:
-        """The snapshot, made and compressed piece by piece while it is sent."""
-        if self._sending >= WAITING:
-            return refuse(503, "other snapshots are being sent; ask again")
-        self._sending += 1
-        try:
-            judging = Judging(list(options.host_keys), options.physical_host)
-            response = web.StreamResponse(headers={SITE: snapshot.site, OPTIONS: msgspec.json.encode(judging).decode()})
-            response.content_type = "application/gzip"
-            response.headers["Content-Disposition"] = f'attachment; filename="{snapshot.site}.json.gz"'
-            await response.prepare(request)
-            squeeze, pieces = zlib.compressobj(1, wbits=GZIP), documents(snapshot)
-            while (piece := await asyncio.to_thread(_next, pieces, squeeze)) is not None:
-                await response.write(piece)
-            await response.write(squeeze.flush())
-            await response.write_eof()
-            return response
-        finally:
-            self._sending -= 1
+async def _send(request: web.Request, snapshot: Snapshot, options: Options) -> web.StreamResponse:
+    """The snapshot, made and compressed piece by piece while it is sent."""
+    judging = Judging(list(options.host_keys), options.physical_host)
+    response = web.StreamResponse(headers={SITE: snapshot.site, OPTIONS: msgspec.json.encode(judging).decode()})
+    response.content_type = "application/gzip"
+    response.headers["Content-Disposition"] = f'attachment; filename="{snapshot.site}.json.gz"'
+    await response.prepare(request)
+    squeeze, pieces = zlib.compressobj(1, wbits=GZIP), documents(snapshot)
+    while (piece := await asyncio.to_thread(_next, pieces, squeeze)) is not None:
+        await response.write(piece)
+    await response.write(squeeze.flush())
+    await response.write_eof()
+    return response
 
 
 def _next(pieces: Iterator[bytes], squeeze: "zlib._Compress") -> bytes | None:

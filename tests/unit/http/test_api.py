@@ -227,8 +227,13 @@ async def test_a_site_that_is_not_ours_any_more_sends_its_followers_away(asked: 
     assert (await asked.get("api/v1/map"))[0] == 503
 
 
-async def test_followers_are_counted(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def one_follower(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "FOLLOWERS", 1)
+
+
+@pytest.mark.usefixtures("one_follower")
+async def test_followers_are_counted(asked: Asked) -> None:
     asked.latest.put("prod", decided(SITE))
     _, site_map = await asked.get("api/v1/map")
     async with asked.following(site_map["version"]):

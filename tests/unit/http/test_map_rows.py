@@ -30,12 +30,13 @@ def a_shop() -> Snapshot:
 def test_hosts_nodes_and_pods_are_rows_and_finished_pods_are_none() -> None:
     rows = MapRows()
     rows.update(a_shop(), {})
-    assert rows.hosts == [MapHost("h1", "esx-h1", "C0")]
-    assert rows.nodes == [
+    shown = rows.site_map("prod", "1")
+    assert shown.hosts == [MapHost("h1", "esx-h1", "C0")]
+    assert shown.nodes == [
         MapNode("n1", "h1", vm_ref="vm-n1", labels={"example.com/rack": "r1", ZONE: "a"}),
         MapNode("n2", vm_ref="vm-n2", cordoned=True),
     ]
-    assert rows.pods == [
+    assert shown.pods == [
         MapPod("shop/db-0", "n1", "StatefulSet/db"),
         MapPod("shop/web-1", "n2", "Deployment/web", ready=False),
         MapPod("shop/logs-1", "n1", "DaemonSet/logs", leaving=True, pinned=True),
@@ -71,7 +72,8 @@ def test_the_same_picture_again_changes_nothing() -> None:
 def test_a_workload_that_is_heard_of_late_is_what_its_pods_belong_to() -> None:
     rows, whole = MapRows(), a_shop()
     rows.update(replace(whole, workloads={}), {})
-    assert {pod.workload for pod in rows.pods} == {"StatefulSet/db", "ReplicaSet/web-5f", "DaemonSet/logs"}
+    shown = rows.site_map("prod", "1").pods
+    assert {pod.workload for pod in shown} == {"StatefulSet/db", "ReplicaSet/web-5f", "DaemonSet/logs"}
     change = rows.update(whole, {})
     assert [(pod.name, pod.workload) for pod in change.pods] == [
         ("shop/web-1", "Deployment/web"),

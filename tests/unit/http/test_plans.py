@@ -132,8 +132,13 @@ async def test_before_the_first_decision_nothing_can_be_tried(asked: Asked) -> N
     assert await asked.post({}) == (503, {"error": "site prod: kubernetes has not listed pods"})
 
 
-async def test_more_plans_than_may_wait_are_told_to_come_again(ready: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "WAITING", 0)
+
+
+@pytest.mark.usefixtures("no_room")
+async def test_more_plans_than_may_wait_are_told_to_come_again(ready: Asked) -> None:
     assert await ready.post({}) == (503, {"error": "other plans are being tried; ask again"})
     async with ready.client.get(f"{ready.base}api/v1/snapshot") as response:
         assert (response.status, await response.json()) == (503, {"error": "other snapshots are being sent; ask again"})
