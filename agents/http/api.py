@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import Limit, Refusal
+from underhost.agents.http.guard import Limit, RequestRefused
 from underhost.agents.http.history import PastSites, document
 from underhost.agents.schedule.explain import explain
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -61,11 +61,11 @@ def routes(
         name = f"{request.match_info['namespace']}/{request.match_info['name']}"
         found = await feed.pod(name)
         if found is None:
-            raise Refusal(404, f"pod {name}: not in site {site}, or finished")
+            raise RequestRefused(404, f"pod {name}: not in site {site}, or finished")
         row, host, named = found
         snapshot = feed.decisions.snapshot
         if name not in snapshot.pods:
-            raise Refusal(404, f"pod {name}: gone")
+            raise RequestRefused(404, f"pod {name}: gone")
         verdict = await explanations.of(snapshot, name)
         history = feeds.activity_log(site).of_pod(name, row.node)
         scheduler = snapshot.pods[name].spec.scheduler_name
@@ -97,7 +97,7 @@ class Explanations:
         self._known: dict[str, PodVerdict] = {}
 
     async def of(self, snapshot: Snapshot, pod: str) -> PodVerdict:
-        """The verdict on a pod. Raises InputError for an object that breaks the API's rules, Refusal if busy."""
+        """The verdict on a pod. Raises InputError for an object that breaks the API's rules, RequestRefused if busy."""
         if snapshot is not self._snapshot:
             self._snapshot, self._known = snapshot, {}
         if pod in self._known:

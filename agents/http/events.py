@@ -13,7 +13,7 @@ from aiohttp import web
 
 from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import Limit, Refusal
+from underhost.agents.http.guard import Limit, RequestRefused
 
 HEARTBEAT = 15.0
 """Seconds between two pings, where nothing else is said."""
@@ -33,7 +33,7 @@ def routes(feeds: ChangeFeeds) -> list[web.RouteDef]:
         site = request.query.get("site", feeds.default())
         feed = feeds.get(site)
         if feed is None:
-            raise Refusal(503, f"site {site}: {feeds.summary(site).reason}")
+            raise RequestRefused(503, f"site {site}: {feeds.summary(site).reason}")
         with following:
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
             await response.prepare(request)

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from underhost.agents.http.activity import TOPICS, ActivityLog, ActivityLogs
 from underhost.agents.http.feed import ChangeFeed
-from underhost.agents.http.guard import Refusal
+from underhost.agents.http.guard import RequestRefused
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.schemas.errors import BackendError
@@ -79,12 +79,12 @@ class ChangeFeeds:
         return "; ".join(f"{what}: {why}" for what, why in sorted(reasons.items()) if not what.startswith("site "))
 
     def wanted(self, site: str) -> ChangeFeed:
-        """The feed of a site. Raises Refusal, which says why there is none."""
+        """The feed of a site. Raises RequestRefused, which says why there is none."""
         feed = self.get(site)
         if feed is None and site not in self.names():
-            raise Refusal(404, f"no site {site!r} here; there is: {', '.join(self.names())}")
+            raise RequestRefused(404, f"no site {site!r} here; there is: {', '.join(self.names())}")
         if feed is None:
-            raise Refusal(503, f"site {site}: {self.summary(site).reason}")
+            raise RequestRefused(503, f"site {site}: {self.summary(site).reason}")
         return feed
 
     def summary(self, site: str) -> SiteSummary:

@@ -38,7 +38,7 @@ SENDING = web.AppKey("sending", float)
 """Seconds that a client may take to send the body of a request."""
 
 
-class Refusal(Exception):
+class RequestRefused(Exception):
     """A request is answered with an error: its status, and why in one line."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -54,7 +54,7 @@ class Limit:
 
     def __enter__(self) -> None:
         if self._taken >= self._most:
-            raise Refusal(503, self._why)
+            raise RequestRefused(503, self._why)
         self._taken += 1
 
     def __exit__(self, *_: object) -> None:
@@ -70,7 +70,7 @@ def guard(hosts: Collection[str] = ()) -> Middleware:
         try:
             _check(request, named)
             return await handler(request)
-        except Refusal as error:
+        except RequestRefused as error:
             return refuse(error.status, error.why)
         except InputError as error:
             return refuse(422, "; ".join(error.faults))
@@ -114,18 +114,18 @@ def refuse(status: int, why: str) -> web.Response:
 
 
 def _check(request: web.Request, named: frozenset[str]) -> None:
-    """Raises Refusal for a request that no route may see."""
+    """Raises RequestRefused for a request that no route may see."""
     if request.path not in OPEN and not is_ours(request.host, named):
-        raise Refusal(421, "this host name is not served; name it in web.hosts")
+        raise RequestRefused(421, "this host name is not served; name it in web.hosts")
     if request.method in READING:
         return
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.host:
-        raise Refusal(403, "a request of another origin")
+        raise RequestRefused(403, "a request of another origin")
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-        raise Refusal(403, "a request of another site")
+        raise RequestRefused(403, "a request of another site")
     if request.body_exists and request.content_type != "application/json":
-        raise Refusal(415, "application/json is expected")
+        raise RequestRefused(415, "application/json is expected")
 
 
 def is_ours(host: str, named: Collection[str]) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.http.guard import Limit, Refusal
+from underhost.agents.http.guard import Limit, RequestRefused
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.site.snapshot import Options
 from underhost.agents.snapshots.history import SiteHistory
@@ -67,7 +67,7 @@ class PastSites:
         try:
             past = await self._past(site, 0)
         except InputError as error:
-            raise Refusal(404, str(error)) from error
+            raise RequestRefused(404, str(error)) from error
         return document(_encoder.encode(HistoryRange(site, rfc3339(past.begins / 1000), rfc3339(time.time()))))
 
     async def map(self, request: web.Request) -> web.Response:

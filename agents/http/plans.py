@@ -18,7 +18,7 @@ from aiohttp import web
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import Limit, Refusal, body_of
+from underhost.agents.http.guard import Limit, RequestRefused, body_of
 from underhost.agents.http.history import document
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
@@ -65,7 +65,7 @@ def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
             plan = _plans.decode(await body_of(request))
             steps = _steps(plan)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise Refusal(422, str(error)) from error
+            raise RequestRefused(422, str(error)) from error
         picture = feeds.wanted(plan.site or request.query.get("site", feeds.default())).decisions.snapshot
 
         def work() -> bytes:
