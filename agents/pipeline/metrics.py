@@ -4,6 +4,7 @@ No label holds a name out of a cluster (a pod, a node): the number of series sta
 """
 
 from collections import Counter as Count
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -19,63 +20,30 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
         self.evaluations = Histogram(
             "underhost_evaluation_seconds", "Time of one evaluation.", ["site"], buckets=BUCKETS, registry=self.registry
         )
-        self.findings = Gauge("underhost_findings", "Open findings.", ["site", "severity"], registry=self.registry)
-        self.objects = Gauge("underhost_objects", "Objects of a site.", ["site", "topic"], registry=self.registry)
-        self.ready = Gauge("underhost_site_ready", "1 when the site is decided for.", ["site"], registry=self.registry)
-        self.age = Gauge(
-            "underhost_picture_age_seconds",
-            "Seconds since the newest record that the picture of a site is made from.",
-            ["site"],
-            registry=self.registry,
-        )
-        self.lag = Gauge(
-            "underhost_consumer_lag_records",
-            "Records of a topic that are not dealt with yet, in the partitions held here.",
-            ["topic"],
-            registry=self.registry,
-        )
-        self.silence = Gauge(
-            "underhost_source_silence_seconds",
-            "Seconds since a source last heard from its server, of anything.",
-            ["source"],
-            registry=self.registry,
-        )
-        self.published = Counter(
-            "underhost_records_published", "Records published by the agents.", ["topic"], registry=self.registry
-        )
-        self.dead_letters = Counter(
-            "underhost_dead_letters", "Records that could not be processed.", ["stage"], registry=self.registry
-        )
-        self.outcomes = Counter(
-            "underhost_outcomes", "Commands by what became of them.", ["kind", "result"], registry=self.registry
-        )
-        self.alerts = Counter(
-            "underhost_alert_messages",
-            "Messages to those who are alerted: sent, refused, failed (and repeated), dropped.",
-            ["receiver", "result"],
-            registry=self.registry,
-        )
-        self.sources = Counter(
-            "underhost_source_records", "Records published by the watchers.", ["source"], registry=self.registry
-        )
-        self.doubts = Gauge(
-            "underhost_source_doubted",
-            "1 while a source is stale, or does not believe what it lists.",
-            ["source", "why"],
-            registry=self.registry,
-        )
-        self.stopped = Gauge(
-            "underhost_writes_stopped",
-            "1 while nothing is written (shrunk), or nothing that rests on hosts (stale).",
-            ["site", "why"],
-            registry=self.registry,
-        )
-        self.restarts = Counter(
-            "underhost_source_restarts", "Watchers started again after a fault.", ["source"], registry=self.registry
-        )
+        self.findings = gauge("underhost_findings", "Open findings.", ["site", "severity"])
+        self.objects = gauge("underhost_objects", "Objects of a site.", ["site", "topic"])
+        self.ready = gauge("underhost_site_ready", "1 when the site is decided for.", ["site"])
+        text = "Seconds since the newest record that the picture of a site is made from."
+        self.age = gauge("underhost_picture_age_seconds", text, ["site"])
+        text = "Records of a topic that are not dealt with yet, in the partitions held here."
+        self.lag = gauge("underhost_consumer_lag_records", text, ["topic"])
+        text = "Seconds since a source last heard from its server, of anything."
+        self.silence = gauge("underhost_source_silence_seconds", text, ["source"])
+        self.published = counter("underhost_records_published", "Records published by the agents.", ["topic"])
+        self.dead_letters = counter("underhost_dead_letters", "Records that could not be processed.", ["stage"])
+        self.outcomes = counter("underhost_outcomes", "Commands by what became of them.", ["kind", "result"])
+        text = "Messages to those who are alerted: sent, refused, failed (and repeated), dropped."
+        self.alerts = counter("underhost_alert_messages", text, ["receiver", "result"])
+        self.sources = counter("underhost_source_records", "Records published by the watchers.", ["source"])
+        text = "1 while a source is stale, or does not believe what it lists."
+        self.doubts = gauge("underhost_source_doubted", text, ["source", "why"])
+        text = "1 while nothing is written (shrunk), or nothing that rests on hosts (stale)."
+        self.stopped = gauge("underhost_writes_stopped", text, ["site", "why"])
+        self.restarts = counter("underhost_source_restarts", "Watchers started again after a fault.", ["source"])
 
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
         """One evaluation is published."""

@@ -6,7 +6,7 @@ In: the parts of a run. Out: reasons in words, by what they are about; nothing w
 import faust
 
 from underhost.agents.pipeline import roles as role
-from underhost.agents.pipeline.decide.cycles import Cycles
+from underhost.agents.pipeline.decide.cycle import Cycles
 from underhost.agents.pipeline.gates.guards import Guards
 from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.supervisor import Watchers

@@ -16,7 +16,7 @@ from msgspec import Struct
 from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections
-from underhost.agents.pipeline.decide.cycles import Cycles
+from underhost.agents.pipeline.decide.cycle import Cycles
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
 from underhost.agents.pipeline.decide.restored import Evaluations
 from underhost.agents.pipeline.dispatch import consumers

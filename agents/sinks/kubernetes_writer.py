@@ -157,9 +157,8 @@ class KubernetesApiWriter(ApiWriter):
             {"op": "test", "path": taints, "value": before},
             change if after else {"op": "remove", "path": taints},
         ]
-        query = OURS
         try:
-            await self._client.call("PATCH", node_path(node), query=query, body=body, content_type=JSON_PATCH)
+            await self._client.call("PATCH", node_path(node), query=OURS, body=body, content_type=JSON_PATCH)
         except Refused as error:
             if str(error).endswith(TEST_FAILED):
                 raise Conflict(str(error)) from error
@@ -178,8 +177,7 @@ class KubernetesApiWriter(ApiWriter):
             "metadata": {"name": name, "namespace": namespace, "uid": uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        query = OURS
-        await self._client.call("POST", f"{pod_path(namespace, name)}/binding", query=query, body=body)
+        await self._client.call("POST", f"{pod_path(namespace, name)}/binding", query=OURS, body=body)
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """The live pod: (uid, whether it is being deleted)."""
@@ -194,9 +192,8 @@ class KubernetesApiWriter(ApiWriter):
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
-        query = OURS
         path = f"{pod_path(namespace, name)}/eviction"
-        async with self._client.open("POST", path, query=query, body=body) as response:
+        async with self._client.open("POST", path, query=OURS, body=body) as response:
             data = await response.read()
             if 200 <= response.status < 300:
                 return

@@ -138,6 +138,11 @@ class Decider(ABC):
         """The kinds of commands whose outcomes it is told."""
         return (self.kind,)
 
+    def wait_until(self, at: float) -> None:
+        """Ask it again at this time, or earlier where something else is due; never for infinity."""
+        if at < float("inf"):
+            self.due = at if self.due is None else min(self.due, at)
+
     @abstractmethod
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """The commands that are missing. `now` is monotonic seconds; pure but for the memory of what was ordered."""

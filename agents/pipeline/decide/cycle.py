@@ -1,7 +1,7 @@
 """The decide cycle of one site: wake on a change, wait for quiet, evaluate off the event loop, publish, remember.
 
-In: a call for every change of the site. Out: published decisions. `cycles.py` starts one for each held site
-and cancels it when the site may move. A storm of changes collapses into one evaluation: 20 ms of quiet, at most 200 ms
+In: a call for every change of the site. Out: published decisions. `Cycles` starts one for each held site and
+cancels it when the site may move. A storm of changes collapses into one evaluation: 20 ms of quiet, at most 200 ms
 after the first change; a change during an evaluation leads to the next one.
 """
 
@@ -139,3 +139,56 @@ class SiteCycle:
         for name in before.why().keys() - self.still.why().keys():
             log.warning("site %s: writes go on (%s is over)", self._site, name)
         return True
+
+
+class Cycles:
+    """A cycle for each site that is held, from the moment its tables are recovered until it may move.
+
+    Each begins with what the tables hold: another worker may have decided for the site meanwhile. See `SiteCycle` for
+    the arguments.
+    """
+
+    def __init__(
+        self,
+        run: RunState,
+        begin: Callable[[str], Evaluation],
+        guards: Guards,
+        publisher: Publisher,
+        pool: Executor,
+    ) -> None:
+        self._run = run
+        self._new = partial(SiteCycle, run=run, begin=begin, guards=guards, publisher=publisher, pool=pool)
+        self._running: dict[str, tuple[SiteCycle, asyncio.Task[None]]] = {}
+        run.sites.on_change = self.poke
+
+    def poke(self, site: str) -> None:
+        """The site changed; its cycle begins with the first change after it became ours."""
+        if site not in self._running and self._run.sites.holds(site):
+            cycle = self._new(site)
+            task = asyncio.get_running_loop().create_task(cycle.run(), name=f"cycle {site}")
+            task.add_done_callback(self._run.ended)
+            self._running[site] = (cycle, task)
+        if site in self._running:
+            self._running[site][0].poke()
+
+    def observe(self, site: str, outcome: Outcome) -> None:
+        """A command for the site was answered. Before its cycle has begun, the table tells it."""
+        if site in self._running:
+            self._running[site][0].observe(outcome)
+
+    def failure(self, site: str) -> str | None:
+        """Why the site's last evaluation came to nothing."""
+        return self._running[site][0].failure if site in self._running else None
+
+    def resume(self) -> None:
+        """The tables are recovered: begin where nothing new may come for a long time."""
+        for site in self._run.sites.held():
+            self.poke(site)
+
+    async def suspend(self) -> None:
+        """End every cycle; a decision that is not published yet is not published any more."""
+        tasks = [task for _, task in self._running.values()]
+        self._running.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -18,6 +18,7 @@ from underhost.streams.ports import Outgoing
 
 _LIFE = ("state", "first_seen", "updated_at", "snapshot")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
+_SAID = tuple(name for name in _CONTENT if name != "site")
 
 
 class PublishedFindings:
@@ -58,22 +59,12 @@ class PublishedFindings:
     def _event(self, finding: Finding, snapshot: dict[str, int], now: str) -> FindingEvent:
         before = self._open.get(finding.id)
         return FindingEvent(
-            id=finding.id,
             state=OPENED if before is None else UPDATED,
             site=self._site,
-            severity=finding.severity,
-            rule=finding.rule,
-            reason=finding.reason,
-            message=finding.message,
             first_seen=now if before is None else before.first_seen,
             updated_at=now,
             snapshot=snapshot,
-            pod=finding.pod,
-            node=finding.node,
-            peers=finding.peers,
-            domain=finding.domain,
-            source=finding.source,
-            pods=finding.pods,
+            **{name: getattr(finding, name) for name in _SAID},
         )
 
     def _record(self, event: FindingEvent) -> Outgoing:

@@ -36,8 +36,6 @@ class MembershipGate(Gate):
     A command that nobody can wait with goes on, and finds the fence before its writer.
     """
 
-    name = "membership"
-
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
 
@@ -73,8 +71,8 @@ class FencedWriter:
 
 def fenced(writers: Writers, membership: Membership) -> Writers:
     """The same writers behind the fence."""
-    return Writers(*(_fenced(writer, membership) for writer in (writers.kubernetes, writers.drs, writers.events)))
 
+    def behind(writer: Any) -> Any:
+        return writer and FencedWriter(writer, membership)
 
-def _fenced(writer: Any, membership: Membership) -> Any:
-    return None if writer is None else FencedWriter(writer, membership)
+    return Writers(behind(writers.kubernetes), behind(writers.drs), behind(writers.events))

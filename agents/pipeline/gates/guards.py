@@ -92,8 +92,6 @@ class Guards:
 class InventoryGate(Gate):
     """Refuses what the standstill of one site forbids."""
 
-    name = "inventory"
-
     def __init__(self, guards: Guards, site: str) -> None:
         self._guards, self._site = guards, site
 

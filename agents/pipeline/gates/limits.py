@@ -20,8 +20,6 @@ WRITES = frozenset({APPLIED, FAILED})
 class WriteLimits(Gate):
     """Counts the writes of each kind in the last minute. A kind without a limit is not counted."""
 
-    name = "limits"
-
     def __init__(self, limits: Mapping[str, int], clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._clock = dict(limits), clock
         self._made: dict[str, deque[float]] = {kind: deque() for kind in limits}

@@ -14,9 +14,7 @@ from underhost.schemas.records import Action, Outcome
 
 
 class Gate(ABC):
-    """One reason why a command may not be carried out now. `name` says what it looks at."""
-
-    name: str
+    """One reason why a command may not be carried out now."""
 
     @abstractmethod
     def refuses(self, action: Action) -> Outcome | None:

@@ -20,8 +20,6 @@ SUPERSEDED = "it was ordered before a restart or by another worker, and is not w
 class WantedCommands(Gate):
     """Of one site. `kinds` are those that this worker decides; what another worker decides is its own to stand by."""
 
-    name = "decisions"
-
     def __init__(self, kinds: Collection[str]) -> None:
         self._kinds = frozenset(kinds)
         self._began = 0.0

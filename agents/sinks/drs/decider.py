@@ -22,6 +22,7 @@ from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import DrsRule
 
 MINUTE = 60.0
+UNNEEDED = "no two of its VMs need the rule any more"
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,6 @@ class DrsDecider(Decider):
         self._edits: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
         self._last: tuple[Snapshot, list[Action]] | None = None
         self._wanted: dict[str, tuple[Mapping[str, object], float]] = {}
-        self.due: float | None = None
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """See `Decider.decide`: of each cluster at most as many actions as the pace allows."""
@@ -124,28 +124,24 @@ class DrsDecider(Decider):
     def _is_steady(self, action: Action, now: float) -> bool:
         steady_at = self._wanted[action.target][1] + self._pacing.steady
         if now < steady_at:
-            self._wait_until(steady_at)
+            self.wait_until(steady_at)
         return now >= steady_at
 
     def _orders(self, action: Action, now: float) -> bool:
         """Whether this is the time for the action; remembers it if so."""
         last = self._ordered.get(action.target)
         if last is not None and now < last.again and (last.under_way or last.desired == action.desired):
-            self._wait_until(last.again)
+            self.wait_until(last.again)
             return False
         edits = self._edits[split_target(action.target)[0]]
         while edits and edits[0][0] <= now - MINUTE:
             edits.popleft()
         if len(edits) >= self._pacing.edits:
-            self._wait_until(edits[0][0] + MINUTE)
+            self.wait_until(edits[0][0] + MINUTE)
             return False
         edits.append((now, action.id))
         self._ordered[action.target] = _OrderedRule(action.id, action.desired, now + self._pacing.lost)
         return True
-
-    def _wait_until(self, when: float) -> None:
-        if when < float("inf"):
-            self.due = when if self.due is None else min(self.due, when)
 
     def _missing(self, snapshot: Snapshot) -> list[Action]:
         """What differs: removals, then changes, then new rules, each by cluster and name."""
@@ -155,29 +151,21 @@ class DrsDecider(Decider):
             for rule in needed
             if owns(self._site, rule.name) and rule.type in VM_RULES and len(set(rule.vms)) > 1
         }
-        there = {
-            place: rule
-            for place, rule in snapshot.rules.items()
-            if owns(self._site, rule.name) and rule.type in VM_RULES
-        }
+        rules = snapshot.rules.items()
+        there = {place: rule for place, rule in rules if owns(self._site, rule.name) and rule.type in VM_RULES}
         # A rule that has the members already counts, whatever it is called: the name follows the smallest application.
         held = {_members(rule) for rule in there.values()}
         served = {_members(rule) for place, rule in wanted.items() if place not in there} & held
         wanted = {place: rule for place, rule in wanted.items() if place in there or _members(rule) not in served}
         there = {place: rule for place, rule in there.items() if place in wanted or _members(rule) not in served}
         removals = [
-            order(
-                DRS_RULE,
-                f"{DRS_RULE}/{cluster}/{name}",
-                {},
-                "no two of its VMs need the rule any more",
-                snapshot.offsets,
-            )
+            order(DRS_RULE, f"{DRS_RULE}/{cluster}/{name}", {}, UNNEEDED, snapshot.offsets)
             for cluster, name in sorted(there.keys() - wanted.keys())
         ]
-        changes = [rule for place, rule in sorted(wanted.items()) if place in there and _differ(there[place], rule)]
-        additions = [rule for place, rule in sorted(wanted.items()) if place not in there]
-        return [*removals, *(self._set(snapshot, rule) for rule in (*changes, *additions))]
+        both = sorted(wanted.keys() & there.keys())
+        changes = [place for place in both if _members(there[place]) != _members(wanted[place])]
+        additions = sorted(wanted.keys() - there.keys())
+        return [*removals, *(self._set(snapshot, wanted[place]) for place in (*changes, *additions))]
 
     def _set(self, snapshot: Snapshot, rule: DrsRule) -> Action:
         vms = sorted(set(rule.vms))
@@ -190,14 +178,5 @@ class DrsDecider(Decider):
 
 
 def _members(rule: DrsRule) -> tuple[str, str, tuple[str, ...], bool]:
-    """What a rule says, without its name."""
+    """What a rule says, without its name and whether it is disabled (see the sink)."""
     return rule.cluster, rule.type, tuple(sorted(set(rule.vms))), rule.mandatory
-
-
-def _differ(there: DrsRule, wanted: DrsRule) -> bool:
-    """Whether a rule has to be changed. Not for being disabled: see the sink."""
-    return (there.type, sorted(set(there.vms)), there.mandatory) != (
-        wanted.type,
-        sorted(set(wanted.vms)),
-        wanted.mandatory,
-    )

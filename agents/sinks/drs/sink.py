@@ -6,12 +6,12 @@ are ever written, and a VM-Host rule never, whatever its name.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
 from underhost.agents.drs.cover import owns
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, outcome
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, desired_of, outcome
 from underhost.agents.sinks.ports import DrsWriter, Sink
 from underhost.schemas.commands import DRS_RULE
 from underhost.schemas.errors import Gone, InputError, Refused, UnderhostError
@@ -52,7 +52,7 @@ class DrsSink(Sink):
             cluster, name = split_target(action.target)
             if not owns(self._site, name):
                 raise Refused(f"rule {name} is not one of site {self._site}'s own")
-            wanted = _wanted(action.desired, cluster) if action.desired else None
+            wanted = _wanted(action, cluster) if action.desired else None
             async with self._busy[cluster]:
                 return outcome(action, *await self._apply(cluster, name, wanted))
         except (Refused, InputError) as error:
@@ -120,11 +120,8 @@ def split_target(target: str) -> tuple[str, str]:
     return cluster, name
 
 
-def _wanted(desired: Mapping[str, object], cluster: str) -> DesiredRule:
-    try:
-        wanted = msgspec.convert(desired, DesiredRule)
-    except msgspec.ValidationError as error:
-        raise Refused(f"not a DRS rule command: {error}") from error
+def _wanted(action: Action, cluster: str) -> DesiredRule:
+    wanted = desired_of(action, DesiredRule, "a DRS rule command")
     wanted.vms = sorted(set(wanted.vms))
     if wanted.type not in VM_RULES:
         raise Refused(f"a rule of type {wanted.type} is not ours to write")

@@ -62,7 +62,6 @@ class WaitingDecider(Decider):
         self._said: dict[str, _Said] = {}
         self._rejected: dict[str, _Rejected] = {}
         self._open: dict[str, float] = {}
-        self.due: float | None = None
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """What is to be told, pods that wait first; no more than may be unanswered at once."""

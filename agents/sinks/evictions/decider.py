@@ -107,7 +107,6 @@ class EvictionDecider(Decider):
         self._since: dict[str, float] = {}
         self._left: dict[str, float] = {}
         self._look_at = now
-        self.due: float | None = None
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """See `Decider.decide`."""
@@ -201,8 +200,8 @@ class EvictionDecider(Decider):
         return [finding for finding in found if ripe[finding.id] <= now and finding.id not in self._left]
 
     def _wake(self, at: float, now: float) -> None:
-        if now < at < float("inf"):
-            self.due = at if self.due is None else min(self.due, at)
+        if now < at:
+            self.wait_until(at)
 
     # ---------------------------------------------------------------------------------------------------- what is next
     def _order(self, look: Look, standing: Sequence[Finding], now: float) -> list[Action]:

@@ -71,8 +71,6 @@ class LabelDecider(Decider):
         self._hosts: object = None
         self._values = LabelValues(settings, {})
         self._looks: Derived[str, _Look] = Derived()
-        self.due: float | None = None
-        """When, in the seconds of `now`, an order that waits should be decided, even if nothing changes until then."""
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """One action for each node whose labels differ from its live host; see the module's constants for the pace."""
@@ -147,7 +145,7 @@ class LabelDecider(Decider):
             when = last.again
         if now >= when:
             return True
-        self.due = when if self.due is None else min(self.due, when)
+        self.wait_until(when)
         return False
 
 
