@@ -5,6 +5,7 @@ In: the open findings as the tables hold them, then every live record of `violat
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from msgspec import Struct
 
@@ -24,37 +25,29 @@ class Alerting:
 
     def __init__(self, settings: AlertingSettings, counted: Counted, failed: Callable[[BaseException], None]) -> None:
         self._settings, self._counted, self._failed = settings, counted, failed
-        self._receivers: list[Alertmanager | Webhook] = []
+        self._receivers: list[tuple[str, Alertmanager | Webhook]] = []
+        """Each with the severity from which on it is told; that writes stop it is always told."""
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, findings: Iterable[FindingEvent]) -> None:
         """The partitions are held; `findings` are those of the table."""
         settings = self._settings
-        self._receivers = [
-            *(
-                Alertmanager(
-                    url,
-                    repeat=settings.repeat,
-                    link=settings.link,
-                    runbooks=settings.runbooks,
-                    headers_file=settings.headers_file,
-                    counted=lambda result: self._counted("alertmanager", result),
-                )
-                for url in settings.alertmanagers
-            ),
-            *(
-                Webhook(
-                    hook.url,
-                    headers_file=hook.headers_file,
-                    wants=lambda event, floor=hook.severity: is_told(event, floor),  # type: ignore[misc]
-                    counted=lambda result: self._counted("webhook", result),
-                )
-                for hook in settings.webhooks
-            ),
-        ]
+        for url in settings.alertmanagers:
+            manager = Alertmanager(
+                url,
+                repeat=settings.repeat,
+                link=settings.link,
+                runbooks=settings.runbooks,
+                headers_file=settings.headers_file,
+                counted=partial(self._counted, "alertmanager"),
+            )
+            self._receivers.append((settings.severity, manager))
+        for hook in settings.webhooks:
+            counted = partial(self._counted, "webhook")
+            self._receivers.append((hook.severity, Webhook(hook.url, headers_file=hook.headers_file, counted=counted)))
         for event in findings:
             self._tell(event)
-        for receiver in self._receivers:
+        for _, receiver in self._receivers:
             task = asyncio.get_running_loop().create_task(receiver.run(), name="alerting")
             task.add_done_callback(self._ended)
             self._tasks.append(task)
@@ -72,16 +65,11 @@ class Alerting:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _tell(self, event: FindingEvent) -> None:
-        for receiver in self._receivers:
-            if isinstance(receiver, Webhook) or is_told(event, self._settings.severity):
+        for floor, receiver in self._receivers:
+            if event.rule == INVENTORY or at_or_above(event.severity, floor):
                 receiver.observe(event)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._failed(error)
-
-
-def is_told(event: FindingEvent, floor: str) -> bool:
-    """Whether a receiver with this floor is told: of every finding at or above it, and always that writes stop."""
-    return event.rule == INVENTORY or at_or_above(event.severity, floor)

@@ -80,10 +80,6 @@ class NotificationLog:
         for entry in self._of(due.resolved):
             entry.gone = True
 
-    def firing(self) -> int:
-        """How many findings are open."""
-        return sum(1 for entry in self._entries.values() if entry.ended is None)
-
     def _has_ended(self, entry: _Entry, now: float) -> bool:
         if entry.ended is None or entry.told is None:
             return False

@@ -28,24 +28,15 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 class Webhook:
-    """Tells one URL. `wants` says which events it is told; `counted` the result: sent, refused, failed or dropped."""
+    """Tells one URL. `counted` is told the result of each event: sent, refused, failed or dropped."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        headers_file: Path | None,
-        wants: Callable[[FindingEvent], bool],
-        counted: Callable[[str], None],
-    ) -> None:
-        self._url, self._headers_file, self._wants, self._counted = url, headers_file, wants, counted
+    def __init__(self, url: str, *, headers_file: Path | None, counted: Callable[[str], None]) -> None:
+        self._url, self._headers_file, self._counted = url, headers_file, counted
         self._queue: deque[FindingEvent] = deque()
         self._filled = asyncio.Event()
 
     def observe(self, event: FindingEvent) -> None:
         """A record of `violations`."""
-        if not self._wants(event):
-            return
         if len(self._queue) >= MOST:
             self._queue.popleft()
             self._counted("dropped")

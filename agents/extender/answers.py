@@ -4,23 +4,24 @@ In: the questions of `schemas/extender.py`. Out: the answers; Unready where none
 that makes no sense. kube-scheduler has applied every rule of its own: here only PhysicalHost (it refuses where it is
 `required`) and terms on the host key, by the live host, are applied.
 
-Answers come from a compiled picture (`host_follower.py`) and count the pods that are still being placed
-(`engine/assumed.py`). Where these leave no node that is surely free, though some may be, the answer waits for the
+Answers come from a compiled picture (`follower.py`) and count the pods that are still being placed
+(`assumed.py`). Where these leave no node that is surely free, though some may be, the answer waits for the
 picture to show where they went, `WAIT` at most and once for each of them; it is the one answer that takes long.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from itertools import compress
 from typing import NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 
 from underhost.agents.compiled.domains import BoolArray, IndexArray
 from underhost.agents.compiled.overlay import Moved
 from underhost.agents.extender.assumed import Assumed
 from underhost.agents.extender.follower import Ground, HostFollower
-from underhost.agents.extender.forms import names_of, result_of, scores_of, victims_of
 from underhost.agents.extender.judge import REFUSALS, Verdict, judge, unseen
 from underhost.agents.extender.picture import Apart, HostPicture, Outdated
 from underhost.agents.rules.rule import CodeArray
@@ -30,7 +31,7 @@ from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
 from underhost.schemas import topics
 from underhost.schemas.commands import BIND
-from underhost.schemas.errors import BadObjectError, InputError, Unready
+from underhost.schemas.errors import InputError, Unready
 from underhost.schemas.kubernetes import Pod, decode, encode
 from underhost.schemas.records import Action, Outcome, Placement
 
@@ -93,10 +94,6 @@ class Extender:
         self.follower.ground()
         self.follower.prepare()
 
-    def close(self) -> None:
-        """Follow the site no more."""
-        self.follower.close()
-
     # ----------------------------------------------------------------------------------------------------- the verbs
     async def filter(self, args: wire.ExtenderArgs) -> wire.ExtenderFilterResult:
         """The nodes that the host rules leave. Raises Unready, InputError."""
@@ -155,11 +152,8 @@ class Extender:
     async def _question(self, pod: Pod, names: Sequence[str]) -> _Question:
         key = key_of(pod)
         picture = await self._with_placed(await self.follower.picture())
-        try:
-            cls, request = self._class_of(picture, key, pod)
-        except Outdated:
-            picture = await self.follower.picture({key: _own(pod)})
-            cls, request = self._class_of(picture, key, pod)
+        picture, classes = await self._classes(picture, {key: pod})
+        cls, request = classes[key]
         return _Question(key, pod, picture, picture.apart(cls), request, _positions(picture, names))
 
     async def _with_placed(self, picture: HostPicture) -> HostPicture:
@@ -175,12 +169,8 @@ class Extender:
                 self._assumed.end(key)  # where it shows one, the picture ends it as it takes the pod in
         fresh = {key: row for key, row in placing.items() if self._placed.get(key) is not row}
         pods = {key: rows[key] for key in fresh}
-        try:
-            classes = {key: self._class_of(picture, key, pod)[0] for key, pod in pods.items()}
-        except Outdated:
-            picture = await self.follower.picture(pods)
-            classes = {key: self._class_of(picture, key, pod)[0] for key, pod in pods.items()}
-        for key, cls in classes.items():
+        picture, classes = await self._classes(picture, pods)
+        for key, (cls, _) in classes.items():
             self._placed[key] = fresh[key]
             node = picture.positions.get(str(fresh[key].node), -1)
             if node >= 0 and picture.apart(cls).matters:
@@ -188,12 +178,18 @@ class Extender:
                 self._assumed.bind(key, node)
         return picture
 
-    @staticmethod
-    def _class_of(picture: HostPicture, key: str, pod: Pod) -> tuple[int, Request]:
+    async def _classes(
+        self, picture: HostPicture, pods: Mapping[str, Pod]
+    ) -> tuple[HostPicture, dict[str, tuple[int, Request]]]:
+        """The class and the request of each pod, and their picture: a new one where this has no class for one of them.
+
+        Raises BadObjectError, Unready.
+        """
         try:
-            return picture.class_of(key, pod)
-        except BadObjectError as error:
-            raise InputError(str(error)) from error
+            return picture, {key: picture.class_of(key, pod) for key, pod in pods.items()}
+        except Outdated:
+            picture = await self.follower.picture({key: _own(pod) for key, pod in pods.items()})
+            return picture, {key: picture.class_of(key, pod) for key, pod in pods.items()}
 
     def _judge(self, question: _Question, gone: Sequence[Moved] = ()) -> Verdict:
         picture, coming = question.picture, self._coming(question)
@@ -213,7 +209,10 @@ class Extender:
         """The verdict, once waiting cannot make it any surer."""
         until = self._monotonic() + self._wait
         while True:
-            self._witness(question)
+            if question.apart.keys:
+                self._assumed.witness(
+                    question.picture, question.key, question.pod, question.apart, question.mask(), self._monotonic()
+                )
             verdict = self._judge(question)
             unsure = [one for one in self._coming(question) if len(one.places) > 1 and one.patient]
             if not unsure or not _is_torn(verdict, question.offered):
@@ -223,12 +222,6 @@ class Extender:
                 for one in unsure:
                     one.patient = False
             question = await self._question(question.pod, names)
-
-    def _witness(self, question: _Question) -> None:
-        if question.apart.keys:
-            self._assumed.witness(
-                question.picture, question.key, question.pod, question.apart, question.mask(), self._monotonic()
-            )
 
     def _remember(self, question: _Question, places: IndexArray) -> None:
         if question.apart.matters:
@@ -303,3 +296,56 @@ def _is_torn(verdict: Verdict, offered: IndexArray) -> bool:
     known = offered[offered >= 0]
     surely = len(known) < len(offered) or bool(verdict.free[known].any())
     return not surely and bool(verdict.torn[known].any())
+
+
+# ------------------------------------------------------------------------------- the two forms of questions and answers
+def names_of(args: wire.ExtenderArgs) -> list[str]:
+    """The nodes that a question is about. Raises InputError."""
+    if args.node_names is not None:
+        return args.node_names
+    if args.nodes is None:
+        raise InputError("NodeNames (nodeCacheCapable) or Nodes is expected")
+    try:
+        return [msgspec.json.decode(item, type=wire.NamedNode).metadata.name for item in args.nodes.items or ()]
+    except msgspec.MsgspecError as error:
+        raise InputError(f"Nodes: {error}") from error
+
+
+def victims_of(args: wire.ExtenderPreemptionArgs) -> dict[str, wire.MetaVictims]:
+    """The victims by node, each by its uid. Raises InputError."""
+    if args.node_name_to_meta_victims is not None:
+        return args.node_name_to_meta_victims
+    if args.node_name_to_victims is None:
+        raise InputError("NodeNameToMetaVictims (nodeCacheCapable) or NodeNameToVictims is expected")
+    return {
+        node: wire.MetaVictims([wire.MetaPod(pod.metadata.uid) for pod in one.pods or ()], one.num_pdb_violations)
+        for node, one in args.node_name_to_victims.items()
+    }
+
+
+def scores_of(weighed: IndexArray) -> IndexArray:
+    """10 for the least, 0 for the most, in proportion between them; what has more than the least never gets 10."""
+    if not len(weighed):
+        return weighed
+    most, least = int(weighed.max()), int(weighed.min())
+    if most == least:
+        return np.full(len(weighed), wire.MOST, np.intp)
+    found: IndexArray = wire.MOST * (most - weighed) // (most - least)
+    return found
+
+
+def result_of(args: wire.ExtenderArgs, names: list[str], codes: IndexArray) -> wire.ExtenderFilterResult:
+    """By the code of each node, in the form of the question. Upstream takes what is in both maps for unresolvable."""
+    good = (codes == 0).tolist()
+    refused = {names[at]: int(codes[at]) for at in np.flatnonzero(codes).tolist()}
+    failed = {name: REFUSALS[code].reason for name, code in refused.items()}
+    unresolvable = {name: reason for name, reason in failed.items() if not REFUSALS[refused[name]].resolvable}
+    if args.node_names is not None:
+        left = names if not refused else list(compress(names, good))
+        return wire.ExtenderFilterResult(
+            node_names=left, failed_nodes=failed, failed_and_unresolvable_nodes=unresolvable
+        )
+    items = list(compress(args.nodes.items or (), good)) if args.nodes is not None else []
+    return wire.ExtenderFilterResult(
+        nodes=wire.NodeList(items), failed_nodes=failed, failed_and_unresolvable_nodes=unresolvable
+    )

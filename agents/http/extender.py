@@ -49,8 +49,17 @@ class ExtenderMetrics:
         self.assumed = Gauge("underhost_extender_assumed_pods", "Pods being placed by our answers.", registry=registry)
 
 
+VERBS: dict[str, tuple[type[Any], Callable[[Extender, Any], Awaitable[Any]]]] = {
+    "filter": (wire.ExtenderArgs, Extender.filter),
+    "prioritize": (wire.ExtenderArgs, Extender.prioritize),
+    "preempt": (wire.ExtenderPreemptionArgs, Extender.preempt),
+    "bind": (wire.ExtenderBindingArgs, Extender.bind),
+}
+"""By verb, the form of its question and what answers it."""
+
+
 class ExtenderRoutes:
-    """The four verbs, and a probe. The extender itself, and all that it imports, is made for the first question."""
+    """The four verbs, and a probe."""
 
     def __init__(
         self,
@@ -60,51 +69,34 @@ class ExtenderRoutes:
         latest: LatestDecisions,
         registry: CollectorRegistry,
     ) -> None:
-        self._site, self._options, self._pipeline, self._latest = site, options, pipeline, latest
-        self._metrics = ExtenderMetrics(registry)
-        self._metrics.assumed.set_function(lambda: self._extender.assumed if self._extender is not None else 0)
-        self._extender: Extender | None = None
+        self._latest, self._metrics = latest, ExtenderMetrics(registry)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="extender")
+        self._extender = Extender(site, options, pipeline, self._pool)
+        self._metrics.assumed.set_function(lambda: self._extender.assumed)
 
     def routes(self) -> list[web.RouteDef]:
         """The routes."""
-        verbs: dict[str, Callable[[bytes], Awaitable[Any]]] = {
-            "filter": self._filter,
-            "prioritize": self._prioritize,
-            "preempt": self._preempt,
-            "bind": self._bind,
-        }
-        return [
-            web.get(f"{PREFIX}/readyz", self._readyz),
-            *(web.post(f"{PREFIX}/{verb}", self._answering(verb, answer)) for verb, answer in verbs.items()),
-        ]
+        verbs = [web.post(f"{PREFIX}/{verb}", self._answering(verb)) for verb in VERBS]
+        return [web.get(f"{PREFIX}/readyz", self._readyz), *verbs]
 
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """While the server listens, the extender follows what is decided."""
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="extender")
-        end = self._latest.listen(lambda site, decisions: self._wake())
+        follower = self._extender.follower
+        end = self._latest.listen(lambda site, decisions: follower.wake())
         yield
         end()
-        if self._extender is not None:
-            self._extender.close()
+        follower.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _wake(self) -> None:
-        if self._extender is not None:
-            self._extender.follower.wake()
+    def _answering(self, verb: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        form, answered = VERBS[verb]
 
-    def _get(self) -> Extender:
-        if self._extender is None:
-            self._extender = Extender(self._site, self._options, self._pipeline, self._pool)
-        return self._extender
-
-    def _answering(
-        self, verb: str, answer: Callable[[bytes], Awaitable[Any]]
-    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             began = time.perf_counter()
             try:
-                body = await body_of(request, LIMIT)
-                response = _ok(await answer(body))
+                answer = await answered(self._extender, _decode(await body_of(request, LIMIT), form))
+                self._count(answer)
+                response = web.Response(body=msgspec.json.encode(answer), content_type="application/json")
             except InputError as error:
                 response = refuse(400, " ".join(str(error).split()))
             except Unready as error:
@@ -117,29 +109,18 @@ class ExtenderRoutes:
 
         return handle
 
-    # ------------------------------------------------------------------------------------------------------- the verbs
-    async def _filter(self, body: bytes) -> wire.ExtenderFilterResult:
-        result = await self._get().filter(_decode(body, wire.ExtenderArgs))
-        for reason, count in Count(result.failed_nodes.values()).items():
-            self._metrics.refused.labels(reason).inc(count)
-        return result
-
-    async def _prioritize(self, body: bytes) -> list[wire.HostPriority]:
-        return await self._get().prioritize(_decode(body, wire.ExtenderArgs))
-
-    async def _preempt(self, body: bytes) -> wire.ExtenderPreemptionResult:
-        return await self._get().preempt(_decode(body, wire.ExtenderPreemptionArgs))
-
-    async def _bind(self, body: bytes) -> wire.ExtenderBindingResult:
-        result = await self._get().bind(_decode(body, wire.ExtenderBindingArgs))
-        if result.error:
-            self._metrics.unbound.labels(result.error.partition(":")[0]).inc()
-        return result
+    def _count(self, answer: object) -> None:
+        """What an answer refuses."""
+        if isinstance(answer, wire.ExtenderFilterResult):
+            for reason, count in Count(answer.failed_nodes.values()).items():
+                self._metrics.refused.labels(reason).inc(count)
+        elif isinstance(answer, wire.ExtenderBindingResult) and answer.error:
+            self._metrics.unbound.labels(answer.error.partition(":")[0]).inc()
 
     async def _readyz(self, request: web.Request) -> web.StreamResponse:
         """Whether this worker answers: where several run, a Service leads kube-scheduler to the one that does."""
         try:
-            self._get().check()
+            self._extender.check()
         except Unready as error:
             return _unready(error)
         return web.json_response({"status": "ok"})
@@ -150,10 +131,6 @@ def _decode(body: bytes, type_: type[T]) -> T:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not {type_.__name__}: {error}") from error
-
-
-def _ok(answer: Any) -> web.Response:
-    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
 
 def _unready(error: Unready) -> web.Response:

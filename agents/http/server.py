@@ -1,21 +1,20 @@
 """The worker's HTTP listener: all routes, behind one guard, on one address.
 
-In: a listen address and the routes. Out: a listening server. It is started before the agents, so
-that a start that takes long can be watched.
+In: a listen address and the routes. Out: a listening server, with the probes: is the worker alive, is it ready, what
+does it count. It is started before the agents, so that a start that takes long can be watched.
 """
 
 import os
 from collections.abc import Callable, Collection
-from typing import Any
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
-from underhost.agents.http import probes
 from underhost.agents.http.guard import SENDING, guard, harden
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
 
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BODY_LIMIT = 1 << 20
 PATIENCE = 60.0
 """Seconds that a client may take to send a request, and may keep a connection on which it asks nothing: one that sends
@@ -64,7 +63,7 @@ async def start_server(
     app = web.Application(client_max_size=BODY_LIMIT, middlewares=[guard(hosts)])
     app[SENDING] = patience
     app.on_response_prepare.append(harden)
-    app.add_routes(probes.routes(unready, registry, refresh, stopped))
+    app.add_routes(_probes(unready, registry, refresh, stopped))
     if routes is not None:
         app.add_routes(routes.routes)
         app.cleanup_ctx.extend(routes.running)
@@ -83,7 +82,31 @@ async def start_server(
         await runner.cleanup()
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(f"web.listen {listen}: {why}") from error
-    return HttpServer(runner, host, _port(runner.addresses))
+    return HttpServer(runner, host, int(runner.addresses[0][1]))
+
+
+def _probes(
+    unready: Callable[[], dict[str, str]],
+    registry: CollectorRegistry,
+    refresh: Callable[[], None],
+    stopped: Callable[[], dict[str, str]],
+) -> list[web.RouteDef]:
+    """`/healthz`, `/readyz`, `/metrics`; who is `stopped` serves all who ask all the same, the scheduler among them."""
+
+    async def healthz(request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def readyz(request: web.Request) -> web.Response:
+        waiting, still = unready(), stopped()
+        status = "waiting" if waiting else "stopped" if still else "ok"
+        reasons = dict(sorted({**still, **waiting}.items()))
+        return web.json_response({"status": status, "reasons": reasons}, status=503 if waiting else 200)
+
+    async def metrics(request: web.Request) -> web.Response:
+        refresh()
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": METRICS_TYPE})
+
+    return [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)]
 
 
 def split_listen(listen: str) -> tuple[str, int]:
@@ -92,7 +115,3 @@ def split_listen(listen: str) -> tuple[str, int]:
     if not colon or not port.isdigit() or int(port) > 65535:
         raise InputError(f"web.listen {listen!r}: HOST:PORT is expected")
     return host.strip("[]") or "0.0.0.0", int(port)
-
-
-def _port(addresses: list[Any]) -> int:
-    return int(addresses[0][1])

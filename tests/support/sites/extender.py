@@ -118,7 +118,7 @@ class Asking:
 
     def close(self) -> None:
         """End it."""
-        self.extender.close()
+        self.extender.follower.close()
         self.pool.shutdown()
 
     async def filter(self, pod: PodBuilder | Pod, *names: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
