@@ -5,6 +5,7 @@ and the like is left to the agents.
 """
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -14,12 +15,12 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from underhost.schemas import kubernetes as k8s
+from underhost.schemas import storage
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.manifests import NULL, Manifest
 from underhost.streams.files.faults import Shapes, begins, fault_of, node_shapes, pod_shapes
 from underhost.streams.files.kinds import CLUSTER_SCOPED, GROUPS, KUBEVIRT, WORKLOADS, is_read
 from underhost.streams.files.objects import Objects
-from underhost.streams.files.storage import STORAGE_KINDS
 
 NAME_MAX = 253
 T = TypeVar("T")
@@ -42,7 +43,8 @@ class Item(Struct, rename="camel", gc=False):
 
 
 _TYPES: tuple[Any, ...] = (k8s.NodeSpec, k8s.NodeStatus, k8s.PodSpec, k8s.PodStatus, k8s.ServiceSpec, k8s.WorkloadSpec)
-_TYPES += (k8s.BudgetSpec, k8s.BudgetStatus)
+_TYPES += (k8s.BudgetSpec, k8s.BudgetStatus, storage.ClaimSpec, storage.VolumeSpec, storage.CsiNodeSpec)
+_TYPES += (storage.AttachmentSpec, storage.Phase, tuple[storage.TopologyTerm, ...], str)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_ | None) for type_ in _TYPES}
 
 
@@ -115,23 +117,11 @@ class Collected:
             self._store(self.objects.pods, key, pod, kind, file)
             return
         self.shapes.strings(metadata.labels, "metadata.labels")
-        if kind == "Node":
-            node = k8s.Node(
-                metadata, _decoded(item.spec, k8s.NodeSpec, "spec"), _decoded(item.status, k8s.NodeStatus, "status")
-            )
-            node_shapes(node, self.shapes)
-            self._store(self.objects.nodes, key, node, kind, file)
-        elif kind == "Namespace":
-            self._store(self.objects.namespaces, key, k8s.Namespace(metadata), kind, file)
-        elif kind == "Service":
-            service = k8s.Service(metadata, _decoded(item.spec, k8s.ServiceSpec, "spec"))
-            self.shapes.strings(service.spec.selector, "spec.selector")
-            self._store(self.objects.services, key, service, kind, file)
-        elif kind == "PodDisruptionBudget":
+        if kind == "PodDisruptionBudget":
             self._put_budget(api_version or "policy/v1", key, metadata, item, file)
-        elif kind in STORAGE_KINDS:
-            read, table = STORAGE_KINDS[kind]
-            self._store(table(self.objects), key, read(metadata, item), kind, file)
+        elif kind in _READ:
+            table, read = _READ[kind]
+            self._store(getattr(self.objects, table), key, read(metadata, item, self.shapes), kind, file)
         else:
             self._put_manifest(kind, api_version, key, metadata, item, file)
 
@@ -212,6 +202,65 @@ def _decoded(raw: Raw, type_: type[T], name: str) -> T:
     except msgspec.ValidationError as error:
         raise fault_of(error, name) from error
     return type_() if value is None else value
+
+
+def _node(metadata: k8s.Metadata, item: Item, shapes: Shapes) -> k8s.Node:
+    spec, status = _decoded(item.spec, k8s.NodeSpec, "spec"), _decoded(item.status, k8s.NodeStatus, "status")
+    node = k8s.Node(metadata, spec, status)
+    node_shapes(node, shapes)
+    return node
+
+
+def _namespace(metadata: k8s.Metadata, _item: Item, _shapes: Shapes) -> k8s.Namespace:
+    return k8s.Namespace(metadata)
+
+
+def _service(metadata: k8s.Metadata, item: Item, shapes: Shapes) -> k8s.Service:
+    service = k8s.Service(metadata, _decoded(item.spec, k8s.ServiceSpec, "spec"))
+    shapes.strings(service.spec.selector, "spec.selector")
+    return service
+
+
+def _claim(metadata: k8s.Metadata, item: Item, _shapes: Shapes) -> storage.PersistentVolumeClaim:
+    spec = _decoded(item.spec, storage.ClaimSpec, "spec")
+    begins(spec.selector, "{", "spec.selector")
+    return storage.PersistentVolumeClaim(metadata, spec, _decoded(item.status, storage.Phase, "status"))
+
+
+def _volume(metadata: k8s.Metadata, item: Item, _shapes: Shapes) -> storage.PersistentVolume:
+    spec = _decoded(item.spec, storage.VolumeSpec, "spec")
+    begins(spec.node_affinity, "{", "spec.nodeAffinity")
+    return storage.PersistentVolume(metadata, spec, _decoded(item.status, storage.Phase, "status"))
+
+
+def _storage_class(metadata: k8s.Metadata, item: Item, _shapes: Shapes) -> storage.StorageClass:
+    return storage.StorageClass(
+        metadata,
+        _decoded(item.provisioner, str, "provisioner"),
+        _decoded(item.volume_binding_mode, str, "volumeBindingMode") or storage.IMMEDIATE,
+        _decoded(item.allowed_topologies, tuple[storage.TopologyTerm, ...], "allowedTopologies"),
+    )
+
+
+def _csi_node(metadata: k8s.Metadata, item: Item, _shapes: Shapes) -> storage.CsiNode:
+    return storage.CsiNode(metadata, _decoded(item.spec, storage.CsiNodeSpec, "spec"))
+
+
+def _attachment(metadata: k8s.Metadata, item: Item, _shapes: Shapes) -> storage.VolumeAttachment:
+    return storage.VolumeAttachment(metadata, _decoded(item.spec, storage.AttachmentSpec, "spec"))
+
+
+_READ: Mapping[str, tuple[str, Callable[[k8s.Metadata, Item, Shapes], Struct]]] = {
+    "Node": ("nodes", _node),
+    "Namespace": ("namespaces", _namespace),
+    "Service": ("services", _service),
+    "PersistentVolumeClaim": ("claims", _claim),
+    "PersistentVolume": ("volumes", _volume),
+    "StorageClass": ("storage_classes", _storage_class),
+    "CSINode": ("csi_nodes", _csi_node),
+    "VolumeAttachment": ("attachments", _attachment),
+}
+"""By kind: its table of `Objects`, and what makes the object; that raises BadObjectError with the field only."""
 
 
 def _present(raw: Raw) -> Raw:

@@ -112,26 +112,16 @@ def pod_shapes(pod: k8s.Pod, shapes: Shapes) -> None:
     """Check every raw part of a pod. Raises BadObjectError with the field only."""
     spec = pod.spec
     shapes.strings(pod.metadata.labels, "metadata.labels")
-    if spec.node_selector is not k8s.EMPTY_OBJECT:
-        shapes.strings(spec.node_selector, "spec.nodeSelector")
-    if spec.tolerations is not k8s.EMPTY_LIST:
-        shapes.objects(spec.tolerations, "spec.tolerations")
-    if spec.topology_spread_constraints is not k8s.EMPTY_LIST:
-        shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
-    if spec.overhead is not k8s.EMPTY_OBJECT:
-        shapes.quantities(spec.overhead, "spec.overhead")
-    if spec.affinity is not k8s.EMPTY_OBJECT:
-        begins(spec.affinity, "{", "spec.affinity")
-    if spec.resources is not k8s.EMPTY_OBJECT:
-        begins(spec.resources, "{", "spec.resources")
-    if spec.volumes is not k8s.EMPTY_LIST:
-        begins(spec.volumes, "[", "spec.volumes")
-    for container in spec.containers or ():
-        if container.resources is not k8s.EMPTY_OBJECT:
-            begins(container.resources, "{", "spec.containers[", container.name, "].resources")
-    for container in spec.init_containers or ():
-        if container.resources is not k8s.EMPTY_OBJECT:
-            begins(container.resources, "{", "spec.initContainers[", container.name, "].resources")
+    shapes.strings(spec.node_selector, "spec.nodeSelector")
+    shapes.objects(spec.tolerations, "spec.tolerations")
+    shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
+    shapes.quantities(spec.overhead, "spec.overhead")
+    begins(spec.affinity, "{", "spec.affinity")
+    begins(spec.resources, "{", "spec.resources")
+    begins(spec.volumes, "[", "spec.volumes")
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for container in containers or ():
+            begins(container.resources, "{", "spec.", field, "[", container.name, "].resources")
 
 
 def node_shapes(node: k8s.Node, shapes: Shapes) -> None:

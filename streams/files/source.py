@@ -16,17 +16,7 @@ from msgspec import Struct
 
 from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.keys import object_key
-from underhost.schemas.topics import (
-    BUDGETS,
-    KUBERNETES_TOPICS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    SERVICES,
-    VSPHERE_TOPICS,
-    WORKLOADS,
-    Topic,
-)
+from underhost.schemas.topics import KUBERNETES_TOPICS, VSPHERE_TOPICS, Topic
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import load_files
@@ -152,21 +142,20 @@ def inventory_source(
 
 def kubernetes_records(site: str, objects: Objects) -> Records:
     """The records of a dump by topic and key."""
-    tables: tuple[tuple[Topic, str, Mapping[str, Struct]], ...] = (
-        (NODES, "node", objects.nodes),
-        (PODS, "pod", objects.pods),
-        (NAMESPACES, "namespace", objects.namespaces),
-        (SERVICES, "service", objects.services),
-        (BUDGETS, "poddisruptionbudget", objects.budgets),
-    )
+    tables: Mapping[str, Mapping[str, Struct]] = {
+        "node": objects.nodes,
+        "pod": objects.pods,
+        "namespace": objects.namespaces,
+        "service": objects.services,
+        "poddisruptionbudget": objects.budgets,
+    }
+    placed = [(kind, key, value) for kind, table in tables.items() for key, value in table.items()]
+    placed += [(owner.kind.lower(), key.partition("/")[2], owner) for key, owner in objects.workloads.items()]
+    topic_of = {kind: topic.name for topic in KUBERNETES_TOPICS for kind in topic.kinds}
     records: Records = {topic.name: {} for topic in KUBERNETES_TOPICS}
-    for topic, kind, table in tables:
-        for key, value in table.items():
-            namespace, _, name = key.rpartition("/")
-            records[topic.name][object_key(site, kind, name, namespace)] = value
-    for workload in objects.workloads.values():
-        key = object_key(site, workload.kind.lower(), workload.metadata.name, workload.metadata.namespace)
-        records[WORKLOADS.name][key] = workload
+    for kind, key, value in placed:
+        namespace, _, name = key.rpartition("/")
+        records[topic_of[kind]][object_key(site, kind, name, namespace)] = value
     return records
 
 

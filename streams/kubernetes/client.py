@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import urlencode
 
 import aiohttp
@@ -38,6 +38,15 @@ class Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
     code: int = 0
+
+
+class RequestOptions(TypedDict, total=False):
+    """What a request may have beside its method and path."""
+
+    query: Sequence[tuple[str, str]]
+    body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+    content_type: str
+    timeout: aiohttp.ClientTimeout
 
 
 class KubernetesClient:
@@ -69,20 +78,13 @@ class KubernetesClient:
 
     @asynccontextmanager
     async def open(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Sequence[tuple[str, str]] = (),
-        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-        content_type: str = "application/json",
-        timeout: aiohttp.ClientTimeout | None = None,
+        self, method: str, path: str, **options: Unpack[RequestOptions]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response, whatever its status, its body not yet read. Raises Unreachable, Refused (certificate)."""
         api = self._api
         self._in_use[api] += 1
         try:
-            response = await self._send(api, method, path, query, body, content_type, timeout)
+            response = await self._send(api, method, path, **options)
             try:
                 if response.status == 401:
                     await self._renew(api)
@@ -103,45 +105,30 @@ class KubernetesClient:
         api: Any,
         method: str,
         path: str,
-        query: Sequence[tuple[str, str]],
-        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
-        content_type: str,
-        timeout: aiohttp.ClientTimeout | None,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        content_type: str = "application/json",
+        timeout: aiohttp.ClientTimeout = TIMEOUT,
     ) -> aiohttp.ClientResponse:
         headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "underhost"}
         await api.update_params_for_auth(headers, [], ["BearerToken"])
-        rest, options = api.rest_client, dict[str, Any]()
-        if rest.proxy:
-            options["proxy"] = rest.proxy
-        if rest.proxy_headers:
-            options["proxy_headers"] = rest.proxy_headers
-        if rest.server_hostname:
-            options["server_hostname"] = rest.server_hostname
+        rest = api.rest_client
+        given = {name: getattr(rest, name) for name in ("proxy", "proxy_headers", "server_hostname")}
         # The library's own request, without its copies of the body and its quoting of the address.
         response: aiohttp.ClientResponse = await rest.pool_manager.request(
             method,
             URL(_base(self.server) + (f"{path}?{urlencode(query)}" if query else path), encoded=True),
             headers=headers,
             data=None if body is None else msgspec.json.encode(body),
-            timeout=timeout or TIMEOUT,
-            **options,
+            timeout=timeout,
+            **{name: value for name, value in given.items() if value},
         )
         return response
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Sequence[tuple[str, str]] = (),
-        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-        content_type: str = "application/json",
-        timeout: aiohttp.ClientTimeout | None = None,
-    ) -> bytes:
+    async def call(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
         """The body of a 2xx answer. Raises Gone (404, 410), Conflict (409), Refused, Retry or Unreachable."""
-        async with self.open(
-            method, path, query=query, body=body, content_type=content_type, timeout=timeout
-        ) as response:
+        async with self.open(method, path, **options) as response:
             data = await response.read()
             if not 200 <= response.status < 300:
                 raise self.refusal(response.status, data, response.headers)

@@ -5,6 +5,7 @@ addresses. Passwords and session ids are in no log, repr or error. Requests in t
 """
 
 import asyncio
+import concurrent.futures
 import http.client
 import ssl
 import threading
@@ -20,7 +21,6 @@ from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, UnderhostError, Unreachable
 from underhost.streams.settings.clusters import VSphereSettings
-from underhost.streams.vsphere.threads import in_thread
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,6 +66,25 @@ class Session:
         """Log out, so that the server frees the session; errors are ignored."""
         with suppress(UnderhostError, TimeoutError):
             await asyncio.wait_for(self.call(self.content.sessionManager.Logout), LOGOUT_TIMEOUT)
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The function's result, computed in a daemon thread of its own; its exception is raised here.
+
+    A cancelled caller stops waiting at once; the thread ends with the function, and its result is dropped. The loop's
+    executor would not do: its threads are joined at the end of the process, so that a silent vCenter delays the stop.
+    """
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()  # from here on a cancelled caller leaves the thread its future
+
+    def work() -> None:
+        try:
+            future.set_result(function(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 - raised in the caller
+            future.set_exception(error)
+
+    threading.Thread(target=work, name=f"vsphere-{getattr(function, '__name__', 'call')}", daemon=True).start()
+    return await asyncio.wrap_future(future)
 
 
 async def connect(settings: VSphereSettings) -> Session:

@@ -14,18 +14,7 @@ from pyVmomi.VmomiSupport import ManagedObject
 
 from underhost.schemas.errors import Gone, UnderhostError
 from underhost.streams.settings.clusters import VSphereSettings
-from underhost.streams.vsphere.changes import (
-    CLUSTER,
-    ENTER,
-    HOST,
-    LEAVE,
-    MODIFY,
-    VM,
-    ClusterState,
-    ObjectChange,
-    Page,
-    Poll,
-)
+from underhost.streams.vsphere.changes import CLUSTER, HOST, MODIFY, VM, ClusterState, ObjectChange, Page, Poll
 from underhost.streams.vsphere.client import LOGOUT_TIMEOUT, Session, SessionLost, connect
 from underhost.streams.vsphere.rules import rule_of
 from underhost.streams.vsphere.tags import PatientTags, TagReader
@@ -63,7 +52,6 @@ Lineage = Mapping[str, list[tuple[str, str]]]
 
 _PC = vmodl.query.PropertyCollector
 _TYPES = {VM: vim.VirtualMachine, HOST: vim.HostSystem, CLUSTER: vim.ClusterComputeResource}
-_KINDS = {"enter": ENTER, "modify": MODIFY, "leave": LEAVE}
 
 
 async def open_collector(settings: VSphereSettings) -> "PropertyFilterCollector":
@@ -123,17 +111,10 @@ class PropertyFilterCollector:
     def _poll(self) -> tuple[Poll, Lineage]:
         found = self._retrieve(
             self._view,
-            {
-                vim.ClusterComputeResource: ("name", "parent", "configurationEx"),
-                vim.HostSystem: POLLED_HOST_PATHS,
-            },
+            {vim.ClusterComputeResource: ("name", "parent", "configurationEx"), vim.HostSystem: POLLED_HOST_PATHS},
         )
-        tree = {
-            content.obj._GetMoId(): (type(content.obj), _properties(content.propSet))
-            for content in self._retrieve(
-                self._tree, {vim.Datacenter: ("name", "parent"), vim.Folder: ("name", "parent")}
-            )
-        }
+        above = self._retrieve(self._tree, dict.fromkeys((vim.Datacenter, vim.Folder), ("name", "parent")))
+        tree = {content.obj._GetMoId(): (type(content.obj), _properties(content.propSet)) for content in above}
         clusters, hosts, placement, lineage = [], [], {}, {}
         for content in found:
             ref = content.obj._GetMoId()
@@ -177,12 +158,9 @@ def page_of(found: Any) -> Page:
             kind = _type_of(update.obj)
             if kind is None:
                 continue
-            properties = {change.name: _plain(change.val) for change in update.changeSet}
-            changes.append(
-                ObjectChange(
-                    _KINDS[str(update.kind)], kind, update.obj._GetMoId(), properties, missing_of(update.missingSet)
-                )
-            )
+            properties = _properties(update.changeSet)
+            missing = missing_of(update.missingSet)
+            changes.append(ObjectChange(str(update.kind), kind, update.obj._GetMoId(), properties, missing))
     return Page(found.version, bool(found.truncated), tuple(changes))
 
 

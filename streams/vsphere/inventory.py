@@ -5,6 +5,7 @@ In: settings. Out: an Inventory, sorted, without uids and versions, which only t
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from underhost.streams.vsphere.changes import Collector
 from underhost.streams.vsphere.collector import open_collector
 from underhost.streams.vsphere.rules import OTHER
 
+T = TypeVar("T", Host, Vm, Cluster)
 Connect = Callable[[VSphereSettings], Awaitable[Collector]]
 
 
@@ -65,21 +67,17 @@ async def follow_inventory(
 def _document(cache: InventoryCache) -> Inventory:
     known = cache.inventory()
     return Inventory(
-        hosts=sorted(map(_bare_host, known.hosts), key=lambda host: (host.name, host.id)),
-        vms=sorted(map(_bare_vm, known.vms), key=lambda vm: (vm.name, vm.id)),
+        hosts=sorted(map(_bare, known.hosts), key=lambda host: (host.name, host.id)),
+        vms=sorted(map(_bare, known.vms), key=lambda vm: (vm.name, vm.id)),
         clusters=[_bare_cluster(cluster) for cluster in known.clusters],
     )
 
 
-def _bare_host(host: Host) -> Host:
-    return replace(host, uid="", resource_version="")
-
-
-def _bare_vm(vm: Vm) -> Vm:
-    return replace(vm, uid="", resource_version="")
+def _bare(record: T) -> T:
+    return replace(record, uid="", resource_version="")
 
 
 def _bare_cluster(cluster: Cluster) -> Cluster:
     """With VM-VM rules only: the document has no others."""
     rules = [replace(rule, cluster="", key=0) for rule in cluster.rules if rule.type != OTHER]
-    return replace(cluster, rules=rules, uid="", resource_version="")
+    return replace(_bare(cluster), rules=rules)
