@@ -6,42 +6,21 @@ chooses. Never takes the lock, never writes, never holds a read transaction open
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from underhost.schemas.errors import Unreachable
 from underhost.streams.embedded import registry, store
+from underhost.streams.embedded.log import Log
 from underhost.streams.embedded.store import Entry, PartitionRow, TopicPartition
 
 POLL_SECONDS = 0.1
 
 T = TypeVar("T")
-
-
-class LogView(Protocol):
-    """What a reader needs of a log, as of its opening or of the last `wait_beyond`."""
-
-    @property
-    def topics(self) -> Mapping[str, Mapping[str, str]]:
-        """Configuration by name."""
-
-    def partition_count(self, topic: str) -> int | None:
-        """None for an unknown topic."""
-
-    def first(self, tp: TopicPartition) -> int:
-        """The oldest offset that is there."""
-
-    def end(self, tp: TopicPartition) -> int:
-        """One more than the last offset."""
-
-    async def read(self, tp: TopicPartition, start: int, limit: int) -> list[Entry]:
-        """At most `limit` records from `start` on, below `end`."""
-
-    async def wait_beyond(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Return once there may be records beyond these positions."""
 
 
 class FileView:
@@ -51,7 +30,7 @@ class FileView:
         self.path = path
         self.topics: dict[str, dict[str, str]] = {}
         self._partitions: dict[TopicPartition, PartitionRow] = {}
-        self._counts: dict[str, int] = {}
+        self._counts: Mapping[str, int] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="embedded-view")
         self._seen = -1
 
@@ -90,9 +69,7 @@ class FileView:
             return False
         self._seen, self.topics, rows = found
         self._partitions = {(row.topic, row.partition): row for row in rows}
-        self._counts = {}
-        for row in rows:
-            self._counts[row.topic] = self._counts.get(row.topic, 0) + 1
+        self._counts = Counter(row.topic for row in rows)
         return True
 
     def partition_count(self, topic: str) -> int | None:
@@ -121,7 +98,7 @@ class FileView:
 
 
 @asynccontextmanager
-async def open_view(path: Path) -> AsyncIterator[LogView]:
+async def open_view(path: Path) -> AsyncIterator[Log | FileView]:
     """The log of `path`: in memory when this process owns it, the file read-only otherwise. Raises Unreachable."""
     if registry.held(path) is not None:
         log = await registry.acquire(path)
