@@ -11,23 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from underhost.schemas.kubernetes import (
-    Metadata,
-    OwnerReference,
-    Pod,
-    PodSpec,
-    PodStatus,
-    Workload,
-    WorkloadSpec,
-)
+from underhost.schemas.kubernetes import Metadata, OwnerReference, Pod, PodSpec, PodStatus, Workload, WorkloadSpec
 from underhost.streams.simulated.disruption import update_budgets
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
-from underhost.streams.simulated.objects import (
-    pod_conditions,
-    random_suffix,
-    random_uid,
-    raw,
-)
+from underhost.streams.simulated.objects import pod_conditions, random_suffix, random_uid, raw
 from underhost.streams.simulated.scheduler import age, schedule_waiting, tolerates
 from underhost.streams.simulated.store import Change, ObjectKey
 from underhost.streams.simulated.timeline import Timeline

@@ -9,7 +9,6 @@ VM = "vm"
 HOST = "host"
 CLUSTER = "cluster"
 
-ENTER = "enter"
 MODIFY = "modify"
 LEAVE = "leave"
 

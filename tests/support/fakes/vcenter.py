@@ -14,18 +14,9 @@ from underhost.schemas.topics import Topic
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings.clusters import VSphereSettings
-from underhost.streams.vsphere.changes import (
-    CLUSTER,
-    ENTER,
-    HOST,
-    LEAVE,
-    MODIFY,
-    VM,
-    ClusterState,
-    ObjectChange,
-    Page,
-    Poll,
-)
+from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange, Page, Poll
+
+ENTER = "enter"
 
 
 class FakeVCenter:

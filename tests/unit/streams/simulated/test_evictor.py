@@ -11,14 +11,14 @@ from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator
 from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.sinks.ports import Writers
-from underhost.schemas.kubernetes import Budget, BudgetSpec, Metadata, Namespace
+from underhost.schemas.kubernetes import Budget, BudgetSpec, Container, Metadata, Namespace, PodSpec
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
 from underhost.streams.settings.model import Settings
 from underhost.streams.settings.sinks import EvictionSettings, SinkSettings
 from underhost.streams.simulated.controllers import Owner
+from underhost.streams.simulated.kubevirt import admitted
 from underhost.streams.simulated.objects import is_ready, labels_of, raw
 from underhost.streams.simulated.store import Change
-from underhost.streams.simulated.templates import metadata, pod_spec
 
 LABELS = {"app": "till"}
 APART = {
@@ -40,11 +40,11 @@ class Shop:
     def __init__(self) -> None:
         self.site = OperatedSite("kubevirt", drs_interval=3600.0)  # so that nobody else moves a VM
         kubernetes = self.site.kubernetes
-        kubernetes.create(Namespace(metadata("shop", "", {})))
+        kubernetes.create(Namespace(Metadata("shop")))
         kubernetes.create(
             Budget(Metadata("till", namespace="shop"), spec=BudgetSpec(2, selector=raw({"matchLabels": LABELS})))
         )
-        spec = pod_spec([], scheduler_name="underhost", affinity=raw(APART))
+        spec = admitted(PodSpec(scheduler_name="underhost", containers=[Container("main")], affinity=raw(APART)))
         self.site.controllers.add_owner(Owner("ReplicaSet", "shop", "till", LABELS, spec, 3))
         self.fewest = 3
         self._complete = False

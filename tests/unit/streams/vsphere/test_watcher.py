@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from support.fakes.vcenter import FakeTopics, FakeVCenter, a_vm
+from support.fakes.vcenter import ENTER, FakeTopics, FakeVCenter, a_vm
 
 from underhost.schemas.errors import Gone, InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import decode
@@ -15,7 +15,7 @@ from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.timing import Timing
-from underhost.streams.vsphere.changes import ENTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
+from underhost.streams.vsphere.changes import HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.watcher import VSphereSource
 
