@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from underhost.schemas.errors import BackendError, InputError, Refused
 from underhost.streams.embedded import compaction, store
@@ -134,7 +134,7 @@ class Log:
         """Append a record; the future gives its offset once it is on disk. Raises Refused after a failed write."""
         offset = self.put(tp, key, value, timestamp, headers)
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._batch.sends.append((future, offset))
+        self._batch.promises.append((future, offset))
         return future
 
     def put(
@@ -180,7 +180,7 @@ class Log:
         if self.failure is not None:
             raise self.failure
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._batch.waiters.append(waiter)
+        self._batch.promises.append((waiter, None))
         self._wake.set()
         await waiter
 
@@ -224,24 +224,19 @@ class Log:
         for tp, entries in batch.entries.items():
             self._partitions[tp].extend(entries)
         self._committed.update(batch.committed)
-        for future, offset in batch.sends:
+        for future, result in batch.promises:
             if not future.done():
-                future.set_result(offset)
-        for waiter in batch.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+                future.set_result(result)
         if batch.entries:
             arrived, self.arrived = self.arrived, asyncio.Event()
             arrived.set()
 
     def _fail_batch(self, batch: Transaction, error: BackendError) -> None:
         """Fail what was in the transaction that failed, and all that waits behind it."""
-        for failed in (batch, self._batch):
-            futures: list[asyncio.Future[Any]] = [*(future for future, _ in failed.sends), *failed.waiters]
-            for future in futures:
-                if not future.done():
-                    future.set_exception(error)
-                    future.exception()  # mark it as retrieved: the worker reports the failure
+        for future, _ in batch.promises + self._batch.promises:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # mark it as retrieved: the worker reports the failure
         self._batch = Transaction()
         self._room.set()
 

@@ -4,6 +4,7 @@ In: committed records. Out: the newest of them without reading the disk.
 """
 
 import asyncio
+from typing import Any
 
 from underhost.streams.embedded.compaction import Progress
 from underhost.streams.embedded.store import Entry, TopicPartition
@@ -52,9 +53,9 @@ class Transaction:
     def __init__(self) -> None:
         self.entries: dict[TopicPartition, list[Entry]] = {}
         self.records = 0
-        self.sends: list[tuple[asyncio.Future[int], int]] = []
         self.committed: dict[tuple[str, TopicPartition], int] = {}
-        self.waiters: list[asyncio.Future[None]] = []
+        self.promises: list[tuple[asyncio.Future[Any], int | None]] = []
+        """What waits for the commit, and its result: an offset, or None of who waits for all."""
 
     def __bool__(self) -> bool:
-        return bool(self.records or self.committed or self.waiters)
+        return bool(self.records or self.committed or self.promises)

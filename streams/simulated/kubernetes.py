@@ -11,14 +11,15 @@ from typing import Any
 
 import msgspec
 
-from underhost.schemas.errors import Conflict, Gone
+from underhost.schemas.errors import Conflict, Gone, Refused, Retry
 from underhost.schemas.kubernetes import Budget, Condition, KubernetesObject, Node, Pod, Workload
-from underhost.streams.simulated.evictions import budget_of
-from underhost.streams.simulated.objects import labels_of, plain, random_uid, raw, with_metadata
+from underhost.streams.simulated.objects import is_ready, labels_of, plain, random_uid, raw, selects, with_metadata
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
 
 OUR_MANAGER = "underhost"
+EVICTION_RETRY = 5.0
+"""Seconds after which a refused eviction is tried again, as kubectl drain does."""
 KUBELET_LOOKS = 5.0
 """Seconds between two checks whether a lost node is back to end a pod."""
 
@@ -198,8 +199,23 @@ class SimulatedKubernetes:
     # -------------------------------------------------------------------------------------------------------- internals
     def _charge_budget(self, pod: Pod) -> None:
         """Raises Retry where the pod's budget allows no eviction now, Refused where it has several."""
-        if (budget := budget_of(pod, self.budgets())) is None:
+        labels = labels_of(pod.metadata)
+        covering = [
+            budget
+            for budget in self.budgets()
+            if budget.metadata.namespace == pod.metadata.namespace and selects(plain(budget.spec.selector), labels)
+        ]
+        if len(covering) > 1:
+            raise Refused(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support"
+            )
+        if not covering:
             return
+        [budget] = covering
+        if not is_ready(pod) and budget.status.current_healthy >= budget.status.desired_healthy > 0:
+            return  # IfHealthyBudget: a pod that is not ready costs the budget nothing
+        if budget.status.disruptions_allowed < 1:
+            raise Retry("Cannot evict pod as it would violate the pod's disruption budget.", EVICTION_RETRY)
         # At once, as the API server does: the controller's figures come too late for a second eviction.
         allowed = budget.status.disruptions_allowed - 1
         status = msgspec.structs.replace(budget.status, disruptions_allowed=allowed)

@@ -38,7 +38,7 @@ class _NodeVm(Struct):
     high: bool = False
 
 
-class _Part(Struct):
+class _Stage(Struct):
     """Objects that are created one after another, in the order of these fields; components run in static pods."""
 
     namespaces: list[str]
@@ -53,8 +53,8 @@ class _Blog(Struct):
     """The whole file."""
 
     nodes: list[_NodeVm]
-    system: _Part
-    workload: _Part
+    system: _Stage
+    workload: _Stage
 
 
 @cache
@@ -80,7 +80,7 @@ def build_workload(kubernetes: SimulatedKubernetes, controllers: Controllers) ->
     _build(_blog().workload, kubernetes, controllers)
 
 
-def _build(part: _Part, kubernetes: SimulatedKubernetes, controllers: Controllers) -> None:
+def _build(part: _Stage, kubernetes: SimulatedKubernetes, controllers: Controllers) -> None:
     for name in part.namespaces:
         kubernetes.create(k8s.Namespace(k8s.Metadata(name, labels=raw({"kubernetes.io/metadata.name": name}))))
     for component in part.components:

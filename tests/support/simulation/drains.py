@@ -7,8 +7,7 @@ import msgspec
 
 from underhost.schemas.errors import Refused, Retry
 from underhost.schemas.kubernetes import Pod
-from underhost.streams.simulated.evictions import EVICTION_RETRY
-from underhost.streams.simulated.kubernetes import SimulatedKubernetes
+from underhost.streams.simulated.kubernetes import EVICTION_RETRY, SimulatedKubernetes
 from underhost.streams.simulated.objects import plain, raw
 from underhost.streams.simulated.timeline import Timeline
 
