@@ -1,4 +1,4 @@
-"""The simulated DRS: each run corrects broken VM-VM rules, or else balances; it empties hosts for maintenance.
+"""The simulated DRS: each run corrects broken VM-VM rules, or else balances.
 
 In: the simulated vCenter's hosts, VMs and enabled rules. Out: vMotions. A broken rule is corrected only at the next
 run, and a VM that is moving is left alone. DRS balances by the number of VMs, one move a run, as tolerant as the real
@@ -6,12 +6,10 @@ one by default. The seed chooses the VM, because DRS does not know what runs in 
 """
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import combinations
 
-from underhost.schemas.errors import Refused
 from underhost.schemas.vsphere import DrsRule, Host, Vm
-from underhost.streams.simulated.store import Change
 from underhost.streams.simulated.timeline import Timeline
 from underhost.streams.simulated.vsphere import AFFINITY, ANTI_AFFINITY, SimulatedVSphere
 
@@ -32,39 +30,18 @@ class Drs:
     ) -> None:
         self._timeline, self._vsphere, self._interval = timeline, vsphere, interval
         self._random = random.Random(source.getrandbits(32))
-        self._leaving: set[str] = set()
-        vsphere.store.listen(self._on_change)
 
     def start(self) -> None:
         """Begin the runs."""
         self._timeline.after(self._interval, self._run)
 
-    def enter_maintenance(self, host: str) -> None:
-        """DRS moves every VM away as the rules allow; once the last is gone the host is in maintenance mode.
-
-        A VM that no other host can take without breaking a rule stays, and the host waits for it, as in reality.
-        Raises Gone or Refused (not connected).
-        """
-        target = self._vsphere.host(host)
-        if target.state != "connected":
-            raise Refused(f"host {target.name} is not connected or in maintenance mode")
-        self._leaving.add(target.id)
-        self._evacuate(target.id)
-
-    def _on_change(self, change: Change) -> None:
-        """A VM that has left a host may have been the last one."""
-        if change.key.kind == "vm":
-            for host in sorted(self._leaving):
-                self._close_if_empty(host)
+    def _usable(self) -> Set[str]:
+        """The hosts to which a VM may be moved."""
+        return self._vsphere.usable().keys()
 
     def _run(self) -> None:
         """Correct broken rules, oldest first; then balance, if nothing moves."""
         self._timeline.after(self._interval, self._run)
-        for host in sorted(self._leaving):
-            if self._vsphere.host(host).state == "connected":
-                self._evacuate(host)
-            else:
-                self._leaving.discard(host)
         for rule in self._vsphere.all_rules():
             if rule.enabled and rule.type == ANTI_AFFINITY:
                 self._separate(rule)
@@ -86,8 +63,7 @@ class Drs:
 
     def _balance(self) -> None:
         """Move one VM from the fullest host to the emptiest if they differ by more than `TOLERATED`."""
-        load = {host: count for host, count in self._vsphere.load().items() if host in self._vsphere.usable()}
-        load = {host: count for host, count in load.items() if host not in self._leaving}
+        load = {host: count for host, count in self._vsphere.load().items() if host in self._usable()}
         if not load or max(load.values()) - min(load.values()) <= TOLERATED:
             return
         fullest, emptiest = (pick(sorted(load), key=load.__getitem__) for pick in (max, min))
@@ -110,7 +86,7 @@ class Drs:
     def _move_without_conflict(self, vm: Vm, targets: Iterable[Host]) -> bool:
         """Move to the host with the fewest VMs among those where no rule is broken; False when there is none."""
         load = self._vsphere.load()
-        usable = self._vsphere.usable().keys() - self._leaving
+        usable = self._usable()
         enemies = {self._vsphere.whereabouts(other) for other in self._kept_apart_from(vm)}
         possible = sorted(
             (load[host.id], host.name, host.id)
@@ -121,18 +97,6 @@ class Drs:
             return False
         self._vsphere.move(vm, self._vsphere.host(possible[0][2]), "DRS")
         return True
-
-    def _evacuate(self, host: str) -> None:
-        """Move away what the rules allow to be moved."""
-        for vm in self._vsphere.vms().values():
-            if self._vsphere.whereabouts(vm) == host:
-                self._move_without_conflict(vm, self._vsphere.hosts().values())
-        self._close_if_empty(host)
-
-    def _close_if_empty(self, host: str) -> None:
-        if not any(vm.host == host for vm in self._vsphere.vms().values()):
-            self._leaving.discard(host)  # first: what follows is a change, too
-            self._vsphere.set_host_state(host, "maintenance")
 
     def _kept_apart_from(self, vm: Vm) -> Iterator[Vm]:
         vms = self._vsphere.vms()

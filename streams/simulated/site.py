@@ -17,7 +17,7 @@ from underhost.streams.simulated.events import SimulatedEvents
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.scenarios import SCENARIOS
 from underhost.streams.simulated.sources import SimulatedSource
-from underhost.streams.simulated.timeline import Clock, Timeline, WallClock
+from underhost.streams.simulated.timeline import Clock, Timeline
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 
 AGE_OF_THE_CLUSTER = 3600.0
@@ -38,10 +38,12 @@ class SimulatedSite:
         kubernetes: the API server; a KubernetesWriter. events: its Events; an EventWriter.
         vsphere: the vCenter; a DrsWriter.
         controllers: owners, scheduler, kubelets.
-        drs: keeps the rules, empties hosts.
+        drs: keeps the rules, as `drs_type` does.
 
     Raises InputError for an unknown scenario.
     """
+
+    drs_type = Drs
 
     def __init__(
         self,
@@ -58,12 +60,12 @@ class SimulatedSite:
             raise InputError(f"no simulated site {scenario!r}; there is: {known}{meant}")
         self.scenario = SCENARIOS[scenario]
         source = random.Random(seed)
-        self.timeline = Timeline(clock or WallClock())
+        self.timeline = Timeline(clock or Clock())
         self.kubernetes = SimulatedKubernetes(self.timeline, source)
         self.events = SimulatedEvents(self.kubernetes)
         self.controllers = Controllers(self.kubernetes, self.timeline, source)
         self.vsphere = SimulatedVSphere(self.timeline, self.scenario.vsphere_cluster, vmotion=vmotion)
-        self.drs = Drs(self.timeline, self.vsphere, source, interval=drs_interval)
+        self.drs = self.drs_type(self.timeline, self.vsphere, source, interval=drs_interval)
         with self.timeline.at(self.timeline.now() - AGE_OF_THE_CLUSTER):
             self.scenario.system(self.kubernetes, self.controllers, self.vsphere, source)
         self.timeline.run_due()

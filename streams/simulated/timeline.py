@@ -10,28 +10,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Protocol
 
 
-class Clock(Protocol):
-    """Where the simulated site takes its time from."""
-
-    def now(self) -> float:
-        """Seconds since 1970."""
-
-    async def wait(self, changed: asyncio.Event, until: float | None) -> None:
-        """Return when `changed` is set, or at `until` at the latest (None: only when it is set)."""
-
-
-class WallClock:
-    """The real time."""
+class Clock:
+    """Where the simulated site takes its time from: the real time."""
 
     def now(self) -> float:
         """Seconds since 1970."""
         return time.time()
 
     async def wait(self, changed: asyncio.Event, until: float | None) -> None:
-        """Sleep until something changed or `until` has come."""
+        """Return when `changed` is set, or at `until` at the latest (None: only when it is set)."""
         timeout = None if until is None else max(0.0, until - self.now())
         try:
             async with asyncio.timeout(timeout):

@@ -17,7 +17,7 @@ from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.changes import CLUSTER, HOST, MODIFY, VM, ClusterState, ObjectChange, Page, Poll
 from underhost.streams.vsphere.client import LOGOUT_TIMEOUT, Session, SessionLost, connect
 from underhost.streams.vsphere.rules import rule_of
-from underhost.streams.vsphere.tags import PatientTags, TagReader
+from underhost.streams.vsphere.tags import TagReader
 
 WAIT_SECONDS = 4
 """Seconds that the server holds a wait without changes: each answer proves that session and server are alive."""
@@ -58,7 +58,7 @@ async def open_collector(settings: VSphereSettings) -> "PropertyFilterCollector"
     """Log in and set up the filter. Raises InputError, Refused or Unreachable."""
     session = await connect(settings)
     try:
-        tags = PatientTags(TagReader(settings)) if settings.tags else None
+        tags = TagReader(settings) if settings.tags else None
         return await session.call(PropertyFilterCollector, session, tags)
     except UnderhostError:
         await session.close()
@@ -71,7 +71,7 @@ class PropertyFilterCollector:
     The constructor blocks: `open_collector` makes it in a thread.
     """
 
-    def __init__(self, session: Session, tags: PatientTags | None = None) -> None:
+    def __init__(self, session: Session, tags: TagReader | None = None) -> None:
         content = session.content
         self._session, self._tags = session, tags
         self._collector = content.propertyCollector.CreatePropertyCollector()

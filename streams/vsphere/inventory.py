@@ -40,26 +40,20 @@ async def follow_inventory(
     collector = await connect(settings)
     try:
         cache = InventoryCache("", settings.clusters)
-        version, more = "", True
-        while more:
-            page = await collector.wait(version)
-            if page is None:
-                break
-            cache.apply(page.changes)
-            version, more = page.version, page.truncated
-        cache.apply_poll(await collector.poll())
-        if reason := cache.missing_clusters():
-            raise Refused(reason)
-        yield _document(cache)
+        version, listed = "", False
         while True:
             page = await collector.wait(version)
-            if page is None:
-                cache.apply_poll(await collector.poll())
-            else:
+            if page is not None:
                 cache.apply(page.changes)
                 version = page.version
-            if page is None or not page.truncated:
-                yield _document(cache)
+                if page.truncated:
+                    continue
+            if page is None or not listed:
+                cache.apply_poll(await collector.poll())
+            if not listed and (reason := cache.missing_clusters()):
+                raise Refused(reason)
+            listed = True
+            yield _document(cache)
     finally:
         await collector.close()
 

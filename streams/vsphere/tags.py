@@ -66,8 +66,22 @@ class TagReader:
         self._categories: dict[str, str] = {}
         self._read_at = 0.0
         self._ambiguous: set[tuple[str, str]] = set()
+        self._last: dict[str, dict[str, str]] = {}
+        self._failure = ""
 
     async def read(self, objects: Objects) -> dict[str, dict[str, str]]:
+        """As `read_now`; the last tags where that fails, which is logged once. Raises nothing but InputError."""
+        try:
+            self._last = await self.read_now(objects)
+        except (Refused, Unreachable) as error:
+            if str(error) != self._failure:
+                log.warning("tags not read", reason=str(error))
+            self._failure = str(error)
+        else:
+            self._failure = ""
+        return self._last
+
+    async def read_now(self, objects: Objects) -> dict[str, dict[str, str]]:
         """By moref, the name of the tag by the name of its category. Raises InputError, Refused or Unreachable."""
         attached = {ref: sorted(ids) for ref, ids in (await self._attached(objects)).items() if ids}
         await self._learn(sorted({id_ for ids in attached.values() for id_ in ids}))
@@ -171,28 +185,3 @@ class TagReader:
 
     def _headers(self) -> dict[str, str]:
         return {"vmware-api-session-id": self._session}
-
-
-class PatientTags:
-    """A reader that returns the last tags when it fails. Each failure is logged once."""
-
-    def __init__(self, reader: TagReader) -> None:
-        self._reader = reader
-        self._known: dict[str, dict[str, str]] = {}
-        self._failure = ""
-
-    async def read(self, objects: Objects) -> dict[str, dict[str, str]]:
-        """See `TagReader.read`; raises nothing but InputError."""
-        try:
-            self._known = await self._reader.read(objects)
-        except (Refused, Unreachable) as error:
-            if str(error) != self._failure:
-                log.warning("tags not read", reason=str(error))
-            self._failure = str(error)
-        else:
-            self._failure = ""
-        return self._known
-
-    async def close(self) -> None:
-        """Log out."""
-        await self._reader.close()

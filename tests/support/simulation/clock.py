@@ -2,8 +2,10 @@
 
 import asyncio
 
+from underhost.streams.simulated.timeline import Clock
 
-class LogicalClock:
+
+class LogicalClock(Clock):
     """A clock that stands still until it is advanced: a test of an hour takes no time and has one outcome."""
 
     def __init__(self, start: float = 1_600_000_000.0) -> None:

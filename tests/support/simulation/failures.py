@@ -5,6 +5,7 @@ that vSphere HA and the node lifecycle controller have.
 """
 
 import msgspec
+from support.simulation.maintenance import set_host_state
 from support.simulation.taints import UNREACHABLE
 
 from underhost.schemas.kubernetes import Condition, Node, Pod
@@ -32,7 +33,7 @@ class Failures:
     def fail_host(self, host: str) -> None:
         """The host dies with everything on it. Raises Gone."""
         ref = self._vsphere.host(host).id
-        self._vsphere.set_host_state(host, "disconnected")
+        set_host_state(self._vsphere, host, "disconnected")
         lost = [vm.name for vm in self._vsphere.vms().values() if vm.host == ref]
         self._silent.update(lost)
         self._timeline.after(NODE_GRACE, lambda: self._lose(lost))
@@ -40,7 +41,7 @@ class Failures:
 
     def restore_host(self, host: str) -> None:
         """The host is back, empty if HA has moved its VMs; VMs that are still on it boot. Raises Gone."""
-        self._vsphere.set_host_state(host, "connected")
+        set_host_state(self._vsphere, host, "connected")
         ref = self._vsphere.host(host).id
         here = [vm.name for vm in self._vsphere.vms().values() if vm.host == ref and vm.name in self._silent]
         self._timeline.after(BOOT, lambda: self._return(here))

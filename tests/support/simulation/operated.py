@@ -7,6 +7,7 @@ from typing import Any
 from support.simulation import drains
 from support.simulation.clock import LogicalClock
 from support.simulation.failures import Failures
+from support.simulation.maintenance import EmptyingDrs, set_host_state
 from support.simulation.standby import add_standby
 from support.simulation.taints import TaintEvictions
 
@@ -17,6 +18,9 @@ from underhost.streams.simulated.site import SimulatedSite
 
 class OperatedSite(SimulatedSite):
     """A simulated site with an operator's verbs, by names. They raise Gone for what is not there."""
+
+    drs: EmptyingDrs
+    drs_type = EmptyingDrs
 
     def __init__(self, scenario: str, *, seed: int = 0, **options: Any) -> None:
         super().__init__(scenario, seed=seed, **options)
@@ -49,7 +53,7 @@ class OperatedSite(SimulatedSite):
 
     def exit_maintenance(self, host: str) -> None:
         """The host takes VMs again."""
-        self.vsphere.set_host_state(host, "connected")
+        set_host_state(self.vsphere, host, "connected")
 
     # ------------------------------------------------------------------------------------------------------- Kubernetes
     def delete_pod(self, namespace: str, name: str) -> None:

@@ -14,7 +14,7 @@ from underhost.schemas.errors import Refused, Unreachable
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere import tags as module
 from underhost.streams.vsphere.collector import inherited
-from underhost.streams.vsphere.tags import PatientTags, TagReader
+from underhost.streams.vsphere.tags import TagReader
 
 HOSTS = {"host-1": "HostSystem", "host-2": "HostSystem", "domain-1": "ClusterComputeResource"}
 
@@ -103,7 +103,7 @@ async def test_the_tag_of_each_category_is_read_with_one_login_and_names_are_rem
 ) -> None:
     rest.attached = {"host-1": ["r7"], "host-2": ["r7"]}
     for _ in range(3):
-        assert await reader.read(HOSTS) == {"host-1": {"rack": "r7"}, "host-2": {"rack": "r7"}}
+        assert await reader.read_now(HOSTS) == {"host-1": {"rack": "r7"}, "host-2": {"rack": "r7"}}
     assert rest.asked == {
         "POST session": 1,
         "POST tagging/tag-association": 3,
@@ -118,18 +118,18 @@ async def test_a_tag_that_was_renamed_is_read_again_after_a_while(
     rest: FakeRest, reader: TagReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rest.attached = {"host-1": ["r7"]}
-    await reader.read(HOSTS)
+    await reader.read_now(HOSTS)
     rest.names["r7"] = "row-7"
-    assert await reader.read(HOSTS) == {"host-1": {"rack": "r7"}}
+    assert await reader.read_now(HOSTS) == {"host-1": {"rack": "r7"}}
     monkeypatch.setattr(module, "LIFE", -1.0)
-    assert await reader.read(HOSTS) == {"host-1": {"rack": "row-7"}}
+    assert await reader.read_now(HOSTS) == {"host-1": {"rack": "row-7"}}
 
 
 async def test_two_tags_of_one_category_are_no_value_and_said_once(rest: FakeRest, reader: TagReader) -> None:
     rest.attached = {"host-1": ["r7", "r8"], "host-2": ["r9"]}
     with structlog.testing.capture_logs() as logs:
         for _ in range(2):
-            assert await reader.read(HOSTS) == {"host-1": {}, "host-2": {"rack": "r9"}}
+            assert await reader.read_now(HOSTS) == {"host-1": {}, "host-2": {"rack": "r9"}}
     assert [(entry["object"], entry["category"], entry["reason"]) for entry in logs] == [
         ("host-1", "rack", "it has 2 of them")
     ]
@@ -140,15 +140,15 @@ async def test_more_objects_than_one_question_takes_are_asked_for_in_several(
 ) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 2)
     rest.attached = {"host-1": ["r7"], "host-2": ["r8"]}
-    assert await reader.read(HOSTS) == {"host-1": {"rack": "r7"}, "host-2": {"rack": "r8"}}
+    assert await reader.read_now(HOSTS) == {"host-1": {"rack": "r7"}, "host-2": {"rack": "r8"}}
     assert rest.asked["POST tagging/tag-association"] == 2
 
 
 async def test_a_session_that_has_ended_is_replaced(rest: FakeRest, reader: TagReader) -> None:
     rest.attached = {"host-1": ["r7"]}
-    await reader.read(HOSTS)
+    await reader.read_now(HOSTS)
     rest.sessions.clear()
-    assert await reader.read(HOSTS) == {"host-1": {"rack": "r7"}}
+    assert await reader.read_now(HOSTS) == {"host-1": {"rack": "r7"}}
     assert rest.asked["POST session"] == 2
 
 
@@ -165,7 +165,7 @@ async def test_an_api_that_does_not_answer_as_it_should_is_said_in_one_line(
 ) -> None:
     rest.status, rest.body = status, body
     with pytest.raises(error) as caught:
-        await reader.read(HOSTS)
+        await reader.read_now(HOSTS)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "canary" not in str(caught.value)
@@ -174,7 +174,7 @@ async def test_an_api_that_does_not_answer_as_it_should_is_said_in_one_line(
 async def test_a_wrong_password_is_refused_and_nowhere_in_the_error(rest: FakeRest) -> None:
     reader = TagReader(settings(rest, "canary-wrong"))
     with pytest.raises(Refused, match="tags: wrong user name or password") as caught:
-        await reader.read(HOSTS)
+        await reader.read_now(HOSTS)
     assert "canary" not in repr(caught.value)
     await reader.close()
 
@@ -183,15 +183,14 @@ async def test_while_tags_cannot_be_read_the_last_ones_stand_and_it_is_said_once
     rest: FakeRest, reader: TagReader
 ) -> None:
     rest.attached = {"host-1": ["r7"]}
-    patient = PatientTags(reader)
-    assert await patient.read(HOSTS) == {"host-1": {"rack": "r7"}}
+    assert await reader.read(HOSTS) == {"host-1": {"rack": "r7"}}
     rest.status = 503
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
-            assert await patient.read(HOSTS) == {"host-1": {"rack": "r7"}}
+            assert await reader.read(HOSTS) == {"host-1": {"rack": "r7"}}
     assert [entry["event"] for entry in logs] == ["tags not read"]
     rest.status, rest.attached = 200, {}
-    assert await patient.read(HOSTS) == {}
+    assert await reader.read(HOSTS) == {}
 
 
 def test_a_cluster_has_the_tags_of_what_lies_above_it_the_nearest_of_each_category() -> None:
