@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.input.options import ConfigOption, one_of, output_option
+from underhost.agents.commands.input.options import ConfigOption, given, one_of, output_option
 
 FORMATS = ("json", "yaml", "table")
 
@@ -34,6 +34,14 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Write the inventory file of a vCenter: its hosts, VMs, clusters and VM-VM rules."""
         one_of("--output", output, FORMATS)
+        flags = {
+            "url": url,
+            "username": username,
+            "password_file": password_file,
+            "ca_file": ca_file,
+            "insecure": insecure or None,
+            "clusters": cluster or None,
+        }
         from underhost.agents.commands.handlers.inventory import handle  # heavy: only what runs needs it
 
-        handle(url, username, password_file, ca_file, insecure, cluster, output, config, watch)
+        handle(given(flags), output, config, watch)

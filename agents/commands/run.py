@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from underhost.agents.commands.input import values
-from underhost.agents.commands.input.options import Topics, grouped
+from underhost.agents.commands.input.options import Topics, given, grouped
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 
@@ -84,12 +84,12 @@ def register(app: typer.Typer) -> None:
             "sinks": {name: True for name in enabled(enable)},
             "web": {"listen": listen},
         }
-        given: dict[str, Any] = {name: _given(group) for name, group in groups.items() if _given(group)}
+        named: dict[str, Any] = {name: flags for name, group in groups.items() if (flags := given(group))}
         if site is not None:
-            given["site"] = site
+            named["site"] = site
         from underhost.agents.commands.handlers.run import handle  # heavy: only what runs needs it
 
-        handle(where, given, agents, verbose)
+        handle(where, named, agents, verbose)
 
 
 def enabled(names: str | None) -> list[str]:
@@ -104,16 +104,3 @@ def enabled(names: str | None) -> list[str]:
             )
         )
     return [SINKS[name] for name in listed]
-
-
-def _given(group: dict[str, Any]) -> dict[str, Any]:
-    """Without the flags that were not given; paths as text, as a file would have them."""
-    return {
-        name: [str(item) for item in value]
-        if isinstance(value, list)
-        else str(value)
-        if isinstance(value, Path)
-        else value
-        for name, value in group.items()
-        if value is not None
-    }

@@ -3,14 +3,15 @@
 In: dumps, manifests and an inventory. Out: an Explanation as table, JSON or YAML. Exit 0 whatever the answer is.
 """
 
+from collections import Counter
+
 from underhost.agents.commands.handlers.schedule import say_preemption
-from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
+from underhost.agents.commands.input.offline import Scope, Site, faults_named, full_name, read_sites, say_changed
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output import documents as out
 from underhost.agents.commands.output.columns import Table, clean
-from underhost.agents.commands.output.documents import available, show, show_tables
-from underhost.agents.commands.output.formats import JSON, NAME, WIDE, YAML
+from underhost.agents.commands.output.documents import available, show, show_for_programs, show_tables
+from underhost.agents.commands.output.formats import WIDE
 from underhost.agents.schedule.explain import explain
 from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict
 
@@ -31,18 +32,14 @@ def handle(pods: list[str] | None, source: From, among: Among, output: str, judg
 
 
 def _print(explanation: Explanation, site: Site, output: str) -> None:
-    if output in (JSON, YAML):
-        out.show(out.document(explanation, output))
-    elif output == NAME:
-        out.show("".join(f"pod/{clean(name)}\n" for name in explanation.pods))
-    else:
+    if not show_for_programs(explanation, output, (f"pod/{name}" for name in explanation.pods)):
         show_explanation(explanation, output == WIDE)
         verdicts = explanation.pods.items()
         say_preemption(site, [name for name, one in verdicts if not any(node.feasible for node in one.nodes.values())])
 
 
 def _explain(site: Site, scope: Scope, pods: list[str] | None) -> Explanation:
-    asked = [scope.pod(name) for name in pods] if pods else None
+    asked = [full_name(name, scope.namespace) for name in pods] if pods else None
     with faults_named(site.objects):
         explanation = explain(site.snapshot, site.options, asked, site.model)
     if asked is not None or not scope.limited:
@@ -72,11 +69,7 @@ def headline(verdict: PodVerdict) -> str:
 
 def first_reasons(nodes: dict[str, NodeVerdict]) -> dict[str, int]:
     """How many nodes each reason of the first failing rule refuses, as upstream counts."""
-    counts: dict[str, int] = {}
-    for verdict in nodes.values():
-        for reason in next(iter(verdict.failing.values()), ()):
-            counts[reason] = counts.get(reason, 0) + 1
-    return counts
+    return Counter(reason for one in nodes.values() for reason in next(iter(one.failing.values()), ()))
 
 
 def table(verdict: PodVerdict, wide: bool) -> Table:

@@ -5,11 +5,13 @@ In: flags, environment or a configuration file. Out: one document, sorted, the s
 """
 
 import asyncio
+from collections import Counter
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import typer
+from msgspec import Struct
 
 from underhost.agents.commands.output.columns import columns
 from underhost.agents.commands.output.documents import versioned
@@ -24,27 +26,9 @@ HOSTS = ("HOST", "CLUSTER", "STATE", "VMS", "CPU", "MEMORY")
 VMS = ("VM", "HOST", "POWER", "CPUS", "MEMORY", "UUID")
 
 
-def handle(
-    url: str | None,
-    username: str | None,
-    password_file: Path | None,
-    ca_file: Path | None,
-    insecure: bool,
-    cluster: list[str] | None,
-    output: str,
-    config: Path | None,
-    watch: bool,
-) -> None:
-    """Write the inventory file of a vCenter: its hosts, VMs, clusters and VM-VM rules."""
-    given: dict[str, Any] = {
-        "url": url,
-        "username": username,
-        "password_file": str(password_file) if password_file else None,
-        "ca_file": str(ca_file) if ca_file else None,
-        "insecure": insecure or None,
-        "clusters": cluster or None,
-    }
-    settings = load(config, {"vsphere": {name: value for name, value in given.items() if value is not None}})
+def handle(given: dict[str, Any], output: str, config: Path | None, watch: bool) -> None:
+    """Write the inventory file of a vCenter, as the file and the flags `given` name it."""
+    settings = load(config, {"vsphere": given})
     if settings.vsphere.url is None:
         raise InputError(
             "inventory: name the vCenter, with --url https://HOST/sdk or a --config FILE that has vsphere.url"
@@ -88,64 +72,32 @@ def render(found: Inventory, last: Inventory | None, output: str) -> str:
 def fields_of(inventory: Inventory) -> dict[str, Any]:
     """The document's fields, defaults included: a reader need not know ours."""
     return {
-        "hosts": [
-            {
-                "id": host.id,
-                "name": host.name,
-                "cluster": host.cluster,
-                "state": host.state,
-                "cpuMhz": host.cpu_mhz,
-                "memoryMiB": host.memory_mib,
-                "labels": host.labels,
-            }
-            for host in inventory.hosts
-        ],
-        "vms": [
-            {
-                "id": vm.id,
-                "name": vm.name,
-                "uuid": vm.uuid,
-                "host": vm.host,
-                "hostname": vm.hostname,
-                "cpus": vm.cpus,
-                "memoryMiB": vm.memory_mib,
-                "power": vm.power,
-            }
-            for vm in inventory.vms
-        ],
+        "hosts": [_fields(host) for host in inventory.hosts],
+        "vms": [_fields(vm) for vm in inventory.vms],
         "clusters": [
-            {
-                "name": cluster.name,
-                "drs": cluster.drs,
-                "ha": cluster.ha,
-                "rules": [
-                    {
-                        "name": rule.name,
-                        "type": rule.type,
-                        "vms": rule.vms,
-                        "enabled": rule.enabled,
-                        "mandatory": rule.mandatory,
-                    }
-                    for rule in cluster.rules
-                ],
-            }
+            {**_fields(cluster, "id"), "rules": [_fields(rule, "cluster", "key") for rule in cluster.rules]}
             for cluster in inventory.clusters
         ],
     }
 
 
+def _fields(one: Struct, *but: str) -> dict[str, Any]:
+    """The fields of an object by their names in the file, but for these and those that only the topics need."""
+    left_out = {"uid", "resource_version", *but}
+    names = zip(one.__struct_fields__, one.__struct_encode_fields__, strict=True)
+    return {encoded: getattr(one, name) for name, encoded in names if name not in left_out}
+
+
 def _rows(inventory: Inventory) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Hosts, then VMs, as people read them."""
     names = {host.ref: host.name for host in inventory.hosts}
-    on: dict[str, int] = {}
-    for vm in inventory.vms:
-        on[vm.host] = on.get(vm.host, 0) + 1
+    on = Counter(vm.host for vm in inventory.vms)
     hosts: list[tuple[str, ...]] = [
         (
             host.name,
             host.cluster,
             host.state,
-            str(on.get(host.ref, 0)),
+            str(on[host.ref]),
             f"{host.cpu_mhz / 1000:.1f}GHz",
             f"{host.memory_mib / 1024:.0f}Gi",
         )

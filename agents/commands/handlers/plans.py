@@ -12,8 +12,7 @@ from underhost.agents.commands.input.offline import Site, faults_named, full_nam
 from underhost.agents.commands.input.options import NEVER, Answered, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import documents as out
-from underhost.agents.commands.output.columns import clean
-from underhost.agents.commands.output.formats import JSON, NAME, WIDE, YAML
+from underhost.agents.commands.output.formats import WIDE
 from underhost.agents.commands.output.plan_tables import each_summary, each_table, summary, tables
 from underhost.agents.evaluate.findings import listing
 from underhost.agents.snapshots.load import added_of
@@ -96,11 +95,7 @@ def _answer(site: Site, steps: Sequence[Step], answered: Answered, added: Sequen
     with faults_named(site.objects, *added):
         found = what_if(site.snapshot, site.options, steps, site.objects.others)
     document = found.document
-    if answered.output in (JSON, YAML):
-        out.show(out.document(document, answered.output))
-    elif answered.output == NAME:
-        out.show("".join(f"pod/{clean(name)}\n" for name in _touched(document)))
-    else:
+    if not out.show_for_programs(document, answered.output, (f"pod/{name}" for name in _touched(document))):
         out.show_tables(tables(found, described(steps), answered.output == WIDE))
         out.show(f"{summary(document)}\n")
     _note(found)
@@ -111,11 +106,7 @@ def _answer(site: Site, steps: Sequence[Step], answered: Answered, added: Sequen
 def _answer_each(found: list[Target], kind: str, answered: Answered) -> None:
     """Print what the failure of each target alone leads to, the worst first."""
     bad = [one for one in found if _fails(one, answered.fail_on)]
-    if answered.output in (JSON, YAML):
-        out.show(out.document(WhatIfList(items=found), answered.output))
-    elif answered.output == NAME:
-        out.show("".join(f"{clean(one.target)}\n" for one in found))
-    else:
+    if not out.show_for_programs(WhatIfList(items=found), answered.output, (one.target for one in found)):
         out.show_tables([each_table(found, kind, answered.output == WIDE)])
         out.show(f"{each_summary(found, bad, kind, answered.fail_on)}\n")
     if bad:

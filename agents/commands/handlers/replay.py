@@ -12,7 +12,7 @@ from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.commands.output import documents as out
 from underhost.agents.commands.output import progress
-from underhost.agents.commands.output.formats import JSON, WIDE, YAML
+from underhost.agents.commands.output.formats import WIDE
 from underhost.agents.commands.output.report import summary
 from underhost.agents.evaluate.check import check
 from underhost.agents.pipeline.decide.restored import options_of
@@ -31,16 +31,12 @@ def handle(at: str, pod: list[str] | None, site: str | None, output: str, where:
     snapshot, options = past.at(moment), options_of(settings)
     if pod:
         explanation = explain(snapshot, options, pod)
-        if output in (JSON, YAML):
-            out.show(out.document(explanation, output))
-        else:
+        if not out.show_for_programs(explanation, output):
             show_explanation(explanation, output == WIDE)
         return
 
     report = check(snapshot, options)
-    if output in (JSON, YAML):
-        out.show(out.document(report, output))
-    else:
+    if not out.show_for_programs(report, output):
         out.show_tables(tables(report, output == WIDE))
         out.show(f"{summary(report)}\n")
 

@@ -8,10 +8,8 @@ import typer
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_site
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output import documents as out
-from underhost.agents.commands.output.columns import Table, clean
-from underhost.agents.commands.output.documents import available
-from underhost.agents.commands.output.formats import JSON, NAME, YAML
+from underhost.agents.commands.output.columns import Table
+from underhost.agents.commands.output.documents import available, show, show_for_programs, show_tables
 from underhost.agents.schedule.pending import schedule
 from underhost.agents.schedule.preemption import note
 from underhost.schemas.documents import Placements
@@ -24,15 +22,13 @@ def handle(source: From, among: Among, output: str, judged: Judged) -> None:
     """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
     picture = read_site(source, judged, manifests=True)
     placements = _schedule(picture, Scope(picture.snapshot, among))
-    if output in (JSON, YAML):
-        out.show(out.document(placements, output))
-    elif output == NAME:
-        out.show("".join(f"pod/{clean(name)}\n" for name in placements.order))
+    if show_for_programs(placements, output, (f"pod/{name}" for name in placements.order)):
+        pass
     elif placements.order:
-        out.show_tables([table(placements, len(picture.snapshot.nodes))])
+        show_tables([table(placements, len(picture.snapshot.nodes))])
         say_preemption(picture, [name for name, node in placements.placements.items() if node is None])
     else:
-        out.show("No pending pods.\n")
+        show("No pending pods.\n")
     if any(node is None for node in placements.placements.values()):
         raise typer.Exit(1)
 

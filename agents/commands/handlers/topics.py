@@ -25,28 +25,18 @@ HEADER = ("NAME", "CLEANUP", "PARTITIONS", "RECORDS", "PRODUCER", "CONSUMERS")
 def handle(name: str | None, output: str, where: Topics) -> None:
     """List the topics as they are now, or describe one."""
     wanted = TOPICS if name is None else (_find(name),)
-    found = _describe(settings_of(where), wanted)
-    typer.echo(_list(found, output) if name is None else _one(*found[0], output), nl=False)
-
-
-def _list(found: list[tuple[Topic, TopicDescription]], output: str) -> str:
+    found = list(zip(wanted, asyncio.run(describe_topics(settings_of(where).kafka, wanted)), strict=True))
     if output == "name":
-        return "".join(f"{topic.name}\n" for topic, _ in found)
-    if output == "table":
-        return columns(HEADER, [_row(topic, now) for topic, now in found])
-    return versioned("Topics", {"topics": [_fields(topic, now) for topic, now in found]}, output)
-
-
-def _one(topic: Topic, now: TopicDescription, output: str) -> str:
-    if output == "name":
-        return f"{topic.name}\n"
-    if output == "table":
-        return "".join(f"{label + ':':<14}{value}\n" for label, value in _lines(topic, now))
-    return versioned("Topic", _fields(topic, now), output)
-
-
-def _describe(settings: Any, topics: tuple[Topic, ...]) -> list[tuple[Topic, TopicDescription]]:
-    return list(zip(topics, asyncio.run(describe_topics(settings.kafka, topics)), strict=True))
+        text = "".join(f"{topic.name}\n" for topic in wanted)
+    elif output == "table" and name is None:
+        text = columns(HEADER, [_row(topic, now) for topic, now in found])
+    elif output == "table":
+        text = "".join(f"{label + ':':<14}{value}\n" for label, value in _lines(*found[0]))
+    elif name is None:
+        text = versioned("Topics", {"topics": [_fields(topic, now) for topic, now in found]}, output)
+    else:
+        text = versioned("Topic", _fields(*found[0]), output)
+    typer.echo(text, nl=False)
 
 
 def _find(name: str) -> Topic:

@@ -35,8 +35,18 @@ def read_config(reading: InputReader, given: From) -> Settings:
 
 
 def read_named_cluster(reading: InputReader, given: From) -> None:
-    """Read the cluster that kubectl would ask. Raises InputError where there is none, and BackendError."""
-    _read_live(reading, _named_cluster(given), None)
+    """Read the cluster that kubectl would ask.
+
+    Raises InputError where there is none, with what else could be meant, and BackendError.
+    """
+    settings = _settings(given).kubernetes
+    try:
+        find(settings, os.environ)
+    except InputError as error:
+        if given.kubeconfig is not None or given.context is not None:
+            raise
+        raise InputError(f"{error}; name a dump with -f, or a worker with --server URL") from None
+    _read_live(reading, settings, None)
 
 
 def _settings(given: From) -> Settings:
@@ -47,18 +57,6 @@ def _settings(given: From) -> Settings:
     if given.context is not None:
         flags["context"] = given.context
     return load(given.config, {"kubernetes": flags}, None if given.config is not None else {})
-
-
-def _named_cluster(given: From) -> KubernetesSettings:
-    """The cluster that kubectl would ask. Raises InputError where there is none, with what else could be meant."""
-    settings = _settings(given).kubernetes
-    try:
-        find(settings, os.environ)
-    except InputError as error:
-        if given.kubeconfig is not None or given.context is not None:
-            raise
-        raise InputError(f"{error}; name a dump with -f, or a worker with --server URL") from None
-    return settings
 
 
 def _read_live(reading: InputReader, kubernetes: KubernetesSettings | None, vsphere: VSphereSettings | None) -> None:

@@ -159,10 +159,6 @@ class Scope:
             return not self._requirements
         return matches(self._requirements, labels(bytes(found.metadata.labels)))
 
-    def pod(self, name: str) -> str:
-        """The full name of a POD argument. Raises InputError for a bare name without `-n`."""
-        return full_name(name, self.namespace)
-
 
 def full_name(name: str, namespace: str | None) -> str:
     """`namespace/name` of a POD argument. Raises InputError for a bare name without a namespace."""

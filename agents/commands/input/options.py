@@ -137,6 +137,19 @@ FollowOption = Annotated[
 ]
 
 
+def given(flags: dict[str, Any]) -> dict[str, Any]:
+    """Settings without the flags that were not given; paths as text, as a file would have them."""
+    return {
+        name: [str(item) for item in value]
+        if isinstance(value, list)
+        else str(value)
+        if isinstance(value, Path)
+        else value
+        for name, value in flags.items()
+        if value is not None
+    }
+
+
 def grouped(function: Callable[..., None]) -> Callable[..., None]:
     """The function with every parameter that is a group of options replaced by these, in their order."""
     signature = inspect.signature(function)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
+from underhost.agents.commands.output.columns import clean
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import BY_NAME
 from underhost.streams.files.objects import Objects
@@ -72,7 +73,10 @@ def _uri(file: str) -> str:
 
 
 def junit(suite: str, findings: Sequence[Finding], failing: Collection[str]) -> str:
-    """A test suite: one case for each finding, failed where its id is in `failing`; without findings one passes."""
+    """A test suite: one case for each finding, failed where its id is in `failing`; without findings one passes.
+
+    Texts are cleaned: XML knows no control characters, not even escaped.
+    """
     root = ElementTree.Element("testsuites", name="underhost")
     cases = ElementTree.SubElement(
         root,
@@ -91,19 +95,14 @@ def junit(suite: str, findings: Sequence[Finding], failing: Collection[str]) -> 
         case = ElementTree.SubElement(
             cases,
             "testcase",
-            classname=_xml(f"{one.severity}.{one.rule}"),
-            name=_xml(f"{kind}/{name} {one.id}"),
+            classname=clean(f"{one.severity}.{one.rule}"),
+            name=clean(f"{kind}/{name} {one.id}"),
             time="0",
         )
         if one.id in failing:
-            failure = ElementTree.SubElement(case, "failure", type=one.severity, message=_xml(one.reason))
-            failure.text = _xml(one.message)
+            failure = ElementTree.SubElement(case, "failure", type=one.severity, message=clean(one.reason))
+            failure.text = clean(one.message)
         else:
-            ElementTree.SubElement(case, "system-out").text = _xml(one.message)
+            ElementTree.SubElement(case, "system-out").text = clean(one.message)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def _xml(text: str) -> str:
-    """XML knows no control characters, not even escaped."""
-    return "".join(char if char.isprintable() else "?" for char in text)

@@ -13,8 +13,8 @@ import msgspec
 import typer
 
 from underhost.agents.commands.output import progress
-from underhost.agents.commands.output.columns import Table, columns
-from underhost.agents.commands.output.formats import JSON_LINES, YAML
+from underhost.agents.commands.output.columns import Table, clean, columns
+from underhost.agents.commands.output.formats import JSON, JSON_LINES, NAME, YAML
 from underhost.schemas.documents import API_VERSION, to_builtins
 
 
@@ -62,6 +62,15 @@ def show(content: str | bytes) -> None:
     """Print what has its own line end, or the bytes of a file; a closed pipe is the caller's to notice."""
     progress.end()
     typer.echo(content, nl=False)
+
+
+def show_for_programs(answer: msgspec.Struct, output: str, names: Iterable[str] = ()) -> bool:
+    """Print an answer as JSON or YAML, or the names of what it is about; whether a program is to read it."""
+    if output in (JSON, YAML):
+        show(document(answer, output))
+    elif output == NAME:
+        show("".join(f"{clean(name)}\n" for name in names))
+    return output in (JSON, YAML, NAME)
 
 
 def show_tables(tables: Iterable[Table]) -> None:
