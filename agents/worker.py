@@ -10,7 +10,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from underhost.agents.http.routes import http_routes
@@ -122,7 +122,7 @@ async def _listen(
 
     def measure() -> None:
         if (pipeline := current()) is not None:
-            pipeline.measure()
+            pipeline.gauges.refresh()
 
     def stopped() -> dict[str, str]:
         pipeline = current()
@@ -166,8 +166,10 @@ async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event, sa
         if not succeeded or not isinstance(error, BackendError):
             raise error
         log.error("the pipeline is started again in %.0f s: %s", pause, error)
-        if await _waited(stopping, pause):
-            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await stopping.wait()
+                return
         pause = FIRST_PAUSE if started else min(LONGEST_PAUSE, pause * 2)
 
 
@@ -215,16 +217,6 @@ async def _within(seconds: float, ending: Coroutine[Any, Any, None]) -> None:
     if task.done():
         return task.result()
     log.warning("not everything has ended within %.0f s", seconds)
-
-
-async def _waited(stopping: asyncio.Event, seconds: float) -> bool:
-    """Whether it was told to stop within these seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            await stopping.wait()
-    except TimeoutError:
-        return False
-    return True
 
 
 @contextmanager

@@ -85,10 +85,6 @@ class Pictures:
             rows[key] = row
         self.changed.add(site)
 
-    def unready(self, site: str) -> str | None:
-        """Why the site cannot be shown yet, None where it can."""
-        return self.sites.unready(site)
-
     def decisions(self, site: str) -> Decisions:
         """The newest picture of the site, as a worker that decides has it."""
         derived = self._derived.get(site, _Derived())
@@ -131,16 +127,14 @@ class TopicObserver:
         if self._shown is None:
             return {"worker": "it reads what the topics hold"}
         known = list(self._shown.sites.states) or [self._settings.site]
-        found = {f"site {site}": self._shown.unready(site) for site in sorted(known)}
+        found = {f"site {site}": self._shown.sites.unready(site) for site in sorted(known)}
         return {what: why for what, why in found.items() if why is not None}
 
     def stopped(self) -> dict[str, str]:
         """Why nothing is written for a site, as its watchers say, by site."""
         if self._shown is None:
             return {}
-        guards = Guards(self._settings, self._shown.sites)
-        why = {site: "; ".join(guards.standstill(site).why().values()) for site in self._shown.sites.states}
-        return {f"site {site}": f"writes stop: {reason}" for site, reason in why.items() if reason}
+        return Guards(self._settings, self._shown.sites).stopped(self._shown.sites.states)
 
     # ------------------------------------------------------------------------------------------------------- its life
     async def running(self, app: object) -> AsyncIterator[None]:
@@ -185,7 +179,7 @@ class TopicObserver:
         self._shown, self._fault = pictures, ""
         log.info("showing %s", ", ".join(sorted(pictures.sites.states)) or "no site yet")
         while True:
-            changed = {site for site in pictures.changed if pictures.unready(site) is None}
+            changed = {site for site in pictures.changed if pictures.sites.unready(site) is None}
             pictures.changed -= changed
             for site in sorted(changed):
                 self._latest.put(site, pictures.decisions(site))

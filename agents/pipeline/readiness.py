@@ -59,6 +59,4 @@ class Readiness:
 
     def stopped(self) -> dict[str, str]:
         """Why not everything is written that should be, by site; empty when all is."""
-        standstills = {site: self._guards.standstill(site) for site in self._run.sites.held()}
-        reasons = {site: "; ".join(still.why().values()) for site, still in standstills.items()}
-        return {f"site {site}": f"writes stop: {reason}" for site, reason in reasons.items() if reason}
+        return self._guards.stopped(self._run.sites.held())

@@ -7,6 +7,7 @@ one where Kafka failed. `Pipeline.__init__` reads in the order in which data flo
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from aiokafka.errors import KafkaError
@@ -37,7 +38,6 @@ from underhost.agents.pipeline.state import begin_run
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables import agents as tables
 from underhost.agents.pipeline.tables import recovery
-from underhost.agents.pipeline.tables.sites import SiteNodes
 from underhost.agents.sinks import registry
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
@@ -105,10 +105,11 @@ class Pipeline:
 
         # Topics to commands, each past the gates to its sink.
         writers = fenced(connections.writers, run.membership)
-        parts = registry.SinkParts(settings, writers, SiteNodes(self.sites, site), self.watchers.refresh)
+        is_node, labels_of = partial(self.sites.is_node, site), partial(self.sites.labels_of, site)
+        parts = registry.SinkParts(settings, writers, is_node, labels_of, self.watchers.refresh)
         sinks = [registry.COMMANDS[kind].sink(parts) for kind in kinds]
         self._dispatcher = Dispatcher(
-            site, sinks, self._gates(), run.wanted, publisher, answered=self.tables.is_done, failed=run.fail
+            site, sinks, self._gates(), run.wanted, publisher, answered=self.tables.is_done, ended=run.ended
         )
         self._announcements = Announcements(site, self.sites, self.tables)
         consumers.attach(self.app, self._dispatcher, self._announcements)
@@ -133,7 +134,7 @@ class Pipeline:
         self._alerting = Alerting(settings.alerting, run.metrics.alerted, run.fail)
         if role.ALERTS in run.roles:
             self.tables.watch(VIOLATIONS, self._alerting.observe)
-        self._gauges = Gauges(run, self.app, self.watchers, self._guards)
+        self.gauges = Gauges(run, self.app, self.watchers, self._guards)
         self.readiness = Readiness(run, self.app, self.watchers, self._cycles, self._guards)
         self._watchdog = Watchdog(
             run.membership,
@@ -243,7 +244,3 @@ class Pipeline:
     async def perform(self, action: Action, refused: str | None = None) -> Outcome | None:
         """Carry out a command, or refuse it, for somebody who waits for its outcome; None without a sink for it."""
         return await self._dispatcher.perform(action, refused)
-
-    def measure(self) -> None:
-        """Bring the gauges up to date."""
-        self._gauges.refresh()

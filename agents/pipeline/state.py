@@ -22,10 +22,6 @@ from underhost.streams.kafka.connect import translated
 from underhost.streams.settings.model import Settings
 
 
-def _future() -> "asyncio.Future[BaseException]":
-    return asyncio.get_running_loop().create_future()
-
-
 @dataclass
 class RunState:
     """One run's.
@@ -49,7 +45,7 @@ class RunState:
     in_flight: BindingsInFlight = field(default_factory=BindingsInFlight)
     recovered: bool = False
     was_up: bool = False
-    failure: "asyncio.Future[BaseException]" = field(default_factory=_future)
+    failure: "asyncio.Future[BaseException]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def fail(self, error: BaseException) -> None:
         """A part has failed: the run ends."""

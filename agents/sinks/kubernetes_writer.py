@@ -5,7 +5,6 @@ only evicted. What may be written, and what an error means, is left to the sinks
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -26,55 +25,49 @@ JSON_PATCH = "application/json-patch+json"
 TEST_FAILED = "(422)"
 """How it refuses a JSON patch one of whose tests fails; it does not say which."""
 
-T = TypeVar("T")
-
 
 class _Managed(Struct, rename="camel"):
     manager: str = ""
     fields_v1: dict[str, object] | None = msgspec.field(default=None, name="fieldsV1")
 
 
-class _NodeMeta(Struct, rename="camel"):
-    uid: str
-    labels: dict[str, str] | None = None
-    managed_fields: list[_Managed] | None = None
-
-
-class _NodeSpec(Struct):
-    taints: list[dict[str, object]] | None = None
-
-
-class _Node(Struct):
-    metadata: _NodeMeta
-    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
-
-
-class PodMeta(Struct, rename="camel"):
-    """Metadata of a live pod, as far as sinks read it."""
+class LiveMeta(Struct, rename="camel"):
+    """Metadata of a live object, as far as sinks read it."""
 
     uid: str
     resource_version: str = ""
     deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    managed_fields: list[_Managed] | None = None
 
 
-class PodTarget(Struct, rename="camel"):
-    """The spec of a live pod, as far as sinks read it."""
+class LiveSpec(Struct, rename="camel"):
+    """The spec of a live node or pod, as far as sinks read it."""
 
     node_name: str = ""
+    taints: list[dict[str, object]] | None = None
 
 
-class PodConditions(Struct):
+class LiveStatus(Struct):
     """The status of a live pod, as far as sinks read it."""
 
     conditions: list[dict[str, object]] | None = None
 
 
-class LivePod(Struct):
-    """A pod as the API server shows it now."""
+class LiveSeries(Struct):
+    """How often a live Event was told."""
 
-    metadata: PodMeta
-    spec: PodTarget = msgspec.field(default_factory=PodTarget)
-    status: PodConditions = msgspec.field(default_factory=PodConditions)
+    count: int
+
+
+class LiveObject(Struct):
+    """A node, a pod or an Event as the API server shows it now."""
+
+    metadata: LiveMeta
+    spec: LiveSpec = msgspec.field(default_factory=LiveSpec)
+    status: LiveStatus = msgspec.field(default_factory=LiveStatus)
+    series: LiveSeries | None = None
 
 
 class _Cause(Struct):
@@ -97,12 +90,11 @@ class ApiWriter:
     def __init__(self, client: KubernetesClient) -> None:
         self._client = client
 
-    async def _pod(self, namespace: str, name: str) -> LivePod:
-        return self._decode(await self._client.call("GET", pod_path(namespace, name)), LivePod)
-
-    def _decode(self, data: bytes, type_: type[T]) -> T:
+    async def _get(self, path: str) -> LiveObject:
+        """The live object there."""
+        data = await self._client.call("GET", path)
         try:
-            return msgspec.json.decode(data, type=type_)
+            return msgspec.json.decode(data, type=LiveObject)
         except msgspec.DecodeError as error:
             raise Refused(f"{self._client.server}: not an answer of the API: {error}") from error
 
@@ -112,7 +104,7 @@ class KubernetesApiWriter(ApiWriter):
 
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
         """The live node: (uid, labels, field manager by label key); a share of another manager counts before ours."""
-        metadata = self._decode(await self._client.call("GET", node_path(node)), _Node).metadata
+        metadata = (await self._get(node_path(node))).metadata
         managers: dict[str, str] = {}
         for entry in metadata.managed_fields or ():
             for key in _label_keys(entry.fields_v1 or {}):
@@ -140,7 +132,7 @@ class KubernetesApiWriter(ApiWriter):
 
     async def node_taints(self, node: str) -> tuple[str, list[dict[str, object]]]:
         """The live node: (uid, taints)."""
-        found = self._decode(await self._client.call("GET", node_path(node)), _Node)
+        found = await self._get(node_path(node))
         return found.metadata.uid, found.spec.taints or []
 
     async def replace_taints(
@@ -166,7 +158,7 @@ class KubernetesApiWriter(ApiWriter):
 
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """The live pod: (uid, node name, "" while it is not bound)."""
-        pod = await self._pod(namespace, name)
+        pod = await self._get(pod_path(namespace, name))
         return pod.metadata.uid, pod.spec.node_name
 
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
@@ -181,7 +173,7 @@ class KubernetesApiWriter(ApiWriter):
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """The live pod: (uid, whether it is being deleted)."""
-        metadata = (await self._pod(namespace, name)).metadata
+        metadata = (await self._get(pod_path(namespace, name))).metadata
         return metadata.uid, metadata.deletion_timestamp is not None
 
     async def request_eviction(self, namespace: str, name: str, uid: str) -> None:

@@ -97,16 +97,6 @@ class Writers:
     events: EventWriter | None = None
 
 
-class WatchedNodes(Protocol):
-    """The nodes of the site as the watch has shown them last."""
-
-    def is_node(self, name: str) -> bool:
-        """Whether the site has this node."""
-
-    def labels_of(self, name: str) -> Mapping[str, str] | None:
-        """The labels of a node; None for an unknown one."""
-
-
 class PendingPods(Protocol):
     """The pods that the evaluator places.
 

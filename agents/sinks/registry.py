@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from underhost.agents.sinks.evictions.sink import outdated
-from underhost.agents.sinks.ports import Decider, PendingPods, Sink, WatchedNodes, Writers
+from underhost.agents.sinks.ports import Decider, PendingPods, Sink, Writers
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import commands, topics
 from underhost.schemas.commands import WRITTEN
@@ -26,11 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SinkParts:
-    """What sinks are made of. `refresh` makes the watchers read again what vCenter does not announce."""
+    """What sinks are made of.
+
+    Attributes:
+        is_node, labels_of: the nodes of the site and their labels (None for an unknown one), as the watch has shown
+            them last.
+        refresh: makes the watchers read again what vCenter does not announce.
+    """
 
     settings: Settings
     writers: Writers
-    nodes: WatchedNodes
+    is_node: Callable[[str], bool]
+    labels_of: Callable[[str], Mapping[str, str] | None]
     refresh: Callable[[], None]
 
 
@@ -113,9 +120,7 @@ def _label_sink(parts: SinkParts) -> Sink:
 
     assert parts.writers.kubernetes is not None
     settings = parts.settings
-    return LabelSink(
-        parts.writers.kubernetes, settings.host_label, enabled=settings.sinks.labels, seen=parts.nodes.labels_of
-    )
+    return LabelSink(parts.writers.kubernetes, settings.host_label, enabled=settings.sinks.labels, seen=parts.labels_of)
 
 
 def _label_decider(parts: DeciderParts) -> Decider:
@@ -128,7 +133,7 @@ def _bind_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.bindings import BindSink
 
     assert parts.writers.kubernetes is not None
-    return BindSink(parts.writers.kubernetes, enabled=parts.settings.sinks.bindings, is_node=parts.nodes.is_node)
+    return BindSink(parts.writers.kubernetes, enabled=parts.settings.sinks.bindings, is_node=parts.is_node)
 
 
 def _drs_sink(parts: SinkParts) -> Sink:

@@ -3,9 +3,9 @@
 In: a snapshot. Out: JSON documents, one a line, each of bounded size.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,10 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.kubernetes import Budget, Workload, encode
+from underhost.schemas.kubernetes import encode
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Inventory, Vm
 
 T = TypeVar("T", Host, Vm, Cluster, DrsRule)
+VERSION, TYPE = attrgetter("api_version"), attrgetter("kind", "api_version")
 AT_ONCE = 2000
 """Objects in one document."""
 
@@ -30,16 +31,10 @@ def documents(snapshot: Snapshot) -> Iterator[bytes]:
         ("Service", snapshot.services),
     ):
         yield from _lists(kind, "v1", table.values())
-    workloads: defaultdict[tuple[str, str], list[Workload]] = defaultdict(list)
-    for workload in snapshot.workloads.values():
-        workloads[workload.kind, workload.api_version].append(workload)
-    budgets: defaultdict[str, list[Budget]] = defaultdict(list)
-    for budget in snapshot.budgets.values():
-        budgets[budget.api_version].append(budget)
-    for (kind, api_version), several in sorted(workloads.items()):
-        yield from _lists(kind, api_version, several)
-    for api_version, some in sorted(budgets.items()):
-        yield from _lists("PodDisruptionBudget", api_version, some)
+    for (kind, api_version), workloads in groupby(sorted(snapshot.workloads.values(), key=TYPE), TYPE):
+        yield from _lists(kind, api_version, workloads)
+    for api_version, budgets in groupby(sorted(snapshot.budgets.values(), key=VERSION), VERSION):
+        yield from _lists("PodDisruptionBudget", api_version, budgets)
     if snapshot.vsphere:
         yield msgspec.json.encode(_inventory(snapshot)) + b"\n"
 

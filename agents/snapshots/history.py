@@ -91,7 +91,7 @@ class SiteHistory:
     def at(self, moment: int) -> Snapshot:
         """The picture at a moment, milliseconds since 1970, with `node_hosts`. Raises InputError before it begins."""
         if moment < self.begins:
-            raise InputError(f"site {self.site}: its history begins at {_text(self.begins)}")
+            raise InputError(f"site {self.site}: its history begins at {rfc3339(self.begins / 1000)}")
         count = bisect_right(self._times, moment)
         if self._folded is None or self._folded[0] > count:
             self._folded = 0, SiteState(self.site, SOURCE_TOPICS)
@@ -156,7 +156,3 @@ def _finding(value: bytes | None) -> FindingEvent | None:
     except BadEvent:
         return None
     return event if isinstance(event, FindingEvent) else None
-
-
-def _text(moment: int) -> str:
-    return rfc3339(moment / 1000)

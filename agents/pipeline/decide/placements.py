@@ -100,8 +100,9 @@ class BindingQueue:
             pod, node = snapshot.pods.get(name), order.row.node
             if pod is None or pod.spec.node_name or pod.metadata.uid != order.row.uid:
                 del self._orders[name]
-                if pod is not None and pod.metadata.uid == order.row.uid and not order.earlier:
-                    self._seat(order.row, pod.spec.node_name)
+                seated = pod is not None and (pod.metadata.uid, pod.spec.node_name) == (order.row.uid, node)
+                if seated and not order.earlier:
+                    self.seated.append(order.row)
             elif node is None or order.earlier or node not in snapshot.nodes:
                 continue
             elif order.result == REFUSED:
@@ -110,10 +111,6 @@ class BindingQueue:
             elif order.result != FAILED or now < order.again or order.basis is snapshot.nodes[node]:
                 found[name] = node
         return found
-
-    def _seat(self, row: Placement, node: str) -> None:
-        if row.node == node:
-            self.seated.append(row)
 
     def overdue(self, now: float) -> list[Placement]:
         """The orders that failed, are assumed all the same, and are to be given again now."""

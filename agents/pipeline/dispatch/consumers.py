@@ -30,18 +30,14 @@ def attach(app: faust.App, dispatcher: Dispatcher, announcements: Announcements)
 
     async def ordered(topic: Topic, message: Any) -> Sequence[Action]:
         record = decode_record(topic, message.value)
-        return [record] if isinstance(record, Action) else []
-
-    async def placed(topic: Topic, message: Any) -> Sequence[Action]:
-        record = decode_record(topic, message.value)
-        bind = action_of(record, dispatcher.site) if isinstance(record, Placement) else None
-        return [bind] if bind is not None else []
+        command = action_of(record, dispatcher.site) if isinstance(record, Placement) else record
+        return [command] if isinstance(command, Action) else []
 
     kinds = set(dispatcher.sinks)
     if kinds - {BIND}:
         _consume(app, ACTIONS, "sinks-actions", dispatcher, ordered)
     if BIND in kinds:
-        _consume(app, PLACEMENTS, "sinks-placements", dispatcher, placed)
+        _consume(app, PLACEMENTS, "sinks-placements", dispatcher, ordered)
     if EVENT in kinds:
         for topic in (VIOLATIONS, OUTCOMES):
             _consume(app, topic, f"events-{topic.short}", dispatcher, announcements.commands_of)

@@ -10,34 +10,24 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from underhost.agents.pipeline.batches import Outbox
 from underhost.agents.pipeline.gates.may_write import Gate, refusal
 from underhost.agents.pipeline.gates.wanted import WantedCommands
+from underhost.agents.pipeline.publisher import AgentPublisher
 from underhost.agents.sinks.orders import FAILED, REFUSED, outcome
 from underhost.agents.sinks.ports import Sink
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import OUTCOMES
 from underhost.streams.derived import outgoing, target_key
-from underhost.streams.ports import Outgoing
 
 log = logging.getLogger(__name__)
 
 STAGE = "sinks"
 PATIENCE = 60.0
 """Seconds that a sink may take for one command."""
-
-
-class OutcomePublisher(Protocol):
-    """Where outcomes and dead letters go."""
-
-    async def publish(self, *records: Outgoing) -> None:
-        """See `streams.ports.Publisher`."""
-
-    async def dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
-        """Publish what could not be processed, however long that takes."""
 
 
 @dataclass
@@ -52,7 +42,7 @@ class Dispatcher:
     """Carries out the commands of one site.
 
     `gates` come before every write; `wanted` is the one of them that knows which commands this run has decided.
-    `answered` tells whether a command's outcome is known already.
+    `answered` tells whether a command's outcome is known already, `ended` is called with each task once it has ended.
     """
 
     def __init__(
@@ -61,16 +51,16 @@ class Dispatcher:
         sinks: Iterable[Sink],
         gates: Sequence[Gate],
         wanted: WantedCommands,
-        publisher: OutcomePublisher,
+        publisher: AgentPublisher,
         *,
         answered: Callable[[str, Action], bool],
-        failed: Callable[[BaseException], None],
+        ended: Callable[["asyncio.Task[None]"], None],
     ) -> None:
         self.site = site
         self.sinks = {sink.kind: sink for sink in sinks}
         self.wanted, self._gates = wanted, tuple(gates)
         self._publisher, self._outbox = publisher, Outbox(publisher, "outcomes")
-        self._answered, self._failed = answered, failed
+        self._answered, self._ended = answered, ended
         self._lanes = {kind: asyncio.Semaphore(COMMANDS[kind].lanes) for kind in self.sinks}
         self._waiting: dict[tuple[str, str], _Backlog] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -171,8 +161,3 @@ class Dispatcher:
 
     async def _publish(self, result: Outcome) -> None:
         await self._outbox.publish(outgoing(OUTCOMES, target_key(self.site, result.target), result))
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self._failed(error)

@@ -8,13 +8,13 @@ SITE`.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from underhost.agents.evaluate import findings as f
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.supervisor import Watchers
-from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.pipeline.tables.sites import VSPHERE, Sites
 from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.registry import host_based
 from underhost.schemas.records import Action, Domain, Finding, Outcome
@@ -22,7 +22,6 @@ from underhost.schemas.severities import UNKNOWN_HOST, UNKNOWN_NODE
 from underhost.streams.settings.model import Settings
 
 SHRUNK, STALE = "shrunk", "stale"
-VSPHERE = "vsphere"
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,11 @@ class Guards:
             doubts |= self._watchers.doubts()
             stale = self._watchers.stale() or stale
         return Standstill(doubts, stale, self._kinds)
+
+    def stopped(self, sites: Iterable[str]) -> dict[str, str]:
+        """Why not everything is written that should be, by site; empty when all is."""
+        reasons = {site: "; ".join(self.standstill(site).why().values()) for site in sites}
+        return {f"site {site}": f"writes stop: {reason}" for site, reason in reasons.items() if reason}
 
     def _stale(self, site: str) -> str:
         seen = self._sites.seen(site, VSPHERE)

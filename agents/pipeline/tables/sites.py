@@ -24,8 +24,8 @@ class Sites:
     """The sites of the partitions that this worker holds.
 
     `read` are the state topics whose tables are kept here, `followed` further topics whose tables must have caught up
-    before anything is decided. `only` limits the worker to these sites (None: every site of its partitions);
-    `sources` tells which sources a site has.
+    before anything is decided. `partition_of` tells the partition of every record of a site. `only` limits the worker
+    to these sites (None: every site of its partitions); `sources` tells which sources a site has.
     """
 
     def __init__(
@@ -40,24 +40,20 @@ class Sites:
         self.read, self.followed = tuple(read), tuple(followed)
         self.states: dict[str, SiteState] = {}
         self.on_change: Callable[[str], None] = lambda site: None
-        self._partition_of, self._sources, self._only = partition_of, sources, only
+        self.partition_of, self._sources, self._only = partition_of, sources, only
         self._held: frozenset[int] = frozenset()
         self._next: dict[tuple[str, int], int] = {}
         self._highwater: dict[tuple[str, int], int] = {}
         self._epochs: dict[tuple[str, str], int] = {}
 
     # ---------------------------------------------------------------------------------------- what this worker holds
-    def partition_of(self, site: str) -> int:
-        """The partition of every record of the site."""
-        return self._partition_of(site)
-
     def wants(self, site: str) -> bool:
         """Whether this worker is there for the site at all."""
         return self._only is None or site in self._only
 
     def holds(self, site: str) -> bool:
         """Whether the site's partition is ours now, and its tables are recovered."""
-        return self.wants(site) and self._partition_of(site) in self._held
+        return self.wants(site) and self.partition_of(site) in self._held
 
     def held(self) -> list[str]:
         """The sites that are known and held now, sorted."""
@@ -105,7 +101,7 @@ class Sites:
         self._next[place] = offset + 1
         if reached:
             for site in self.held():
-                if self._partition_of(site) == partition:
+                if self.partition_of(site) == partition:
                     self.on_change(site)
 
     def behind(self) -> int:
@@ -122,7 +118,7 @@ class Sites:
 
     def snapshot(self, site: str) -> Snapshot:
         """The site's picture as of now, stamped with the last offset of each topic that is in it."""
-        partition = self._partition_of(site)
+        partition = self.partition_of(site)
         following = {topic.short: self._next.get((topic.short, partition), 0) for topic in self.read}
         offsets = {short: offset - 1 for short, offset in following.items() if offset}
         return self.state(site).snapshot(vsphere=self.has_vsphere(site), offsets=offsets)
@@ -142,12 +138,21 @@ class Sites:
         """When the source last heard from its server, milliseconds since 1970; 0 where nothing says so."""
         return self.states[site].seen(source) if site in self.states else 0
 
+    def is_node(self, site: str, name: str) -> bool:
+        """Whether the site has this node, as the watch has shown it last."""
+        return site in self.states and self.states[site].has(NODES, name)
+
+    def labels_of(self, site: str, name: str) -> dict[str, str] | None:
+        """The labels of a node as the watch has shown them last; None for an unknown one."""
+        node = self.states[site].rows(NODES).get(name) if site in self.states else None
+        return None if node is None else msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None) or {}
+
     # ------------------------------------------------------------------------------------------------------- ready?
     def unready(self, site: str) -> str | None:
         """Why nothing is decided for the site now, as one line; None when its picture is complete."""
         if not self.holds(site):
             return "the site's partition is not held"
-        partition = self._partition_of(site)
+        partition = self.partition_of(site)
         for topic in (*self.read, *self.followed):
             place = (topic.short, partition)
             if self._next.get(place, 0) < self._highwater.get(place, 0):
@@ -185,21 +190,3 @@ def sites_of(
 
     count = settings.kafka.partitions
     return Sites(read, followed, partition_of=lambda site: partition_of(site, count), sources=sources, only=only)
-
-
-class SiteNodes:
-    """The nodes of one site as the watch has shown them last; see `sinks.ports.WatchedNodes`."""
-
-    def __init__(self, sites: Sites, site: str) -> None:
-        self._sites, self._site = sites, site
-
-    def is_node(self, name: str) -> bool:
-        """Whether the site has this node."""
-        state = self._sites.states.get(self._site)
-        return state is not None and state.has(NODES, name)
-
-    def labels_of(self, name: str) -> dict[str, str] | None:
-        """The labels of a node; None for an unknown one."""
-        state = self._sites.states.get(self._site)
-        node = state.rows(NODES).get(name) if state is not None else None
-        return None if node is None else msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None) or {}

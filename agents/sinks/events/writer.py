@@ -6,35 +6,12 @@ In: what the sink decided. Out: one request each. What may be written, and what 
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from underhost.agents.sinks.kubernetes_writer import OURS, ApiWriter, node_path, pod_path
 from underhost.streams.ports import PodState
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 """Merges conditions by their type: the others, which are the kubelet's, stay as they are."""
-
-
-class _EventMeta(Struct):
-    annotations: dict[str, str] | None = None
-
-
-class _SeriesCount(Struct):
-    count: int
-
-
-class _Event(Struct):
-    metadata: _EventMeta
-    series: _SeriesCount | None = None
-
-
-class _Uid(Struct):
-    uid: str
-
-
-class _Named(Struct):
-    metadata: _Uid
 
 
 class KubernetesEvents(ApiWriter):
@@ -46,7 +23,7 @@ class KubernetesEvents(ApiWriter):
 
     async def event(self, namespace: str, name: str, annotation: str) -> tuple[int, str]:
         """The live Event: (how often it was told, the annotation)."""
-        found = self._decode(await self._client.call("GET", f"/api/v1{_in(namespace)}/{quote(name, safe='')}"), _Event)
+        found = await self._get(f"/api/v1{_in(namespace)}/{quote(name, safe='')}")
         times = found.series.count if found.series is not None else 1
         return times, (found.metadata.annotations or {}).get(annotation, "")
 
@@ -58,11 +35,11 @@ class KubernetesEvents(ApiWriter):
     async def uid(self, kind: str, namespace: str, name: str) -> str:
         """The uid of a live pod or node."""
         path = pod_path(namespace, name) if kind == "Pod" else node_path(name)
-        return self._decode(await self._client.call("GET", path), _Named).metadata.uid
+        return (await self._get(path)).metadata.uid
 
     async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
         """The live pod and its condition of this type."""
-        pod = await self._pod(namespace, name)
+        pod = await self._get(pod_path(namespace, name))
         held = next((each for each in pod.status.conditions or () if each.get("type") == type_), {})
         condition = {key: str(value) for key, value in held.items() if value is not None}
         return PodState(pod.metadata.uid, pod.metadata.resource_version, pod.spec.node_name, condition)

@@ -7,17 +7,19 @@ is ordered once, too, for the sink to refuse it with the reason.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.evaluator import SiteEvaluator
-from underhost.agents.repair.evictable import EvictionTerms
-from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs
+from underhost.agents.repair.budgets_left import BudgetsLeft
+from underhost.agents.repair.evictable import EvictionTerms, Workloads
+from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs, broken_of
 from underhost.agents.sinks.bindings import OUR_SCHEDULER
-from underhost.agents.sinks.evictions.look import Look, case_key, case_of, told
 from underhost.agents.sinks.evictions.loop_guard import CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.memory import remembered
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
@@ -27,6 +29,7 @@ from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT
+from underhost.schemas.documents import Report
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.records import Action, Finding, Outcome
 from underhost.streams.derived import rfc3339
@@ -72,6 +75,33 @@ class _Pause:
     uid: str
     until: float
     failures: int = 0
+
+
+class Look:
+    """One look at a site: what is broken, whose it is, and what there is to spare.
+
+    `found` are the findings that may be repaired. What is not asked for is not counted.
+    """
+
+    def __init__(self, snapshot: Snapshot, report: Report, found: Sequence[Finding]) -> None:
+        self.snapshot, self.report, self._found = snapshot, report, found
+        self.workloads = Workloads(snapshot)
+
+    @cached_property
+    def broken(self) -> Counter[CaseKey]:
+        """How many pods of a workload each case holds."""
+        broken: Counter[CaseKey] = Counter()
+        for finding in self._found:
+            for pod in (finding.pod, *finding.peers) if finding.pod is not None else ():
+                application = application_of(self.snapshot, self.snapshot.pods[pod])
+                if application is not None:
+                    broken[case_key("/".join(application), finding)] += 1
+        return broken
+
+    @cached_property
+    def budgets(self) -> BudgetsLeft:
+        """What the budgets still allow."""
+        return BudgetsLeft(self.snapshot, self.report.budgets)
 
 
 class EvictionDecider(Decider):
@@ -307,3 +337,22 @@ class EvictionDecider(Decider):
                 if key.owner == case.owner and key != case
             ],
         )
+
+
+def case_key(owner: str, finding: Finding) -> CaseKey:
+    """The case that a finding is for one of its workloads."""
+    severity, rule, source, key, _ = broken_of(finding)
+    return CaseKey(owner, severity, rule, source, key)
+
+
+def case_of(candidate: Candidate) -> CaseKey:
+    """The case of a pod that may go."""
+    return case_key("/".join(candidate.application), candidate.finding)
+
+
+def told(reasons: Mapping[str, str]) -> str:
+    """The reasons, pods with the same together."""
+    pods: dict[str, list[str]] = {}
+    for pod, reason in sorted(reasons.items()):
+        pods.setdefault(reason, []).append(pod)
+    return "; ".join(f"{f.listing(names)}: {reason}" for reason, names in pods.items())

@@ -105,22 +105,22 @@ def shown(decided: Decisions) -> tuple[list[str], dict[str, str], list[str]]:
 )
 def test_the_picture_is_what_the_records_say(later: list[Record], expected: object) -> None:
     made = pictures(*BEGUN, *later)
-    assert made.unready(SITE) is None
+    assert made.sites.unready(SITE) is None
     assert shown(made.decisions(SITE)) == expected
 
 
 def test_a_site_is_not_shown_before_every_source_that_it_has_is_listed() -> None:
     made = pictures(*BEGUN, settings=VSPHERE)
-    assert made.unready(SITE) == "vsphere has not listed vms"
+    assert made.sites.unready(SITE) == "vsphere has not listed vms"
     for each in listed("vsphere", VSPHERE_TOPICS):
         made.apply(each)
-    assert made.unready(SITE) is None
+    assert made.sites.unready(SITE) is None
     assert made.decisions(SITE).snapshot.vsphere
 
 
 def test_a_site_not_configured_here_has_a_vsphere_side_once_it_shows_one() -> None:
     made = pictures(*BEGUN, *listed("vsphere", VSPHERE_TOPICS)[:1])
-    assert made.unready(SITE) == "vsphere has not listed hosts"
+    assert made.sites.unready(SITE) == "vsphere has not listed hosts"
 
 
 class Topics:

@@ -88,8 +88,13 @@ class Bench:
             self.wanted,
             self,
             answered=lambda key, action: action.id in answered,
-            failed=self.failures.append,
+            ended=self._ended,
         )
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.failures.append(error)
 
     async def publish(self, *records: Outgoing) -> None:
         """See `ports.Publisher`."""
@@ -106,7 +111,7 @@ class Bench:
             await self._told.wait_for(lambda: len(self.results) >= count)
 
     async def dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
-        """See `OutcomePublisher`."""
+        """See `AgentPublisher`."""
         self.letters.append((stage, error))
 
     def action(self, id_: str, target: str = "node/n1") -> Action:
