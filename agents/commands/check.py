@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from underhost.agents.commands.input.options import (
-    NEVER,
     Among,
     FailOnOption,
     HostKeyOption,
@@ -15,7 +14,7 @@ from underhost.agents.commands.input.options import (
     output_option,
 )
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output.formats import REPORT_FORMATS, refuse_terminal
+from underhost.agents.commands.output.formats import NEVER, REPORT_FORMATS, refuse_terminal
 from underhost.schemas.severities import PHYSICAL, SEVERITIES
 
 

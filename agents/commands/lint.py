@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.input.options import NEVER, FailOnOption, HostKeyOption, grouped, one_of, output_option
+from underhost.agents.commands.input.options import FailOnOption, HostKeyOption, grouped, one_of, output_option
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output.formats import REPORT_FORMATS, refuse_terminal
+from underhost.agents.commands.output.formats import NEVER, REPORT_FORMATS, refuse_terminal
 from underhost.schemas.severities import SEVERITIES, UNSATISFIABLE
 
 

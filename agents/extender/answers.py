@@ -196,9 +196,8 @@ class Extender:
         # Two pods of one name there never are: what runs in our picture under the name of one that is placed is gone.
         names = [question.key, *(one.key for one in coming)]
         past = [Moved(picture.class_at(key), picture.node_of(key), -1) for key in names if picture.node_of(key) >= 0]
-        placed = [one.coming for one in coming]
-        verdict = judge(picture, self._options, question.apart, question.request, placed, (*gone, *past))
-        others = [one.coming for one in coming if one.key in self._placed]
+        verdict = judge(picture, self._options, question.apart, question.request, coming, (*gone, *past))
+        others = [one for one in coming if one.key in self._placed]
         return unseen(picture, question.apart, others, verdict) if others else verdict
 
     def _coming(self, question: _Question) -> list[Assumed]:

@@ -35,7 +35,7 @@ _BACKOFF = 1.0
 
 
 @dataclass
-class Assumed:
+class Assumed(Coming):
     """A pod that is being placed. `places` are nodes of the picture; `best` is the one that was answered best.
 
     `seen`: the picture has shown this very pod. `bound`: we have bound it. `patient`: an answer may wait to learn more.
@@ -43,18 +43,11 @@ class Assumed:
 
     key: str
     pod: Pod
-    cls: int
-    places: IndexArray
     best: int
     seen: bool
     bound: bool = False
     patient: bool = True
     doubts: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def coming(self) -> Coming:
-        """As the judge takes it."""
-        return Coming(self.cls, self.places)
 
 
 class Assumptions:
@@ -84,7 +77,7 @@ class Assumptions:
         """A pod may go to these nodes, the first is as good as any; nowhere, if there are none."""
         self._pods.pop(key, None)
         if len(places):
-            self._pods[key] = Assumed(key, pod, cls, places, int(places[0]), seen)
+            self._pods[key] = Assumed(cls, places, key, pod, int(places[0]), seen)
             if len(self._pods) > _MOST:
                 del self._pods[next(iter(self._pods))]
 

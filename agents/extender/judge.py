@@ -6,6 +6,7 @@ what order.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,8 @@ REFUSALS = {
 _CODES = {(one.rule, one.reason): code for code, one in REFUSALS.items()}
 
 
-class Coming(NamedTuple):
+@dataclass
+class Coming:
     """A pod on its way: of one class, to one of these nodes."""
 
     cls: int

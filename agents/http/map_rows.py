@@ -140,25 +140,25 @@ class MapRows:
         )
 
     def _workload(self, pod: Pod) -> str:
-        owner = controller_of(pod.metadata.owner_references)
+        owner = _owner_of(pod)
         if owner is None:
             return ""
-        key = (owner.kind, pod.metadata.namespace, owner.name)
-        if key not in self._owners:
+        if owner not in self._owners:
             application = application_of(self._snapshot, pod)
-            self._owners[key] = "" if application is None else f"{application.kind}/{application.name}"
-        return self._owners[key]
+            self._owners[owner] = "" if application is None else f"{application.kind}/{application.name}"
+        return self._owners[owner]
 
     def _adopted(self) -> list[str]:
         """The pods whose application may be another, now that the workloads are other ones."""
         before, self._owners = self._owners, {}
-        found = []
-        for name, pod in self._snapshot.pods.items():
-            owner = controller_of(pod.metadata.owner_references)
-            key = (owner.kind, pod.metadata.namespace, owner.name) if owner is not None else ("", "", "")
-            if owner is not None and self._workload(pod) != before.get(key):
-                found.append(name)
-        return found
+        owned = ((name, pod, _owner_of(pod)) for name, pod in self._snapshot.pods.items())
+        return [name for name, pod, owner in owned if owner and self._workload(pod) != before.get(owner)]
+
+
+def _owner_of(pod: Pod) -> tuple[str, str, str] | None:
+    """Kind, namespace and name of the controller of a pod."""
+    owner = controller_of(pod.metadata.owner_references)
+    return (owner.kind, pod.metadata.namespace, owner.name) if owner is not None else None
 
 
 def _host(ref: str, host: Host) -> MapHost:

@@ -45,15 +45,10 @@ def http_routes(
     on_read = observer.look if observer is not None else lambda: None
     feeds = ChangeFeeds(latest, settings.site, unready, open_reader(settings.kafka), on_read)
     options = options_of(settings)
-    routes: list[web.RouteDef] = []
-    routes += page.routes()
-    routes += events.routes(feeds)
     past_sites = PastSites(settings.site, options, open_reader(settings.kafka))
-    routes += past_sites.routes()
-    routes += plans.routes(feeds, options)
-    features = [FEATURES[route.path] for route in routes if route.path in FEATURES]
-    routes += api.routes(feeds, options, features, past_sites)
     extender = ExtenderRoutes(settings.site, options, pipeline, latest, registry)
-    routes += extender.routes()
+    routes = [*page.routes(), *events.routes(feeds), *past_sites.routes(), *plans.routes(feeds, options)]
+    features = [FEATURES[route.path] for route in routes if route.path in FEATURES]
+    routes += [*api.routes(feeds, options, features, past_sites), *extender.routes()]
     looking = [observer.running] if observer is not None else []
     return HttpRoutes(routes, [feeds.running, extender.running, *looking], [feeds.end])

@@ -7,19 +7,15 @@ Exit 1 where a finding is at or above `--fail-on`; that is what a CI job asks.
 import typer
 
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
-from underhost.agents.commands.input.options import (
-    NEVER,
-    Among,
-    Judged,
-)
+from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
-from underhost.agents.commands.output.report import ReportView, show_report
+from underhost.agents.commands.output.report import show_report
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.owners import FINISHED
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import SEVERITIES, at_or_above
+from underhost.schemas.severities import SEVERITIES
 
 HEADER = ("SEVERITY", "RULE", "POD", "NODE", "MESSAGE")
 WIDE_HEADER = ("SEVERITY", "RULE", "SOURCE", "POD", "NODE", "DOMAIN", "PEERS", "ID", "MESSAGE")
@@ -30,19 +26,16 @@ def handle(
     source: From, among: Among, output: str, fail_on: str, drift: bool, host_key: list[str] | None, watch: bool
 ) -> None:
     """Find violations, shared hosts, blocked budgets and drift among the running pods."""
-    failing: list[Finding] = []
-    last = None
+    fails, last = False, None
     for picture in read_sites(source, Judged(host_key), manifests=False, watch=watch, drift=drift):
         report = _report(picture, Scope(picture.snapshot, among))
         if report == last:
             continue
         if last is not None:
             say_changed(output)
-        failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
-        view = ReportView("check", report, picture.objects, {one.id for one in failing}, subject, tables)
-        show_report(view, output)
+        fails = show_report("check", report, picture.objects, output, fail_on, subject, tables)
         last = report
-    if failing:
+    if fails:
         raise typer.Exit(1)
 
 

@@ -7,13 +7,12 @@ or Parquet; these name an object and a field. Exit 1 where a finding is at or ab
 import typer
 
 from underhost.agents.commands.input.offline import faults_named, read_site
-from underhost.agents.commands.input.options import NEVER, Judged
+from underhost.agents.commands.input.options import Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
-from underhost.agents.commands.output.report import ReportView, show_report
+from underhost.agents.commands.output.report import show_report
 from underhost.agents.lint.report import lint
 from underhost.schemas.documents import Report
-from underhost.schemas.severities import at_or_above
 
 HEADER = ("SEVERITY", "RULE", "OBJECT", "FIELD", "MESSAGE")
 WIDE_HEADER = ("SEVERITY", "RULE", "CHECK", "OBJECT", "FIELD", "ID", "MESSAGE")
@@ -25,10 +24,7 @@ def handle(source: From, output: str, fail_on: str, host_key: list[str] | None) 
     objects = picture.objects
     with faults_named(objects):
         report = lint(picture.snapshot, picture.options, objects.others, objects.misspelled, objects.makers)
-    failing = [one for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)]
-    view = ReportView("lint", report, objects, {one.id for one in failing}, lambda one: one.object or "", tables)
-    show_report(view, output)
-    if failing:
+    if show_report("lint", report, objects, output, fail_on, lambda one: one.object or "", tables):
         raise typer.Exit(1)
 
 

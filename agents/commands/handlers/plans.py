@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import typer
 
 from underhost.agents.commands.input.offline import Site, faults_named, full_name, read_site
-from underhost.agents.commands.input.options import NEVER, Answered, Judged
+from underhost.agents.commands.input.options import Answered, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import documents as out
-from underhost.agents.commands.output.formats import WIDE
+from underhost.agents.commands.output.formats import NEVER, WIDE
 from underhost.agents.commands.output.plan_tables import each_summary, each_table, summary, tables
 from underhost.agents.evaluate.findings import listing
 from underhost.agents.snapshots.load import added_of

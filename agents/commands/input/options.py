@@ -13,12 +13,10 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from underhost.agents.commands.input import names, values
-from underhost.agents.commands.output.formats import FORMATS, TABLE
+from underhost.agents.commands.output.formats import FORMATS, NEVER, TABLE
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.severities import PHYSICAL, SEVERITIES
-
-NEVER = "never"
 
 
 def one_of(option: str, value: str, allowed: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The formats of `-o`, and where one of them cannot be written."""
+"""The formats of `-o`, where one of them cannot be written, and the value of `--fail-on` that no finding reaches."""
 
 import sys
 
@@ -12,6 +12,8 @@ SARIF, JUNIT = "sarif", "junit"
 CSV, PARQUET = "csv", "parquet"
 REPORT_FORMATS = (*FORMATS, SARIF, JUNIT, CSV, PARQUET)
 """Of the commands whose findings other tools read."""
+NEVER = "never"
+"""Of `--fail-on`: no finding makes the command fail."""
 
 
 def refuse_terminal(output: str, *, watch: bool = False) -> None:
