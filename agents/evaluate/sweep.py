@@ -43,7 +43,7 @@ def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequenc
         return
     import polars as pl  # 0.2 s: a site without separations does not wait for it
 
-    sides = _sides(apart)
+    sides = fr.SIDES.rows(list(tables.sides(apart)))
     placed = _placed(model, domains, values, sides[fr.CLASS].to_numpy())
     where = [fr.CLASS, fr.DOMAIN, fr.VALUE]
     cells = placed.group_by(where).agg(pl.len().alias(fr.COUNT)).join(sides, on=fr.CLASS)
@@ -78,8 +78,3 @@ def _placed(model: Model, domains: Domains, values: Domains | None, classes: npt
             fr.VALUE: own[there].astype(np.int32),
         }
     )
-
-
-def _sides(apart: Sequence[Separation]) -> "pl.DataFrame":
-    wanted = fr.SIDES.polars_schema
-    return fr.SIDES.checked(tables.separations(apart).select(list(wanted)).cast(wanted))

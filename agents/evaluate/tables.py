@@ -4,7 +4,7 @@ In: a snapshot, its compiled model, findings. Out: one frame a table, made when 
 views of the model's own arrays: a frame of a model that follows its site is good until the model changes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from underhost.agents.compiled.model import Model
@@ -77,11 +77,14 @@ def vms(snapshot: Snapshot) -> "pl.DataFrame":
 
 def separations(apart: Sequence[Separation]) -> "pl.DataFrame":
     """The classes of each separation, numbered in the order given."""
-    rows: list[tuple[object, ...]] = []
+    return fr.SEPARATIONS.rows([(at, apart[at].rule, apart[at].key, *side) for at, *side in sides(apart)])
+
+
+def sides(apart: Sequence[Separation]) -> Iterator[tuple[int, int, bool, bool]]:
+    """Of each separation, by its number, every class: whether its pods carry the term, whether the term selects them."""
     for at, one in enumerate(apart):
         owners, matched = set(one.owners), set(one.matched)
-        rows += [(at, one.rule, one.key, cls, cls in owners, cls in matched) for cls in sorted(owners | matched)]
-    return fr.SEPARATIONS.rows(rows)
+        yield from ((at, cls, cls in owners, cls in matched) for cls in sorted(owners | matched))
 
 
 def budgets(figures: Mapping[str, BudgetFigures]) -> "pl.DataFrame":
