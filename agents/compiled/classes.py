@@ -142,20 +142,16 @@ class Parsed(NamedTuple):
 
 
 class Parser:
-    """Parses every distinct raw part once."""
+    """Parses every distinct raw part once, but for labels: most pods' are their own."""
 
     def __init__(self) -> None:
-        self._labels: dict[bytes, dict[str, str]] = {}
         self._affinity: dict[bytes, Affinity] = {}
         self._selectors: dict[bytes, dict[str, str]] = {}
         self._tolerations: dict[bytes, tuple[Toleration, ...]] = {}
         self._spread: dict[bytes, tuple[SpreadConstraint, ...]] = {}
 
-    def parse(self, raw: RawClass) -> Parsed:
-        """The parts. Raises Fault."""
-        labels = self._labels.get(raw.labels)
-        if labels is None:
-            labels = self._labels[raw.labels] = terms.labels(raw.labels)
+    def parse(self, raw: RawClass, labels: dict[str, str]) -> Parsed:
+        """The parts, with the labels that are parsed already. Raises Fault."""
         affinity = self._affinity.get(raw.affinity)
         if affinity is None:
             affinity = self._affinity[raw.affinity] = terms.affinity(raw.affinity)

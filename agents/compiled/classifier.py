@@ -21,6 +21,8 @@ from underhost.agents.site.selectors import IN, Selector, SelectorTable
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Namespace, Service, Workload
 
+_NAMESPACE, _IMAGE, _LABEL = "namespace", "image", "label"
+
 
 class Classifier:
     """The classes of one site.
@@ -39,9 +41,8 @@ class Classifier:
         self._builder = ClassBuilder(self.table, self._namespaces, images, self._defaults)
         self._known: dict[object, int] = {}
         self._raw: list[RawClass] = []
-        self._by_label: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        self._by_namespace: defaultdict[str, list[int]] = defaultdict(list)
-        self._by_image: defaultdict[str, list[int]] = defaultdict(list)
+        self._index: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        self._indexed = 0
         self._selects_namespaces = False
         self._used: set[str] = set()
 
@@ -122,7 +123,7 @@ class Classifier:
 
     def classes_under(self, namespace: str, kind: str, name: str) -> list[int]:
         """The classes that pods of this controller may have; pods of controllers that are not there share classes."""
-        owners = ((number, self._raw[number].owner) for number in self._by_namespace.get(namespace, ()))
+        owners = ((number, self._raw[number].owner) for number in self._with(_NAMESPACE, namespace))
         return [number for number, owner in owners if owner is None or (owner[0], owner[2]) == (kind, name)]
 
     def _spread_anew(self, namespace: str, workload: Workload | None = None) -> None:
@@ -130,7 +131,7 @@ class Classifier:
         if not self._defaults.keys <= self._used:
             raise Outdated
         selectors = len(self.table.selectors)
-        for number in self._by_namespace.get(namespace, ()):
+        for number in self._with(_NAMESPACE, namespace):
             cls, owner = self.classes[number], self._raw[number].owner
             if workload is not None and (
                 owner is None or owner[0] != workload.kind or owner[2] != workload.metadata.name
@@ -142,7 +143,7 @@ class Classifier:
 
     def change_images(self, images: Iterable[str]) -> None:
         """Some node has these images now and none had, or the other way round: only known ones make a class prefer."""
-        for number in {cls for image in images for cls in self._by_image.get(image, ())}:
+        for number in {cls for image in images for cls in self._with(_IMAGE, image)}:
             cls = self.classes[number]
             cls.images, cls.image_count = self._builder.image_key(self._raw[number])
 
@@ -162,16 +163,11 @@ class Classifier:
         self.classes.append(self._builder.build(found, raw, parts, labels))
         self._known[identity] = found
         self._raw.append(identity[0])  # an unknown owner may be another pod's as well
-        self._by_namespace[raw.namespace].append(found)
-        for image in {normalised_image(name) for name in raw.images}:
-            self._by_image[image].append(found)
-        for label in labels.items():
-            self._by_label[label].append(found)
         return found
 
     def _parsed(self, raw: RawClass, labels: dict[str, str]) -> Parsed:
-        """The parts; labels are not kept, as most pods' are their own. Raises Fault."""
-        parts = self._parser.parse(raw._replace(labels=b"{}"))._replace(labels=labels)
+        """The parts. Raises Fault."""
+        parts = self._parser.parse(raw, labels)
         if not self._selects_namespaces:
             self._selects_namespaces = any(_selects_namespaces(parts))
         return parts
@@ -194,8 +190,20 @@ class Classifier:
     def _candidates(self, selector: Selector) -> list[PodClass]:
         for key, operator, values in selector.requirements:
             if operator == IN and len(values) == 1:
-                return [self.classes[at] for at in self._by_label.get((key, values[0]), ())]
+                return [self.classes[at] for at in self._with(_LABEL, key, values[0])]
         return self.classes
+
+    def _with(self, *what: str) -> Sequence[int]:
+        """The classes of a namespace, with an image or with a label; only changes ask, so the first one indexes all."""
+        for number in range(self._indexed, len(self.classes)):
+            raw = self._raw[number]
+            self._index[_NAMESPACE, raw.namespace].append(number)
+            for image in {normalised_image(name) for name in raw.images}:
+                self._index[_IMAGE, image].append(number)
+            for label in self.classes[number].labels.items():
+                self._index[_LABEL, *label].append(number)
+        self._indexed = len(self.classes)
+        return self._index.get(what, ())
 
 
 def _labels_of(name: str, namespace: Namespace) -> dict[str, str]:

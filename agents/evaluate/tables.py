@@ -81,7 +81,7 @@ def separations(apart: Sequence[Separation]) -> "pl.DataFrame":
 
 
 def sides(apart: Sequence[Separation]) -> Iterator[tuple[int, int, bool, bool]]:
-    """Of each separation, by its number, every class: whether its pods carry the term, whether the term selects them."""
+    """(number of the separation, class, its pods carry the term, the term selects them)."""
     for at, one in enumerate(apart):
         owners, matched = set(one.owners), set(one.matched)
         yield from ((at, cls, cls in owners, cls in matched) for cls in sorted(owners | matched))
