@@ -29,11 +29,13 @@ class Classifier:
 
     Attributes:
         classes: by number; they stay when their last pod has gone. table: their selectors.
+        with_ports: the numbers of those with host ports.
     """
 
     def __init__(self, snapshot: Snapshot, images: Mapping[str, object]) -> None:
         """`images`: those that some node has, as they change. Raises BadObjectError."""
         self.classes: list[PodClass] = []
+        self.with_ports: set[int] = set()
         self.table = SelectorTable()
         self._defaults = DefaultSelectors(snapshot.services, snapshot.workloads)
         self._parser = Parser()
@@ -161,6 +163,8 @@ class Classifier:
                 raise Outdated
         found = len(self.classes)
         self.classes.append(self._builder.build(found, raw, parts, labels))
+        if raw.ports:
+            self.with_ports.add(found)
         self._known[identity] = found
         self._raw.append(identity[0])  # an unknown owner may be another pod's as well
         return found

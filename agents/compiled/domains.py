@@ -43,7 +43,7 @@ class Domains:
 
     def __init__(self, key: str, node_values: Sequence[str | None], names: Mapping[str, str] | None = None) -> None:
         different = dict.fromkeys(node_values)  # in the order of their first nodes
-        without = node_values.count(None)
+        without = node_values.count(None) if None in different else 0
         different.pop(None, None)
         self.key = key
         self.unique = len(different) == len(node_values) - without

@@ -114,6 +114,7 @@ class Evaluator:
             judges = Judges(self._site.model, self._site.state, self._options)
             self._site.show_waiting(snapshot)
             judges.judge_all(snapshot)
+            judges.index(snapshot, self._site)
             self._follower.observer = marker = Marker(self._site, judges)
             self._judging = judges, marker
         else:

@@ -1,13 +1,12 @@
 """All judges of a site, and the order in which they work.
 
 In: a compiled site, then marks of what has changed. Out: the findings of the site in one store, and its report. The
-first time everything is judged; indexes that only changes need are built when the first change is told.
+first time everything is judged; whoever follows the site then has the indexes built that only changes need.
 """
 
-import numpy as np
+from collections.abc import Collection
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.compiled.state import State
@@ -44,7 +43,6 @@ class Judges:
         self.physical = Physical(self.store, self.relations)
         self.unsatisfiable = Unsatisfiable(self.store, self.relations, options)
         self.budgets, self.nodes, self.colocated = Budgets(self.store), NodeFindings(self.store), CoLocated(self.store)
-        self._is_indexed = False
         self._flipped: set[int] = set()
         self._fresh: list[PodClass] = []
         self._generation = state.generation
@@ -83,11 +81,9 @@ class Judges:
 
     # ----------------------------------------------------------------------------------------------------- its changes
     def index(self, snapshot: Snapshot, site: CompiledSite) -> None:
-        """Changes of the site are about to be told; it is as in the snapshot. What is indexed already stays."""
-        if not self._is_indexed:
-            self._is_indexed = True
-            self.colocated.index(snapshot, site.places)
-            self.unsatisfiable.index(snapshot, site)
+        """From now on changes of the site are told; it is as in the snapshot."""
+        self.colocated.index(snapshot, site.places)
+        self.unsatisfiable.index(snapshot, site)
 
     def add_class(self, cls: PodClass) -> None:
         """A class is new."""
@@ -139,8 +135,7 @@ class Judges:
             self.spread.forget(concern)
 
 
-def _pods_on(site: CompiledSite, name: str) -> IndexArray:
+def _pods_on(site: CompiledSite, name: str) -> Collection[int]:
     """The running pods on a node; none where it is absent."""
     node = site.model.nodes.index.get(name)
-    here = site.model.running.on_node[node] if node is not None else ()
-    return np.fromiter(here, np.intp, len(here))
+    return site.model.running.on_node[node] if node is not None else ()

@@ -30,7 +30,6 @@ class Marker(Observer):
     def begin(self, before: Snapshot, snapshot: Snapshot) -> None:
         """Owners tell applications, and workloads what budgets expect."""
         judges, pods = self._judges, snapshot.pods
-        judges.index(before, self._site)
         for name in changed_keys(before.workloads, snapshot.workloads):
             old, new = before.workloads.get(name), snapshot.workloads.get(name)
             either = new or old

@@ -127,16 +127,15 @@ def _rows(model: Model, separation: Separation, domains: Domains, value: str) ->
     if code is None:
         return []
     owners, matched = frozenset(separation.owners), frozenset(separation.matched)
-    running = model.running
-    pods: Iterable[int] = (pod for cls in owners | matched for pod in running.members[cls])
+    either, running = owners | matched, model.running
+    pods: Iterable[int] = (pod for cls in either for pod in running.members[cls])
     if domains.unique:
         pods = running.on_node[code]
     class_at, node_at = running.class_at, running.node_at
     codes, values = domains.code_list, model.topology.of(separation.key).code_list
     rows = []
     for pod in pods:
-        node, cls = node_at[pod], class_at[pod]
-        if codes[node] == code and (cls in owners or cls in matched):
+        if (cls := class_at[pod]) in either and codes[node := node_at[pod]] == code:
             rows.append(Row(values[node], pod, cls in owners, cls in matched))
     return rows
 

@@ -5,9 +5,8 @@ What a NoExecute taint means for a running pod is left to `violations.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
@@ -49,12 +48,12 @@ class NodeFindings:
             finding = _unknown_host(snapshot, name) if snapshot.vsphere and name in snapshot.nodes else None
             self._store.put(("host", name), [finding] if finding else NOTHING)
 
-    def judge(self, case: Case, nodes: Mapping[str, IndexArray]) -> None:
+    def judge(self, case: Case, nodes: Mapping[str, Collection[int]]) -> None:
         """Whether these nodes, with the pods that run there, would take them now; absent ones have no pods."""
         index = case.model.nodes.index
-        self._put(case, {index[name]: pods.tolist() for name, pods in nodes.items() if name in index}, nodes)
+        self._put(case, {index[name]: pods for name, pods in nodes.items() if name in index}, nodes)
 
-    def _put(self, case: Case, on: Mapping[int, list[int]] | None, names: Iterable[str]) -> None:
+    def _put(self, case: Case, on: Mapping[int, Collection[int]] | None, names: Iterable[str]) -> None:
         found = {finding.node: finding for finding in _drift(case, on)}
         for name in names:
             self._store.put((DRIFT, name), [found[name]] if name in found else NOTHING)
@@ -100,7 +99,7 @@ def _unknown_host(snapshot: Snapshot, name: str) -> Finding | None:
     )
 
 
-def _drift(case: Case, on: Mapping[int, Iterable[int]] | None) -> Iterator[Finding]:
+def _drift(case: Case, on: Mapping[int, Collection[int]] | None) -> Iterator[Finding]:
     """Nodes that are cordoned, or carry a NoSchedule taint, while pods that would be refused run there.
 
     One finding for each node; pods that belong to their node (DaemonSets', mirror pods) never count. `on` are the nodes
@@ -137,7 +136,7 @@ def _drift(case: Case, on: Mapping[int, Iterable[int]] | None) -> Iterator[Findi
 
 
 def _refused(
-    snapshot: Snapshot, model: Model, on: Mapping[int, Iterable[int]] | None
+    snapshot: Snapshot, model: Model, on: Mapping[int, Collection[int]] | None
 ) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
     """The pods that a cordon, and those that a NoSchedule taint of their node would refuse, by node."""
     nodes, running = model.nodes, model.running

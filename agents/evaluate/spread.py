@@ -186,7 +186,6 @@ class EligibleDomains:
     def _of(self, site: CompiledSite, policy: _Policy) -> set[str]:
         """The values of the domains that count."""
         cls, constraint = self._example[policy]
-        mask, _ = rule.mask_of(site.state, cls, policy[0], constraint)
         domains = site.model.topology.of(constraint.key)
-        codes = domains.codes if mask is None else domains.codes[mask]
-        return {domains.ids[code] for code in np.unique(codes[codes >= 0]).tolist()}
+        counted = rule.eligible(site.state, domains, *rule.mask_of(site.state, cls, policy[0], constraint))
+        return {domains.ids[code] for code in counted.tolist()}

@@ -7,7 +7,7 @@ verdicts are the rules' own; each rule is asked only of the pods that it can con
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import Domains, IndexArray, Topology
 from underhost.agents.compiled.matching import untolerated_mask
+from underhost.agents.compiled.running import Running
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Concern
@@ -60,16 +61,16 @@ class Violations:
 
         `pods` are the keys to look at, with the position of each that runs.
         """
-        chosen = None if pods is None else np.array([at for at in pods.values() if at is not None], np.intp)
+        chosen = None if pods is None else [at for at in pods.values() if at is not None]
         found: defaultdict[str | None, list[Finding]] = defaultdict(list)
         for finding in chain(_excluded(case, chosen), _evicted(case, chosen)):
             found[finding.pod].append(finding)
         for key in found if pods is None else pods:
             self._store.put(("pod", key), found.get(key, NOTHING))
 
-    def judge_nodes(self, case: Case, nodes: Mapping[str, IndexArray] | None = None) -> None:
+    def judge_nodes(self, case: Case, nodes: Mapping[str, Collection[int]] | None = None) -> None:
         """What a node holds: room and host ports. `nodes` are the names to look at, with the pods that run there."""
-        chosen = None if nodes is None else np.concatenate([*nodes.values(), np.zeros(0, np.intp)])
+        chosen = None if nodes is None else list(chain.from_iterable(nodes.values()))
         found: defaultdict[str | None, list[Finding]] = defaultdict(list)
         for finding in chain(_crowded_out(case, chosen), _without_port(case, chosen)):
             found[finding.node].append(finding)
@@ -91,14 +92,14 @@ class Violations:
             self._store.put(("near", cls), lonely)
 
 
-def _excluded(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
+def _excluded(case: Case, pods: Collection[int] | None) -> Iterator[Finding]:
     """Pods on nodes that their node affinity excludes."""
     for cls, mine in _by_class(case, pods, lambda cls: cls.node_selector or cls.node_terms is not None):
         for at, refusal in refusals(case, node_affinity.prepare(case.state, cls), mine):
             yield pod_finding(case, at, node_affinity.NAME, refusal.reasons, _OF_NODE)
 
 
-def _evicted(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
+def _evicted(case: Case, pods: Collection[int] | None) -> Iterator[Finding]:
     """Untolerated NoExecute taints. A toleration for a time counts: the taint manager will see to it."""
     if not any(taint.effect == NO_EXECUTE for taints in case.model.nodes.taints for taint in taints):
         return
@@ -109,42 +110,51 @@ def _evicted(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
             yield pod_finding(case, at, taint_toleration.NAME, (REASON_EVICTED,), _OF_TAINT)
 
 
-def _crowded_out(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
+def _crowded_out(case: Case, pods: Collection[int] | None) -> Iterator[Finding]:
     """Pods that would no longer fit on their nodes: room is the same question for every class."""
-    model = case.model
-    every: IndexArray = np.arange(len(model.running.keys)) if pods is None else pods
-    for request, mine in _grouped(model.running.requests[every], every):
-        for at, refusal in refusals(case, node_resources_fit.prepare(case.state, model.classes[0]), mine, request):
+    for request, mine in _by_request(case.model.running, pods):
+        prepared = node_resources_fit.prepare(case.state, case.model.classes[0])
+        for at, refusal in refusals(case, prepared, mine, request):
             yield pod_finding(case, at, node_resources_fit.NAME, refusal.reasons, _OF_FIT)
 
 
-def _without_port(case: Case, pods: IndexArray | None) -> Iterator[Finding]:
+def _without_port(case: Case, pods: Collection[int] | None) -> Iterator[Finding]:
     """Pods whose host ports another pod of the node holds as well."""
-    for cls, mine in _by_class(case, pods, lambda cls: cls.ports):
+    class_at, holding = case.model.running.class_at, case.model.classifier.with_ports
+    chosen = None if pods is None else [at for at in pods if class_at[at] in holding]
+    for cls, mine in _by_class(case, chosen, lambda cls: cls.ports):
         for at, refusal in refusals(case, node_ports.prepare(case.state, cls), mine):
             yield pod_finding(case, at, node_ports.NAME, refusal.reasons, _OF_PORTS)
 
 
 def _by_class(
-    case: Case, pods: IndexArray | None, is_wanted: Callable[[PodClass], object]
+    case: Case, pods: Collection[int] | None, is_wanted: Callable[[PodClass], object]
 ) -> Iterator[tuple[PodClass, IndexArray]]:
     """The running pods, or those chosen, class by class; of the classes that are wanted."""
     model = case.model
     if pods is None:
         return ((cls, model.pods_of(cls.id)) for cls in model.classes if is_wanted(cls))
+    found = _grouped(model.running.class_at, pods).items()
+    return ((model.classes[cls], np.array(mine, np.intp)) for cls, mine in found if is_wanted(model.classes[cls]))
+
+
+def _by_request(running: Running, pods: Collection[int] | None) -> Iterator[tuple[int, IndexArray]]:
+    """The running pods, or those chosen, request by request."""
+    if pods is not None:
+        found = _grouped(running.request_at, pods)
+        return ((request, np.array(mine, np.intp)) for request, mine in found.items())
+    order: IndexArray = np.argsort(running.requests, kind="stable")
+    ordered = running.requests[order]
+    every = np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1) if len(order) else []
+    return ((running.request_at[mine[0]], mine) for mine in every)
+
+
+def _grouped(numbers: Sequence[int], pods: Iterable[int]) -> dict[int, list[int]]:
+    """The pods by their number. For a few pods this is quicker than sorting them in an array."""
     found: defaultdict[int, list[int]] = defaultdict(list)
-    for at in pods.tolist():
-        if is_wanted(model.classes[model.running.class_at[at]]):
-            found[model.running.class_at[at]].append(at)
-    return ((model.classes[cls], np.array(mine, np.intp)) for cls, mine in found.items())
-
-
-def _grouped(values: IndexArray, pods: IndexArray) -> Iterator[tuple[int, IndexArray]]:
-    """(value, the pods that have it)."""
-    order: IndexArray = np.argsort(values, kind="stable")
-    ordered = values[order]
-    for mine in np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1) if len(order) else ():
-        yield int(values[mine[0]]), pods[mine]
+    for at in pods:
+        found[numbers[at]].append(at)
+    return found
 
 
 def refusals(

@@ -174,14 +174,13 @@ def _mask(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -
 def _hard(state: State, cls: PodClass, one: Constraint) -> _Hard:
     mask, mask_key = mask_of(state, cls, tuple(sorted({other.key for other in cls.hard})), one)
     domains = state.model.topology.of(one.key)
-    eligible = _eligible(state, domains, mask, mask_key)
     counter = None
     if one.selector is not None:
         counter = state.counter(domains, state.selected(one.selector, live=True), mask, mask_key)
-    return _Hard(one, domains, counter, eligible, mask)
+    return _Hard(one, domains, counter, eligible(state, domains, mask, mask_key), mask)
 
 
-def _eligible(state: State, domains: Domains, mask: BoolArray | None, mask_key: object) -> IndexArray:
+def eligible(state: State, domains: Domains, mask: BoolArray | None, mask_key: object) -> IndexArray:
     """The domains with a node that counts."""
 
     def make() -> IndexArray:
