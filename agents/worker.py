@@ -122,7 +122,7 @@ async def _listen(
 
     def measure() -> None:
         if (pipeline := current()) is not None:
-            pipeline.gauges.refresh()
+            pipeline.readiness.measure()
 
     def stopped() -> dict[str, str]:
         pipeline = current()

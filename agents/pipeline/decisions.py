@@ -23,10 +23,9 @@ class NodeHostChange:
 
 @dataclass(frozen=True)
 class FindingChange:
-    """What is open now, the events that say what changed, and their records."""
+    """What is open now, and the records that say what changed."""
 
     open: Mapping[str, FindingEvent]
-    events: list[FindingEvent]
     records: list[Outgoing]
 
 

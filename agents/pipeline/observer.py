@@ -91,7 +91,7 @@ class Pictures:
         snapshot = self.sites.snapshot(site)
         hosts = {row.node: row for row in derived.hosts.values() if row.node in snapshot.nodes}
         open_ = {event.id: event for event in derived.findings.values()}
-        return Decisions(replace(snapshot, node_hosts=hosts), findings=FindingChange(open_, [], []))
+        return Decisions(replace(snapshot, node_hosts=hosts), findings=FindingChange(open_, []))
 
 
 class TopicObserver:

@@ -1,16 +1,21 @@
 """How a run of the pipeline stands: is it ready, may its picture be trusted, is everything written that should be.
 
-In: the parts of a run. Out: reasons in words, by what they are about; nothing where all is well.
+In: the parts of a run, and the offsets of its consumer. Out: reasons in words, by what they are about; nothing where
+all is well. The same in figures: gauges brought up to date.
 """
+
+import time
+from collections import Counter
 
 import faust
 
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.decide.cycle import Cycles
-from underhost.agents.pipeline.gates.guards import Guards
+from underhost.agents.pipeline.gates.guards import SHRUNK, STALE, Guards
 from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.schemas.commands import BIND
+from underhost.schemas.topics import BY_NAME
 
 WAITING = "it waits for its partitions and their tables"
 
@@ -60,3 +65,42 @@ class Readiness:
     def stopped(self) -> dict[str, str]:
         """Why not everything is written that should be, by site; empty when all is."""
         return self._guards.stopped(self._run.sites.held())
+
+    # ------------------------------------------------------------------------------------------------- in figures
+    def measure(self) -> None:
+        """Bring the gauges up to date: what is so now, as opposed to what `metrics.py` counts as it happens."""
+        self._of_sources()
+        for site in self._run.sites.held():
+            self._of_site(site)
+        if self._run.reads and self._run.recovered:  # else there are no partitions whose ends can be told
+            self._of_topics()
+
+    def _of_sources(self) -> None:
+        for source in self._watchers.sources:
+            for why, said in ((STALE, source.stale), (SHRUNK, source.shrunk)):
+                self._run.metrics.doubts.labels(source.name, why).set(bool(said))
+            if source.contact is not None:
+                self._run.metrics.silence.labels(source.name).set(max(0.0, time.monotonic() - source.contact))
+
+    def _of_site(self, site: str) -> None:
+        stopped = self._guards.standstill(site).why()
+        for why in (SHRUNK, STALE):
+            self._run.metrics.stopped.labels(site, why).set(why in stopped)
+        self._run.metrics.ready.labels(site).set(self._run.sites.unready(site) is None)
+        state = self._run.sites.states.get(site)
+        if state is None:
+            return
+        if state.as_of:
+            self._run.metrics.age.labels(site).set(max(0.0, time.time() - state.as_of))
+        for short, count in state.counts().items():
+            self._run.metrics.objects.labels(site, short).set(count)
+
+    def _of_topics(self) -> None:
+        behind: Counter[str] = Counter()
+        for place in self._app.consumer.assignment():
+            topic = BY_NAME.get(place.topic)
+            if topic is not None and topic in (*self._run.sites.read, *self._run.sites.followed):
+                end = self._app.consumer.highwater(place) or 0
+                behind[topic.short] += max(0, end - self._run.sites.following(topic, place.partition))
+        for short, records in behind.items():
+            self._run.metrics.lag.labels(short).set(records)

@@ -29,7 +29,6 @@ from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.gates.resume import Resumes
 from underhost.agents.pipeline.gates.watchdog import Watchdog
-from underhost.agents.pipeline.gauges import Gauges
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.publisher import AgentPublisher
@@ -91,7 +90,7 @@ class Pipeline:
         )
 
         # Topics to tables.
-        self.tables = tables.attach(self.app, self.sites, publisher.dead_letter, derived=role.derived_topics(roles))
+        self.tables = tables.attach(self.app, self.sites, role.derived_topics(roles), publisher.dead_letter)
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
 
         # Tables to evaluation to deciders, whose commands go to the topics. One thread evaluates: the sites of a worker
@@ -129,12 +128,11 @@ class Pipeline:
         ]
 
     def _look_on(self) -> None:
-        """What stands beside the flow: alerts, gauges, readiness, the watchdog."""
+        """What stands beside the flow: alerts, readiness, the watchdog."""
         run, settings = self._state, self._state.settings
         self._alerting = Alerting(settings.alerting, run.metrics.alerted, run.fail)
         if role.ALERTS in run.roles:
             self.tables.watch(VIOLATIONS, self._alerting.observe)
-        self.gauges = Gauges(run, self.app, self.watchers, self._guards)
         self.readiness = Readiness(run, self.app, self.watchers, self._cycles, self._guards)
         self._watchdog = Watchdog(
             run.membership,

@@ -129,8 +129,12 @@ class Watchers:
             self._metrics.restarts.labels(source.name).inc()
             [source] = self._new(source.name)
 
-    def note(self, records: Sequence[Outgoing]) -> None:
-        """These were published by a source: a marker is its first success."""
+    async def publish(self, *records: Outgoing) -> None:
+        """The sources' publisher: it notes what they have achieved, a marker is a first success.
+
+        See `ports.Publisher`.
+        """
+        await self._publisher.publish(*records)
         for record in records:
             key = parse_key(record.key) if f"/{LISTED}/" in record.key else None
             if key is not None and key.kind == LISTED:
@@ -139,8 +143,3 @@ class Watchers:
         for source, count in Counter(record.topic.source for record in records).items():
             if source is not None:
                 self._metrics.sources.labels(source).inc(count)
-
-    async def publish(self, *records: Outgoing) -> None:
-        """The sources' publisher: it notes what they have achieved. See `ports.Publisher`."""
-        await self._publisher.publish(*records)
-        self.note(records)

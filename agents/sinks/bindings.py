@@ -70,7 +70,9 @@ class BindSink(Sink):
         namespace, _, name = pod.partition("/")
         result, reason = await self._apply(namespace, name, desired, look)
         if result in DONE:
-            self._remember(pod, desired)
+            self._bound[pod, desired.uid] = desired.node
+            if len(self._bound) > REMEMBERED:
+                self._bound.popitem(last=False)
         return result, reason
 
     async def _apply(self, namespace: str, name: str, desired: DesiredBinding, look: bool) -> tuple[str, str]:
@@ -107,8 +109,3 @@ class BindSink(Sink):
         except Gone:
             return False
         return True
-
-    def _remember(self, pod: str, desired: DesiredBinding) -> None:
-        self._bound[pod, desired.uid] = desired.node
-        if len(self._bound) > REMEMBERED:
-            self._bound.popitem(last=False)

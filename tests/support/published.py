@@ -22,7 +22,7 @@ def a_finding(id_: str, *pods: str, state: str = "opened", severity: str = "phys
 
 def decided(snapshot: Snapshot, *findings: FindingEvent) -> Decisions:
     """What is known once the snapshot is judged."""
-    return Decisions(snapshot, findings=FindingChange({event.id: event for event in findings}, [], []))
+    return Decisions(snapshot, findings=FindingChange({event.id: event for event in findings}, []))
 
 
 def records(*written: tuple[Topic, str, object], start: int = 0) -> Iterable[Record]:

@@ -7,7 +7,7 @@ of the evaluator, which knows no time. A label that is absent is not stale: nobo
 from collections.abc import Collection, Mapping
 
 from underhost.agents.evaluate import findings as f
-from underhost.agents.sinks.labels.host_value import label_value, label_values
+from underhost.agents.sinks.labels.values import label_value, label_values
 from underhost.agents.site.changes import Derived, same_objects
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Options, Snapshot

@@ -33,7 +33,6 @@ class PublishedFindings:
 
     def diff(self, findings: Sequence[Finding], snapshot: Mapping[str, int], now: str) -> FindingChange:
         """What changed; nothing is remembered before `commit`. `now` is RFC 3339."""
-        events: list[FindingEvent] = []
         open_: dict[str, FindingEvent] = {}
         records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._due]
         for finding in sorted(findings, key=lambda each: each.id):
@@ -43,14 +42,12 @@ class PublishedFindings:
                 open_[finding.id] = before
                 continue
             open_[finding.id] = event
-            events.append(event)
             records.append(self._record(event))
         for id_, before in sorted(self._open.items()):
             if id_ not in open_:
                 event = msgspec.structs.replace(before, state=RESOLVED, updated_at=now, snapshot=dict(snapshot))
-                events.append(event)
                 records += [self._record(event), tombstone(VIOLATIONS, finding_key(self._site, id_))]
-        return FindingChange(open_, events, records)
+        return FindingChange(open_, records)
 
     def commit(self, change: FindingChange) -> None:
         """The records of this change are published."""

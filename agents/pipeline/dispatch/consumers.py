@@ -6,6 +6,7 @@ What cannot be read is left out: the tables put it into dead-letters.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import faust
@@ -48,19 +49,13 @@ def _consume(app: faust.App, topic: Topic, name: str, dispatcher: Dispatcher, co
         async for event in stream.noack().events():
             shared = _SharedEvent(event)
             if site_of((event.message.key or b"").decode("utf-8", "replace")) == dispatcher.site:
-                for action in await _readable(commands_of, topic, event.message):
-                    if action.kind in dispatcher.sinks:
-                        dispatcher.take(action, shared.one())
+                with suppress(BadEvent):
+                    for action in await commands_of(topic, event.message):
+                        if action.kind in dispatcher.sinks:
+                            dispatcher.take(action, shared.one())
             shared.ack()
 
     app.agent(declare(app, topic), name=name)(consume)
-
-
-async def _readable(commands_of: CommandsOf, topic: Topic, message: Any) -> Sequence[Action]:
-    try:
-        return await commands_of(topic, message)
-    except BadEvent:
-        return []
 
 
 class _SharedEvent:

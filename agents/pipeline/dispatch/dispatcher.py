@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from underhost.agents.pipeline.batches import Outbox
 from underhost.agents.pipeline.gates.may_write import Gate, refusal
 from underhost.agents.pipeline.gates.wanted import WantedCommands
-from underhost.agents.pipeline.publisher import AgentPublisher
+from underhost.agents.pipeline.publisher import AgentPublisher, Outbox
 from underhost.agents.sinks.orders import FAILED, REFUSED, outcome
 from underhost.agents.sinks.ports import Sink
 from underhost.agents.sinks.registry import COMMANDS

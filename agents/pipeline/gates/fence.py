@@ -13,7 +13,7 @@ from typing import Any
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
-from underhost.schemas.records import Action, Outcome
+from underhost.schemas.records import Action
 from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Outgoing, Publisher
 
@@ -38,10 +38,6 @@ class MembershipGate(Gate):
 
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
-
-    def refuses(self, action: Action) -> Outcome | None:
-        """See `Gate.refuses`."""
-        return None
 
     async def waits(self, action: Action) -> bool:
         """See `Gate.waits`. Where the site moves meanwhile, whoever waits is cancelled."""

@@ -140,11 +140,10 @@ class Tables:
         if not self.sites.wants(key.site):
             return None
         table = self._tables[topic.short]
+        fleeting = topic.source is None and key.name.startswith(FLEETING)
         if record is None:
             self.forget(message.key, topic)
-        elif topic.source is None and key.name.startswith(FLEETING):
-            pass
-        elif _stored(table).get(message.key) != message.value:
+        elif not fleeting and _stored(table).get(message.key) != message.value:
             table[message.key] = message.value
         if topic in self.sites.read:
             self.sites.apply(topic, key, record, message.timestamp)
@@ -159,13 +158,7 @@ class Tables:
         return record
 
 
-def attach(
-    app: faust.App,
-    sites: Sites,
-    dead_letter: DeadLetter,
-    *,
-    derived: Sequence[Topic] = (),
-) -> Tables:
+def attach(app: faust.App, sites: Sites, derived: Sequence[Topic], dead_letter: DeadLetter) -> Tables:
     """An agent and a table for each state topic that the sites read, and for each of the `derived` topics."""
     tables = Tables(app, sites)
     for topic in (*sites.read, *derived):

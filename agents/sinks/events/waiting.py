@@ -15,7 +15,6 @@ from underhost.agents.sinks.orders import FAILED, FAILURES
 from underhost.agents.sinks.ports import Decider, PendingPods
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import BIND, EVENT
-from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Action, Outcome
 
 AGAIN = 300.0
@@ -39,14 +38,6 @@ class _Said:
     again: float
 
 
-@dataclass
-class _Rejected:
-    """A binding that came to nothing; of a pod that waits for another try."""
-
-    uid: str
-    text: str
-
-
 class WaitingDecider(Decider):
     """`placements` are of the same site, and are asked after each evaluation.
 
@@ -60,7 +51,8 @@ class WaitingDecider(Decider):
     def __init__(self, placements: PendingPods) -> None:
         self._placements = placements
         self._said: dict[str, _Said] = {}
-        self._rejected: dict[str, _Rejected] = {}
+        self._rejected: dict[str, tuple[str, str]] = {}
+        """Uid and reason of pods whose binding came to nothing, and that wait for another try."""
         self._open: dict[str, float] = {}
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
@@ -108,12 +100,13 @@ class WaitingDecider(Decider):
             if error or NO_NODES in row.failed or any(row.failed.values()):
                 reason = "SchedulerError" if error else "Unschedulable"
                 yield pod, (row.uid, reason, message(row.failed, len(snapshot.nodes)))
-        for pod, rejected in sorted(self._rejected.items()):
+        for pod, (uid, why) in sorted(self._rejected.items()):
             live = snapshot.pods.get(pod)
-            if live is None or not _pending(live, rejected.uid) or pod in self._placements.waiting:
-                del self._rejected[pod]
+            pending = live is not None and not live.spec.node_name and live.metadata.uid == uid
+            if pending and pod not in self._placements.waiting:
+                yield pod, (uid, "SchedulerError", f"binding rejected: {why}")
             else:
-                yield pod, (rejected.uid, "SchedulerError", f"binding rejected: {rejected.text}")
+                del self._rejected[pod]
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """What became of a command to tell something, or of a binding."""
@@ -128,7 +121,7 @@ class WaitingDecider(Decider):
         if outcome.result in FAILURES:
             uid = self._placements.uid_of(pod)
             if uid is not None:
-                self._rejected[pod] = _Rejected(uid, outcome.reason)
+                self._rejected[pod] = uid, outcome.reason
         else:
             self._rejected.pop(pod, None)
 
@@ -151,10 +144,6 @@ def _error(failed: Mapping[str, int]) -> str:
     """What went wrong where the pod could not be judged, "" where it could."""
     found = [reason for reason in failed if reason.startswith(_ERROR) and reason != NO_NODES]
     return found[0].removeprefix(_ERROR) if found else ""
-
-
-def _pending(pod: Pod, uid: str) -> bool:
-    return not pod.spec.node_name and pod.metadata.uid == uid
 
 
 def _regarding(pod: str, uid: str) -> Regarding:

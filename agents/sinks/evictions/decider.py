@@ -258,15 +258,12 @@ class EvictionDecider(Decider):
         return actions + list(self._refusals(look, refusals, now))
 
     def _while_there_is_room(self, found: Iterator[Repair | Left], now: float) -> Iterator[Repair | Left]:
-        while True:
-            free = self._pace.room_at(now)
-            if free > now:
-                self._wake(free, now)
-                return
+        while (free := self._pace.room_at(now)) <= now:
             one = next(found, None)
             if one is None:
                 return
             yield one
+        self._wake(free, now)
 
     def _may(self, look: Look, candidate: Candidate, refusals: list[tuple[Finding, str, str]], now: float) -> bool:
         """Whether the pod may go now; what will never do is added to the refusals."""

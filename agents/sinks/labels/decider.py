@@ -150,5 +150,4 @@ class LabelDecider(Decider):
 
 
 def _labels(node: Node) -> dict[str, str]:
-    labels = msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None)
-    return labels or {}
+    return msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None) or {}

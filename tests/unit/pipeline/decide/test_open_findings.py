@@ -71,7 +71,8 @@ def test_a_restart_opens_nothing_twice_and_resolves_what_ended_meanwhile() -> No
 def test_a_tombstone_that_a_kill_prevented_is_published_by_the_next_run() -> None:
     opened = PublishedFindings("prod", []).diff([finding("f1")], {"pods": 7}, MONDAY)
     resolved = PublishedFindings("prod", opened.open.values()).diff([], {"pods": 8}, TUESDAY)
-    restarted = PublishedFindings("prod", resolved.events)
+    rows = [msgspec.json.decode(record.value, type=FindingEvent) for record in resolved.records if record.value]
+    restarted = PublishedFindings("prod", rows)
     assert told(published(restarted, at=TUESDAY)) == [("prod/f1", None)]
     assert published(restarted, at=TUESDAY) == []
 

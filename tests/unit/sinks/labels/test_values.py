@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from underhost.agents.sinks.labels.host_value import label_value, label_values
+from underhost.agents.sinks.labels.values import label_value, label_values
 
 VALID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 

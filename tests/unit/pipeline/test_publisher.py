@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from underhost.agents.pipeline.batches import Outbox
+from underhost.agents.pipeline.publisher import Outbox
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import OUTCOMES
 from underhost.streams import publish
