@@ -8,6 +8,7 @@ The last record of a partition always stays: the recovery of a table waits for i
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from underhost.streams.embedded import store
 
@@ -77,14 +78,8 @@ def plan(
 def _expired(db: sqlite3.Connection, number: int, end: int, before: int) -> list[int]:
     """The oldest records up to the first that is young enough, but never the last of the partition."""
     first, last = store.rowid(number, 0), store.rowid(number, end - 1)
-    gone = []
-    for id_, timestamp in db.execute(
-        "SELECT id, timestamp FROM records WHERE id >= ? AND id < ? ORDER BY id", (first, last)
-    ):
-        if timestamp >= before:
-            break
-        gone.append(id_ - first)
-    return gone
+    rows = db.execute("SELECT id, timestamp FROM records WHERE id >= ? AND id < ? ORDER BY id", (first, last))
+    return [id_ - first for id_, _ in takewhile(lambda row: row[1] < before, rows)]
 
 
 def _superseded(

@@ -55,11 +55,6 @@ class Kind:
     lasting: bool = False
 
     @property
-    def key_kind(self) -> str:
-        """The kind in record keys."""
-        return self.kind.lower()
-
-    @property
     def plural(self) -> str:
         """The resource's name, for messages."""
         return self.path.rpartition("/")[2]
@@ -77,7 +72,7 @@ class Kind:
 
     def key(self, site: str, name: str, namespace: str) -> str:
         """The record key of an object of this kind."""
-        return object_key(site, self.key_kind, name, namespace)
+        return object_key(site, self.kind.lower(), name, namespace)
 
 
 def _workload(path: str, kind: str, api_version: str, *, optional: bool = False) -> Kind:

@@ -7,14 +7,14 @@ everything, so the order of changes does not matter. The scheduler is in `schedu
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from underhost.schemas.kubernetes import Metadata, OwnerReference, Pod, PodSpec, PodStatus, Workload, WorkloadSpec
 from underhost.streams.simulated.disruption import update_budgets
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
-from underhost.streams.simulated.objects import pod_conditions, random_suffix, random_uid, raw
+from underhost.streams.simulated.objects import pod_conditions, random_suffix, random_uid, raw, with_spec
 from underhost.streams.simulated.scheduler import age, schedule_waiting, tolerates
 from underhost.streams.simulated.store import Change, ObjectKey
 from underhost.streams.simulated.timeline import Timeline
@@ -41,7 +41,6 @@ class Owner:
     api_version: str = "apps/v1"
     names: tuple[str, ...] = ()
     parent: OwnerReference | None = None
-    selector: Mapping[str, str] = field(default_factory=dict)
 
 
 class Controllers:
@@ -83,7 +82,7 @@ class Controllers:
                         owner_references=[owner.parent] if owner.parent else None,
                     ),
                     owner.api_version,
-                    WorkloadSpec(owner.replicas, selector=raw({"matchLabels": dict(owner.selector or owner.labels)})),
+                    WorkloadSpec(owner.replicas, selector=raw({"matchLabels": dict(owner.labels)})),
                 )
             )
         self._wake()
@@ -94,9 +93,7 @@ class Controllers:
         self._owners[place] = replace(self._owners[place], replicas=replicas)
         held = self._cluster.store.get(kind.lower(), name, namespace)
         if held is not None:
-            self._cluster.update(
-                msgspec.structs.replace(held, spec=msgspec.structs.replace(held.spec, replicas=replicas))
-            )
+            self._cluster.update(with_spec(held, replicas=replicas))
 
     # ------------------------------------------------------------------------------------------------------ the trigger
     def _on_change(self, change: Change) -> None:

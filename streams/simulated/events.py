@@ -13,6 +13,7 @@ from underhost.schemas.errors import Conflict, Gone
 from underhost.schemas.kubernetes import Condition
 from underhost.streams.ports import PodState
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
+from underhost.streams.simulated.objects import with_status
 
 
 class SimulatedEvents:
@@ -65,8 +66,7 @@ class SimulatedEvents:
         if (held.metadata.uid, held.metadata.resource_version) != (pod.uid, pod.version):
             raise Conflict("the object has been modified; please apply your changes to the latest version")
         others = [one for one in held.status.conditions or () if one.type != condition["type"]]
-        status = msgspec.structs.replace(held.status, conditions=[*others, msgspec.convert(condition, Condition)])
-        self._kubernetes.update(msgspec.structs.replace(held, status=status))
+        self._kubernetes.update(with_status(held, conditions=[*others, msgspec.convert(condition, Condition)]))
 
     def _event(self, namespace: str, name: str) -> dict[str, Any]:
         held = self.held.get((namespace, name))

@@ -9,11 +9,19 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry
 from underhost.schemas.kubernetes import Budget, Condition, KubernetesObject, Node, Pod, Workload
-from underhost.streams.simulated.objects import is_ready, labels_of, plain, random_uid, raw, selects, with_metadata
+from underhost.streams.simulated.objects import (
+    is_ready,
+    labels_of,
+    plain,
+    random_uid,
+    raw,
+    selects,
+    with_metadata,
+    with_spec,
+    with_status,
+)
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
 
@@ -131,9 +139,7 @@ class SimulatedKubernetes:
         now, taints = await self.node_taints(node)
         if now != uid or list(taints) != list(before):
             raise Conflict("the server rejected our request due to an error in our request")
-        held = self.node(node)
-        spec = msgspec.structs.replace(held.spec, taints=raw(list(after)))
-        self.update(msgspec.structs.replace(held, spec=spec))
+        self.update(with_spec(self.node(node), taints=raw(list(after))))
 
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """(uid, node name, "" while it is not bound). Raises Gone."""
@@ -154,14 +160,7 @@ class SimulatedKubernetes:
             raise Conflict(f"pod {name} is already assigned to node {pod.spec.node_name!r}")
         if pod.spec.scheduling_gates:
             raise Conflict(f"pod {name} has non-empty .spec.schedulingGates")
-        conditions = [Condition("PodScheduled", "True")]
-        self.update(
-            msgspec.structs.replace(
-                pod,
-                spec=msgspec.structs.replace(pod.spec, node_name=node),
-                status=msgspec.structs.replace(pod.status, conditions=conditions),
-            )
-        )
+        self.update(with_status(with_spec(pod, node_name=node), conditions=[Condition("PodScheduled", "True")]))
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """(uid, whether it is being deleted). Raises Gone."""
@@ -217,9 +216,7 @@ class SimulatedKubernetes:
         if budget.status.disruptions_allowed < 1:
             raise Retry("Cannot evict pod as it would violate the pod's disruption budget.", EVICTION_RETRY)
         # At once, as the API server does: the controller's figures come too late for a second eviction.
-        allowed = budget.status.disruptions_allowed - 1
-        status = msgspec.structs.replace(budget.status, disruptions_allowed=allowed)
-        self.update(msgspec.structs.replace(budget, status=status))
+        self.update(with_status(budget, disruptions_allowed=budget.status.disruptions_allowed - 1))
 
     def _end(self, key: ObjectKey, uid: str) -> None:
         pod: Pod | None = self.store.get("pod", key.name, key.namespace)

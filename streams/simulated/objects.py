@@ -33,6 +33,16 @@ def with_metadata(value: Any, **changes: Any) -> Any:
     return msgspec.structs.replace(value, metadata=msgspec.structs.replace(value.metadata, **changes))
 
 
+def with_spec(value: Any, **changes: Any) -> Any:
+    """The object with other fields of its spec."""
+    return msgspec.structs.replace(value, spec=msgspec.structs.replace(value.spec, **changes))
+
+
+def with_status(value: Any, **changes: Any) -> Any:
+    """The object with other fields of its status."""
+    return msgspec.structs.replace(value, status=msgspec.structs.replace(value.status, **changes))
+
+
 def random_suffix(source: random.Random, length: int = 5) -> str:
     """The random end of a generated name."""
     return "".join(source.choices(SUFFIX_ALPHABET, k=length))

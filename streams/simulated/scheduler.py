@@ -8,11 +8,9 @@ schedulers, `underhost` among them.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from underhost.schemas.kubernetes import Condition, Node, Pod, PodSpec
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
-from underhost.streams.simulated.objects import labels_of, plain, pod_conditions
+from underhost.streams.simulated.objects import labels_of, plain, pod_conditions, with_spec, with_status
 
 ZONE = "topology.kubernetes.io/zone"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -32,12 +30,9 @@ def schedule_waiting(cluster: SimulatedKubernetes, pins: Mapping[str, str], owne
         node = _choose_node(cluster, pod, pins.get(name), siblings)
         if node is None:
             unschedulable = [Condition("PodScheduled", "False", "Unschedulable")]
-            status = msgspec.structs.replace(pod.status, conditions=unschedulable)
-            cluster.update(msgspec.structs.replace(pod, status=status))
+            cluster.update(with_status(pod, conditions=unschedulable))
             continue
-        spec = msgspec.structs.replace(pod.spec, node_name=node)
-        status = msgspec.structs.replace(pod.status, conditions=pod_conditions("PodScheduled"))
-        cluster.update(msgspec.structs.replace(pod, spec=spec, status=status))
+        cluster.update(with_status(with_spec(pod, node_name=node), conditions=pod_conditions("PodScheduled")))
 
 
 def _choose_node(cluster: SimulatedKubernetes, pod: Pod, pin: str | None, siblings: set[str]) -> str | None:
