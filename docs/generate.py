@@ -19,6 +19,7 @@ from underhost.agents.lint.report import CHECKS
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.rules import REGISTRY
 from underhost.schemas import severities as severity_table
+from underhost.schemas.commands import WRITTEN
 from underhost.schemas.frames import PUBLISHED
 from underhost.schemas.topics import TOPICS
 from underhost.streams.settings import model as settings
@@ -81,8 +82,8 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """The strings below the fields of a model; the fields of one that is made from a table tell it themselves."""
-    found = {name: field.description for name, field in model.model_fields.items() if field.description}
+    """The strings below the fields of a model; what the switches of sinks say is in their table."""
+    found = {row.setting: row.about for row in WRITTEN.values() if row.about} if model is settings.SinkSettings else {}
     source = ast.parse(textwrap.dedent(inspect.getsource(model)))
     body = next(node for node in source.body if isinstance(node, ast.ClassDef))
     for field, below in zip(body.body, body.body[1:], strict=False):
