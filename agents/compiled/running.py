@@ -78,7 +78,7 @@ class Running:
             return
         self._indexed, self._sorted = True, None
         self.members, self.on_node = [set() for _ in range(classes)], [set() for _ in self.changed]
-        for at, (cls, node) in enumerate(zip(self.classes.tolist(), self.nodes.tolist(), strict=True)):
+        for at, cls, node in zip(self.at.values(), self.classes.tolist(), self.nodes.tolist(), strict=True):
             self.members[cls].add(at)
             self.on_node[node].add(at)
 
