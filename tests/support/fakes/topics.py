@@ -38,7 +38,7 @@ class FakeTopics:
 
     async def until(self, condition: Callable[["FakeTopics"], object]) -> None:
         """Wait until what was published meets the condition."""
-        async with asyncio.timeout(20), self._changed:
+        async with asyncio.timeout(120), self._changed:  # a bound for what hangs, wide enough for a busy machine
             await self._changed.wait_for(lambda: bool(condition(self)))
 
     async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
