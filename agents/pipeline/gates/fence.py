@@ -13,7 +13,7 @@ from typing import Any
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
-from underhost.schemas.records import Action
+from underhost.schemas.records import Action, Outcome
 from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Outgoing, Publisher
 
@@ -38,6 +38,10 @@ class MembershipGate(Gate):
 
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
+
+    def refuses(self, action: Action) -> Outcome | None:
+        """Nothing: it waits until the group counts on this worker again."""
+        return None
 
     async def waits(self, action: Action) -> bool:
         """See `Gate.waits`. Where the site moves meanwhile, whoever waits is cancelled."""

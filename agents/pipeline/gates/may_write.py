@@ -7,23 +7,24 @@ Two checks are no gates. A dry run is the sink's: its outcome says what would ha
 the writers (`fence.py`) asks for membership once more at each request, for a sink makes several.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from underhost.schemas.records import Action, Outcome
 
 
-class Gate:
+class Gate(ABC):
     """One reason why a command may not be carried out now."""
 
+    @abstractmethod
     def refuses(self, action: Action) -> Outcome | None:
         """What becomes of the command instead; None where the gate lets it through, or cannot tell yet."""
-        return None
 
     async def waits(self, action: Action) -> bool:
         """Wait until the gate can tell; whether that took any time."""
         return False
 
-    def answered(self, result: Outcome) -> None:
+    def answered(self, result: Outcome) -> None:  # noqa: B027 - most gates need not know
         """What became of a command that every gate let through."""
 
 
