@@ -44,10 +44,10 @@ class CoLocated:
 
     def __init__(self, store: FindingStore) -> None:
         self._store = store
-        self._replicas: defaultdict[Application, dict[str, tuple[int, str]]] = defaultdict(dict)  # class, node
+        self._replicas: defaultdict[Application, dict[str, Place]] = defaultdict(dict)
         self._of_pod: dict[str, tuple[Application, _Owner]] = {}
         self._by_owner: defaultdict[_Owner, set[str]] = defaultdict(set)
-        self._applications: dict[_Owner, Application] = {}
+        self._applications: dict[_Owner, tuple[Application, _Owner]] = {}  # shared by the owner's pods
         self._told: defaultdict[str, set[_Owner]] = defaultdict(set)  # by namespace, owners of `_BY_WORKLOAD`
         self._dirty: set[Application] = set()
 
@@ -80,13 +80,14 @@ class CoLocated:
         owner = (pod.metadata.namespace, reference.kind, reference.name)
         known = self._applications.get(owner)
         if known is None:
-            known = self._applications[owner] = application_under(snapshot, reference, pod.metadata.namespace)
+            application = application_under(snapshot, reference, pod.metadata.namespace)
+            known = self._applications[owner] = application, owner
             if reference.kind in _BY_WORKLOAD:
                 self._told[pod.metadata.namespace].add(owner)
-        self._replicas[known][key] = (place.cls, pod.spec.node_name)
-        self._of_pod[key] = known, owner
+        self._replicas[known[0]][key] = place
+        self._of_pod[key] = known
         self._by_owner[owner].add(key)
-        self._dirty.add(known)
+        self._dirty.add(known[0])
 
     def change_workloads(self, namespace: str) -> set[str]:
         """The pods whose application may be another now; the caller changes each of them."""
@@ -105,8 +106,8 @@ class CoLocated:
             replicas = self._replicas[application]
             if not replicas:
                 del self._replicas[application]
-            place = _common(case.snapshot, [node for _, node in replicas.values()])
-            self._put(case, application, {key: cls for key, (cls, _) in replicas.items()}, place)
+            place = _common(case.snapshot, [one.node or one.absent for one in replicas.values()])
+            self._put(case, application, {key: one.cls for key, one in replicas.items()}, place)
         self._dirty.clear()
 
     def _put(self, case: Case, application: Application, replicas: Mapping[str, int], place: SamePlace | None) -> None:
