@@ -20,6 +20,7 @@ from underhost.agents.commands.input.completing import tell
 from underhost.agents.commands.output import progress
 from underhost.agents.commands.output.errors import say
 from underhost.schemas.errors import InputError, UnderhostError
+from underhost.schemas.frames import use_one_thread
 from underhost.schemas.near import did_you_mean
 
 PLUGIN = "kubectl underhost"
@@ -32,6 +33,7 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 def main() -> None:
     """Run the command line; the exit code is the process's."""
+    use_one_thread()
     gc.set_threshold(*_GC)  # what is read and imported is no garbage, and every collection would visit it
     words = sys.argv[1:]
     if words[:1] == [COMPLETE]:

@@ -23,6 +23,7 @@ from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.observer import TopicObserver
 from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.errors import BackendError
+from underhost.schemas.frames import use_one_thread
 from underhost.schemas.topics import TOPICS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.ports import Outgoing
@@ -73,6 +74,7 @@ async def run_worker(
     stopping = stop or asyncio.Event()
     metrics, latest = Metrics(), latest or LatestDecisions()
     sys.setswitchinterval(SWITCH)
+    use_one_thread()
     with _signals(stopping):
         await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(wanted, settings.site)))
         made = connections or await connect(settings, wanted)

@@ -5,6 +5,7 @@ The frames of a compiled site are made by `agents/evaluate/tables.py`, the N+1 t
 `agents/whatif/each.py`. docs/reference/frames.md is written from here.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,15 @@ from underhost.schemas.severities import SEVERITIES
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+def use_one_thread() -> None:
+    """Have polars work in one thread unless the environment says otherwise; to be called before it is imported.
+
+    The frames are small: with 150,000 pods a second thread saves no time, but every thread keeps memory of its own
+    (12 MiB for the second one), and polars would start one for each processor.
+    """
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 
 @dataclass(frozen=True)

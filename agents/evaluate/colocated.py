@@ -46,7 +46,6 @@ class CoLocated:
         self._store = store
         self._replicas: defaultdict[Application, dict[str, Place]] = defaultdict(dict)
         self._of_pod: dict[str, tuple[Application, _Owner]] = {}
-        self._by_owner: defaultdict[_Owner, set[str]] = defaultdict(set)
         self._applications: dict[_Owner, tuple[Application, _Owner]] = {}  # shared by the owner's pods
         self._told: defaultdict[str, set[_Owner]] = defaultdict(set)  # by namespace, owners of `_BY_WORKLOAD`
         self._dirty: set[Application] = set()
@@ -67,9 +66,8 @@ class CoLocated:
         """A pod has this place (its node may be absent, or it waits for one), or is gone (None)."""
         held = self._of_pod.pop(key, None)
         if held is not None:
-            application, owner = held
+            application, _ = held
             del self._replicas[application][key]
-            self._by_owner[owner].discard(key)
             self._dirty.add(application)
         is_bound = bool(place.node or place.absent)
         if pod is None or not is_bound or pod.metadata.deletion_timestamp is not None or not ready(pod):
@@ -86,15 +84,14 @@ class CoLocated:
                 self._told[pod.metadata.namespace].add(owner)
         self._replicas[known[0]][key] = place
         self._of_pod[key] = known
-        self._by_owner[owner].add(key)
         self._dirty.add(known[0])
 
     def change_workloads(self, namespace: str) -> set[str]:
         """The pods whose application may be another now; the caller changes each of them."""
         found: set[str] = set()
         for owner in self._told.pop(namespace, ()):
-            del self._applications[owner]
-            found |= self._by_owner[owner]
+            known = self._applications.pop(owner)
+            found.update(key for key in self._replicas.get(known[0], ()) if self._of_pod[key][1] == owner)
         return found
 
     def judge(self, case: Case) -> None:

@@ -1,5 +1,6 @@
 """The schemas of the evaluator's tables: every column has a type that polars knows, and other frames are refused."""
 
+import os
 import subprocess
 import sys
 
@@ -74,3 +75,12 @@ def test_the_schemas_are_read_without_polars() -> None:
     script = "import sys, underhost.schemas.frames; print('polars' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize(("set_to", "threads"), [(None, "1"), ("2", "2")], ids=["nothing said", "a person said two"])
+def test_polars_works_in_one_thread_unless_the_environment_says_otherwise(set_to: str | None, threads: str) -> None:
+    code = "from underhost.schemas.frames import *; use_one_thread(); import polars; print(polars.thread_pool_size())"
+    environment = {name: value for name, value in os.environ.items() if name != "POLARS_MAX_THREADS"}
+    environment |= {} if set_to is None else {"POLARS_MAX_THREADS": set_to}
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == threads
