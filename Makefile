@@ -7,7 +7,7 @@ ARGS ?=
 # Tests mostly wait for brokers, servers and clocks: two files at a time take half as long. More are more brokers at once.
 WORKERS ?= 2
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test parts check format types bench same parity docs up down stack-test manifests lock clean
+.PHONY: help setup run demo test parts check format types bench trust same parity docs up down stack-test manifests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ format: setup ## rewrite the sources in the project's format
 
 bench: setup ## measure: ratios and memory, each comparison within one run
 	@cd tests && ../$(BIN)/python -m bench.run $(ARGS)
+
+trust: setup ## look for defects nobody thought of, half an hour at a time: ARGS=NAME; alone it lists the regimes
+	@cd tests && ../$(BIN)/python -m trust.run $(ARGS)
 
 same: setup ## compare every offline answer with another checkout: ARGS="--against OTHER/.venv/bin/python"
 	@$(BIN)/python tests/oracle/same.py $(ARGS)

@@ -1,0 +1,106 @@
+"""`make trust ARGS=NAME`: run a trust regime for at most half an hour, from where it stopped; say what it has found.
+
+In: the name of a regime and how many minutes it may take. Out: its row in docs/trust.md, the lines of its failures, and
+exit code 1 if there is one. What a regime has to remember is in `build/trust/NAME/COMMIT`, which Git ignores: another
+commit of the code begins anew.
+"""
+
+import argparse
+import importlib
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from trust.regime import Regime, Tally
+from trust.rows import Row, duration, with_row
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "trust.md"
+STATE = ROOT / "build" / "trust"
+CODE = ("schemas", "streams", "agents", "tests", "requirements", "pyproject.toml")
+"""What a row is about: a commit that changes documents only does not make it old."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A regime of the table: the module that has its `run`, what it tries, and its longest run in minutes."""
+
+    module: str
+    tries: str
+    minutes: float = 30
+
+
+REGIMES: Mapping[str, Entry] = {}
+
+
+def main() -> None:
+    """Run the named regime. Without a name: list them."""
+    parser = argparse.ArgumentParser(prog="make trust")
+    parser.add_argument("name", nargs="?", choices=sorted(REGIMES), metavar="NAME", help=", ".join(sorted(REGIMES)))
+    parser.add_argument("--minutes", type=float, help="begin nothing new after so long")
+    parser.add_argument("--anew", action="store_true", help="forget what earlier runs at this commit have tried")
+    asked = parser.parse_args()
+    if asked.name is None:
+        for name, entry in sorted(REGIMES.items()):
+            print(f"{name:<14} {entry.tries}")
+        return
+    tally = run(asked.name, asked.minutes, anew=asked.anew)
+    sys.exit(1 if tally.lost else 0)
+
+
+def run(name: str, minutes: float | None = None, *, anew: bool = False) -> Tally:
+    """Run a regime of the table, print what it found, and write its row."""
+    entry, tested = REGIMES[name], commit()
+    state = STATE / name / tested
+    if anew:
+        shutil.rmtree(state, ignore_errors=True)
+    state.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    regime = cast(Regime, importlib.import_module(entry.module))
+    tally = regime.run(started + 60 * (entry.minutes if minutes is None else minutes), state)
+    seconds = _in_all(state, time.monotonic() - started)
+    for failure in tally.failures:
+        print(f"lost: {failure}")
+    row = Row(
+        regime=name,
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        commit=tested,
+        tried=tally.tried,
+        survived=tally.survived,
+        lost=tally.lost,
+        how_long=duration(seconds),
+        figures=tally.figures,
+    )
+    PAGE.write_text(with_row(PAGE.read_text(encoding="utf-8"), row), encoding="utf-8")
+    print(row)
+    print("nothing is left to try" if tally.complete else f"to go on: make trust ARGS={name}")
+    return tally
+
+
+def commit() -> str:
+    """The last commit that changed the code, with a `+` where the tree is changed since; `unknown` outside Git."""
+    asked = subprocess.run(
+        ["git", "log", "-1", "--format=%h", "--", *CODE], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "--", *CODE], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return (asked.stdout.strip() or "unknown") + ("+" if changed.stdout.strip() else "")
+
+
+def _in_all(state: Path, seconds: float) -> float:
+    """Seconds of all runs at this commit together, this one added."""
+    file = state / "seconds"
+    total = seconds + (float(file.read_text()) if file.exists() else 0.0)
+    file.write_text(f"{total:.1f}")
+    return total
+
+
+if __name__ == "__main__":
+    main()
