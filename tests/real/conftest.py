@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.processes.brokers import Brokers
 from support.processes.kafka import KafkaProcess
 from support.processes.kube import Kube, start_kube
 from support.processes.parts import built_parts
@@ -39,6 +40,24 @@ def lasting_broker(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     process.start()
     yield process
     process.kill()
+
+
+@pytest.fixture(scope="module")
+def lasting_brokers(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    """Three Kafka brokers of the module's own that make one cluster."""
+    brokers = Brokers(tmp_path_factory.mktemp("brokers"), parts)
+    try:
+        brokers.start()
+        yield brokers
+    finally:
+        brokers.kill()
+
+
+@pytest.fixture
+def brokers(lasting_brokers: Brokers) -> Brokers:
+    """The same three, all of them there at the beginning of the test; it may freeze and kill them."""
+    lasting_brokers.resume()
+    return lasting_brokers
 
 
 @pytest.fixture(scope="module")

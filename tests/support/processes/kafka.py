@@ -1,9 +1,13 @@
-"""One real Kafka broker on loopback, on ports of its own, its state in a folder of the test."""
+"""One real Kafka broker on loopback, on ports of its own, its state in a folder of the test.
+
+Three brokers that make one cluster are in `brokers.py`.
+"""
 
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,15 +15,15 @@ from support.processes.ports import free_ports
 
 PROPERTIES = """
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
+node.id={node}
+controller.quorum.voters={voters}
 listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 log.dirs={state}/kafka-logs
-offsets.topic.replication.factor=1
+offsets.topic.replication.factor={copies}
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
@@ -48,35 +52,62 @@ class Secured(NamedTuple):
     password: str
 
 
+class Place(NamedTuple):
+    """Where a broker is in its cluster: its number, from 0, and the ports of every member, in order."""
+
+    number: int
+    brokers: Sequence[int]
+    controllers: Sequence[int]
+
+
 class KafkaProcess:
     """A broker; `address` is its bootstrap server. `kill` and `start` keep the state."""
 
-    def __init__(self, state: Path, parts: Path, secured: Secured | None = None) -> None:
-        self.state = state
-        self.broker, inner, controller = free_ports(3)
+    def __init__(self, state: Path, parts: Path, secured: Secured | None = None, place: Place | None = None) -> None:
+        """Without a `place` it is a cluster of its own, and formatted."""
+        broker, inner, controller = free_ports(3)
+        number, brokers, controllers = place or Place(0, [broker], [controller])
+        self.state, self.broker = state, brokers[number]
         self.address = f"127.0.0.1:{self.broker}"
         self._jars = f"{parts}/kafka/*"
         self._properties = state / "kafka.properties"
-        state.mkdir(parents=True, exist_ok=True)
-        lines, users = PROPERTIES.format(broker=self.broker, controller=controller, state=state), []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._users: list[str] = []
+        ports = {"broker": self.broker, "controller": controllers[number]}
+        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in enumerate(controllers, 1))
+        lines = PROPERTIES.format(**ports, node=number + 1, voters=voters, copies=len(controllers), state=state)
         if secured is not None:
-            lines += SECURED.format(broker=self.broker, inner=inner, controller=controller, pem=secured.pem)
-            users = ["--add-scram", f"SCRAM-SHA-512=[name={secured.username},password={secured.password}]"]
+            lines += SECURED.format(**ports, inner=inner, pem=secured.pem)
+            self._users = ["--add-scram", f"SCRAM-SHA-512=[name={secured.username},password={secured.password}]"]
+        state.mkdir(parents=True, exist_ok=True)
         self._properties.write_text(lines)
+        if place is None:
+            self.format()
+
+    def format(self) -> None:
+        """Make its empty log, once, before the first start."""
         tool = ["java", "-cp", self._jars, "kafka.tools.StorageTool", "format", "-t", "underhost-tests-000000"]
-        subprocess.run([*tool, *users, "-c", str(self._properties)], check=True, capture_output=True)
+        subprocess.run([*tool, *self._users, "-c", str(self._properties)], check=True, capture_output=True)
 
     def start(self, timeout: float = 180) -> None:
         """Start, and return when the port answers."""
+        self.begin()
+        self.wait(timeout)
+
+    def begin(self) -> None:
+        """Start, and do not wait for it: a member of a cluster needs the others before it answers."""
         with (self.state / "kafka.log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["java", "-Xmx384m", "-cp", self._jars, "kafka.Kafka", str(self._properties)],
+                ["java", "-Xmx384m", "-XX:+UseSerialGC", "-cp", self._jars, "kafka.Kafka", str(self._properties)],
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+
+    def wait(self, timeout: float = 180) -> None:
+        """Return when the port answers. Raises RuntimeError when it does not."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
-            if self._process.poll() is not None:
+            if self._running().poll() is not None:
                 break
             try:
                 socket.create_connection(("127.0.0.1", self.broker), 1).close()
@@ -86,19 +117,29 @@ class KafkaProcess:
         self.kill()
         raise RuntimeError(f"Kafka did not start, see {self.state}/kafka.log")
 
+    @property
+    def runs(self) -> bool:
+        """Whether the process is there, be it paused."""
+        return self._process is not None and self._process.poll() is None
+
     def pause(self) -> None:
         """Stop the process where it stands, as a host that hangs."""
-        self._process.send_signal(signal.SIGSTOP)
-        status = Path(f"/proc/{self._process.pid}/status")
+        process = self._running()
+        process.send_signal(signal.SIGSTOP)
+        status = Path(f"/proc/{process.pid}/status")
         while "State:\tT" not in status.read_text():
             time.sleep(0.01)
 
     def resume(self) -> None:
         """Let it go on."""
-        self._process.send_signal(signal.SIGCONT)
+        self._running().send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End the process hard."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
-        self._process.wait(20)
+        """End the process hard, also one that is paused. Nothing where it does not run."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(20)
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None, "it has not been started"
+        return self._process
