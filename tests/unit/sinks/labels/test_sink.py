@@ -87,7 +87,62 @@ async def test_in_mode_observe_the_host_label_is_never_written(kube: FakeKube, w
     assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} is only observed")
 
 
-@pytest.mark.parametrize("manager", ["kubectl-label", "kubectl-edit", "k9s", "python-requests", "before-first-apply"])
+@pytest.mark.parametrize(
+    "manager",
+    [
+        *("python", "python-requests", "unknown", "openapi-generator", "before-first-apply", "curl", "k9s", "Mozilla"),
+        *("kubectlx", "Kubectl-label", "capi-kubectl-label", ""),
+    ],
+)
+async def test_a_label_of_an_in_house_controller_is_never_overwritten(
+    manager: str, kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    seeded(kube, manager, **{KEY: "theirs"})
+    outcome = await sink(writer).apply(label())
+    holder = manager or "nobody that the API server names"
+    assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} belongs to {holder}")
+    assert kube.count("patch") == 0
+
+
+async def test_a_label_that_the_api_server_says_nobody_set_is_left(kube: FakeKube, writer: KubernetesApiWriter) -> None:
+    seeded(kube, **{KEY: "theirs"})
+    outcome = await sink(writer).apply(label())
+    assert outcome.reason == f"label {KEY} belongs to nobody that the API server names"
+    assert kube.count("patch") == 0
+
+
+@pytest.mark.parametrize("first", ["kubectl-label", "capi-machine"])
+async def test_a_label_that_a_person_and_a_controller_have_set_is_the_controllers(
+    first: str, kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    second = {"kubectl-label": "capi-machine", "capi-machine": "kubectl-label"}[first]
+    node = a_node("n1").metadata(labels={KEY: "theirs"})
+    kube.seed("nodes", node.metadata(managedFields=[managed_by(first, KEY), managed_by(second, KEY)]))
+    outcome = await sink(writer).apply(label())
+    assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} belongs to capi-machine")
+
+
+async def test_a_label_that_a_controller_sets_after_the_look_is_not_overwritten(
+    kube: FakeKube, writer: KubernetesApiWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeded(kube)
+    look = writer.node_labels
+
+    async def then_somebody_else_writes(node: str) -> Any:
+        found = await look(node)
+        theirs = {**kube.get("nodes", node)["metadata"], "labels": {KEY: "theirs"}}
+        await kube.put("nodes", {"metadata": {**theirs, "managedFields": [managed_by("capi-machine", KEY)]}})
+        return found
+
+    monkeypatch.setattr(writer, "node_labels", then_somebody_else_writes)
+    outcome = await sink(writer).apply(label())
+    assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} belongs to capi-machine")
+    assert kube.get("nodes", "n1")["metadata"]["labels"] == {KEY: "theirs"}
+
+
+@pytest.mark.parametrize(
+    "manager", ["kubectl", "kubectl-label", "kubectl-edit", "kubectl-patch", "kubectl-client-side-apply"]
+)
 async def test_a_label_set_by_hand_is_repaired(manager: str, kube: FakeKube, writer: KubernetesApiWriter) -> None:
     seeded(kube, manager, **{KEY: "mine"})
     assert (await sink(writer).apply(label())).result == "applied"
@@ -316,7 +371,7 @@ async def test_what_the_server_answers_is_an_outcome(
     fault: Fault, result: str, kube: FakeKube, writer: KubernetesApiWriter
 ) -> None:
     seeded(kube)
-    kube.faults = [fault]
+    kube.faults = [fault] * 3
     outcome = await sink(writer).apply(label())
     assert (outcome.result, outcome.reason) == (result, f"{kube.url}: a fault was asked for ({fault.status})")
 
