@@ -51,6 +51,8 @@ class Decisions:
     action_records: list[Outgoing] = field(default_factory=list)
     confirmed: frozenset[str] = frozenset()
     """Ids of commands of an earlier run that still hold; only what was not carried out yet is of interest."""
+    unseen: int = 0
+    """Writes of ours that nothing has shown for too long."""
 
     @property
     def placed(self) -> Sequence[Placement]:

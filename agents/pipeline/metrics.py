@@ -43,11 +43,14 @@ class Metrics:
         self.doubts = gauge("underhost_source_doubted", text, ["source", "why"])
         text = "1 while nothing is written (shrunk), or nothing that rests on hosts (stale)."
         self.stopped = gauge("underhost_writes_stopped", text, ["site", "why"])
+        text = "Writes of ours that no source has shown for over a minute."
+        self.unseen = gauge("underhost_own_writes_unseen", text, ["site"])
         self.restarts = counter("underhost_source_restarts", "Watchers started again after a fault.", ["source"])
 
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
         """One evaluation is published."""
         self.evaluations.labels(site).observe(seconds)
+        self.unseen.labels(site).set(decisions.unseen)
         if decisions.findings is not None:
             now = Count(finding.severity for finding in decisions.findings.open.values())
             for severity in SEVERITIES:

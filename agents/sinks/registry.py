@@ -9,11 +9,13 @@ have.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
+from underhost.agents.sinks import shown
 from underhost.agents.sinks.evictions.sink import outdated
 from underhost.agents.sinks.ports import Decider, PendingPods, Sink, Writers
-from underhost.agents.site.snapshot import Options
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import commands, topics
 from underhost.schemas.commands import WRITTEN
 from underhost.schemas.records import Action, Outcome
@@ -50,6 +52,8 @@ class DeciderParts:
         pending: the pods that the evaluator places; None where nobody evaluates here.
         earlier, outcomes: the newest command of each target in earlier runs, and what became of them.
         now: monotonic seconds.
+        held_until: for (kind, target), until when it is left alone because a write of ours is not seen yet, monotonic
+            seconds; 0.0 where none is awaited.
     """
 
     site: str
@@ -60,6 +64,7 @@ class DeciderParts:
     earlier: Sequence[Action]
     outcomes: Sequence[Outcome]
     now: float
+    held_until: Callable[[str, str], float] = lambda kind, target: 0.0
 
 
 EVALUATOR = "evaluator"
@@ -90,6 +95,8 @@ class CommandKind:
         must_be_wanted: only a command that this run's decisions stand by is carried out. What is told of the past, in
             contrast, stays true.
         frequent: commands come by the hundred; that one has succeeded is no reason to evaluate.
+        shows: for a command and the picture that it was ordered from, the test whether a later picture shows what it
+            has written; None: no source shows it.
         outdated: whether nobody needs to remember a command any more, at a time in seconds since 1970; None: its target
             has one command at a time, and ends with its object.
     """
@@ -107,6 +114,7 @@ class CommandKind:
     rests_on_hosts: RestsOnHosts = RestsOnHosts.ALWAYS
     must_be_wanted: bool = True
     frequent: bool = False
+    shows: Callable[[Action, Snapshot], Callable[[Snapshot], bool]] | None = None
     outdated: Callable[[Action, float], bool] | None = None
 
     def enabled(self, settings: Settings) -> bool:
@@ -126,7 +134,7 @@ def _label_sink(parts: SinkParts) -> Sink:
 def _label_decider(parts: DeciderParts) -> Decider:
     from underhost.agents.sinks.labels.decider import LabelDecider
 
-    return LabelDecider(parts.settings.host_label)
+    return LabelDecider(parts.settings.host_label, partial(parts.held_until, commands.LABEL))
 
 
 def _bind_sink(parts: SinkParts) -> Sink:
@@ -150,7 +158,8 @@ def _drs_decider(parts: DeciderParts) -> Decider:
     settings = parts.settings.drs_rules
     pacing = Pacing(edits=settings.edits_per_minute)
     needed = NeededRules(parts.evaluator, parts.options)
-    return DrsDecider(parts.site, needed, pacing=pacing, mandatory=settings.mandatory)
+    held_until = partial(parts.held_until, commands.DRS_RULE)
+    return DrsDecider(parts.site, needed, held_until, pacing=pacing, mandatory=settings.mandatory)
 
 
 def _eviction_sink(parts: SinkParts) -> Sink:
@@ -201,6 +210,7 @@ _ROWS = (
         sink=_label_sink,
         decider=_label_decider,
         lanes=32,
+        shows=shown.labels_shown,
     ),
     CommandKind(
         commands.BIND,
@@ -214,6 +224,7 @@ _ROWS = (
         lanes=32,
         rests_on_hosts=RestsOnHosts.IF_REQUIRED,
         frequent=True,
+        shows=shown.binding_shown,
     ),
     CommandKind(
         commands.DRS_RULE,
@@ -223,6 +234,7 @@ _ROWS = (
         derived=(topics.ACTIONS, topics.OUTCOMES),
         sink=_drs_sink,
         decider=_drs_decider,
+        shows=shown.rule_shown,
     ),
     CommandKind(
         commands.EVICT,
@@ -232,6 +244,7 @@ _ROWS = (
         derived=(topics.ACTIONS, topics.OUTCOMES),
         sink=_eviction_sink,
         decider=_eviction_decider,
+        shows=shown.eviction_shown,
         outdated=outdated,
     ),
     CommandKind(

@@ -14,6 +14,7 @@ from typing import TypeVar
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
+from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue, placement_of
 from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.decisions import Decisions
@@ -41,6 +42,7 @@ class SiteMemory:
     findings: PublishedFindings | None
     bindings: BindingQueue | None
     stale: StaleLabels
+    own_writes: OwnWrites
     deciders: Sequence[Decider]
 
 
@@ -73,6 +75,7 @@ class Evaluation:
         be judged.
         """
         self._observe(outcomes)
+        self._memory.own_writes.look(snapshot, self._monotonic())
         if changed or self._last is None:
             self._failures = []
             decided = Decisions(snapshot)
@@ -84,13 +87,14 @@ class Evaluation:
         if not still.everything:
             decided = self._attempt(decided, lambda: self._order(decided, still))
         self.failure = next(iter(self._failures), None)
-        return decided
+        return replace(decided, unseen=self._memory.own_writes.unseen)
 
     def _observe(self, outcomes: Iterable[Outcome]) -> None:
         """What became of commands since the last evaluation."""
         now, memory = self._monotonic(), self._memory
         for outcome in outcomes:
             memory.unfinished.observe(outcome)
+            memory.own_writes.observe(outcome, now)
             if memory.bindings is not None:
                 memory.bindings.observe(outcome, now)
             for decider in memory.deciders:
@@ -165,6 +169,7 @@ class Evaluation:
         if memory.bindings is not None and decisions.placements is not None:
             memory.bindings.commit(decisions.placements)
         memory.unfinished.commit(decisions.actions)
+        memory.own_writes.order(decisions.commands, decisions.snapshot, self._monotonic())
 
     def evaluate_at(self) -> float | None:
         """When to evaluate though nothing changed, in monotonic seconds: a binding failed, a label becomes stale."""

@@ -12,6 +12,7 @@ from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator, PipelineEvaluator
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
+from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
 from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.roles import EVALUATOR
@@ -75,13 +76,17 @@ class Evaluations:
         evaluator = self._evaluator or LazyEvaluator(self._options)
         # Nothing is ordered that nobody can carry out; another site's commands are its own workers'.
         kinds = [*(self._here if site == self._settings.site else ()), *(self._anywhere if self._evaluates else ())]
-        parts = DeciderParts(site, self._settings, self._options, evaluator, bindings, earlier, outcomes, now)
+        own_writes = OwnWrites(site)
+        parts = DeciderParts(
+            site, self._settings, self._options, evaluator, bindings, earlier, outcomes, now, own_writes.held_until
+        )
         memory = SiteMemory(
             node_hosts=NodeHosts(site, tables.records(topics.NODE_HOSTS, NodeHost, site)),
             unfinished=UnfinishedCommands(site, earlier, outcomes, now),
             findings=PublishedFindings(site, open_findings) if self._evaluates else None,
             bindings=bindings,
             stale=StaleLabels(self._options, known=stale),
+            own_writes=own_writes,
             deciders=deciders_of(kinds, parts),
         )
         return Evaluation(site, evaluator, memory)

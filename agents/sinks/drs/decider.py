@@ -83,11 +83,14 @@ class DrsDecider(Decider):
         self,
         site: str,
         needed: Callable[[Snapshot], list[DrsRule]],
+        held_until: Callable[[str], float] = lambda target: 0.0,
         *,
         pacing: Pacing | None = None,
         mandatory: bool = False,
     ) -> None:
-        self._site, self._needed, self._pacing, self._mandatory = site, needed, pacing or Pacing(), mandatory
+        """`held_until` see `DeciderParts`, for the target of a rule."""
+        self._site, self._needed, self._held_until = site, needed, held_until
+        self._pacing, self._mandatory = pacing or Pacing(), mandatory
         self._ordered: dict[str, _OrderedRule] = {}
         self._edits: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
         self._last: tuple[Snapshot, list[Action]] | None = None
@@ -130,8 +133,10 @@ class DrsDecider(Decider):
     def _orders(self, action: Action, now: float) -> bool:
         """Whether this is the time for the action; remembers it if so."""
         last = self._ordered.get(action.target)
-        if last is not None and now < last.again and (last.under_way or last.desired == action.desired):
-            self.wait_until(last.again)
+        waits = last is not None and (last.under_way or last.desired == action.desired)
+        again = max(last.again if last is not None and waits else now, self._held_until(action.target))
+        if now < again:
+            self.wait_until(again)
             return False
         edits = self._edits[split_target(action.target)[0]]
         while edits and edits[0][0] <= now - MINUTE:

@@ -5,7 +5,7 @@ node, so whose a label is the sink finds out on the live one. What the labels sa
 in `startup_taint.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,8 +63,9 @@ class LabelDecider(Decider):
 
     kind = LABEL
 
-    def __init__(self, settings: HostLabelSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: HostLabelSettings, held_until: Callable[[str], float] = lambda target: 0.0) -> None:
+        """`held_until` see `DeciderParts`, for the target of a node."""
+        self._settings, self._held_until = settings, held_until
         self._needs = [settings.key, *(derived.key for derived in settings.derived)]
         self._ordered: dict[str, _OrderedLabels] = {}
         self._inputs: tuple[object, object, object] = (None, None, None)
@@ -143,6 +144,7 @@ class LabelDecider(Decider):
             return False  # a dry run changes nothing, so nothing is gained by repeating it
         else:
             when = last.again
+        when = max(when, self._held_until(f"node/{name}"))
         if now >= when:
             return True
         self.wait_until(when)

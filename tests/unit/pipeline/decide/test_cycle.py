@@ -11,6 +11,7 @@ from underhost.agents.pipeline.decide.cycle import SiteCycle
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
+from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
 from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.decisions import Decisions
@@ -109,6 +110,7 @@ class Site:
             PublishedFindings(SITE, []),
             BindingQueue(SITE, [], lambda row: ""),
             StaleLabels(Options()),
+            OwnWrites(SITE),
             self.deciders,
         )
         return Evaluation(SITE, self.evaluator, memory, lambda: 0.0)

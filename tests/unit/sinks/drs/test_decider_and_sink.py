@@ -129,6 +129,20 @@ def test_nothing_is_ordered_for_a_site_without_vsphere() -> None:
     assert decider.decide(a_snapshot(vsphere=False), now=0.0) == []
 
 
+def test_a_rule_is_not_changed_again_before_vcenter_has_shown_our_last_change() -> None:
+    held: dict[str, float] = {}
+    needed = Wanted([a_rule(DB, "vm-1", "vm-2")])
+    decider = DrsDecider("s", needed, lambda target: held.get(target, 0.0), pacing=Pacing(steady=0.0))
+    decider.observe(answer(decider.decide(a_snapshot(), now=0.0)[0], "applied"), now=1.0)
+    held[f"drs-rule/C0/{DB}"] = 60.0
+    needed[:] = [a_rule(DB, "vm-1", "vm-3")]
+    assert decider.decide(a_snapshot(offset=2), now=2.0) == [], "the rule that we added is not in the picture"
+    assert decider.due == 60.0
+    held.clear()
+    there = a_snapshot(a_rule(DB, "vm-1", "vm-2"), offset=3)
+    assert ordered(decider.decide(there, now=3.0)) == [(f"drs-rule/C0/{DB}", ["vm-1", "vm-3"])]
+
+
 def test_two_orders_a_minute_and_cluster_removals_first_and_the_rest_later() -> None:
     decider, _ = a_decider(
         a_rule(DB, "vm-1", "vm-2"), a_rule(WEB, "vm-3", "vm-4"), a_rule(DB, "vm-5", "vm-6", cluster="C1")

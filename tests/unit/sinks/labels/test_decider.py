@@ -219,6 +219,17 @@ def test_an_order_under_way_is_not_repeated_until_it_must_be_lost() -> None:
     assert len(decider.decide(snapshot, now=30.0)) == 1
 
 
+def test_a_node_that_moves_again_waits_until_the_watch_has_shown_our_last_label() -> None:
+    held: dict[str, float] = {}
+    decider = LabelDecider(HostLabelSettings(), lambda target: held.get(target, 0.0))
+    decider.observe(outcome(decider.decide(site(n1=("host-1", {})), now=0.0)[0], "applied", ""), now=0.1)
+    held["node/n1"] = 60.0
+    assert decider.decide(site(n1=("host-2", {})), now=20.0) == [], "the label that we wrote is not in the picture"
+    assert decider.due == 60.0
+    held.clear()
+    assert ordered(decider.decide(site(n1=("host-2", {KEY: "esx-1"})), now=21.0)) == {"node/n1": {KEY: "esx-2"}}
+
+
 def test_a_failed_order_is_repeated_thirty_seconds_after_its_failure() -> None:
     decider = LabelDecider(HostLabelSettings())
     snapshot = site(n1=("host-1", {}))

@@ -1,0 +1,139 @@
+"""Nothing further is done about an object until the picture shows our own write; a person is told where none does."""
+
+import logging
+from collections.abc import Mapping
+
+import pytest
+from support.build import a_node, a_pod, a_site
+
+from underhost.agents.pipeline.decide.own_writes import BOUND, OwnWrites
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.records import Action
+from underhost.schemas.vsphere import DrsRule
+
+KEY = "example.com/host"
+RULE = "underhost-s-db-1"
+EMPTY = Snapshot()
+
+
+def node(label: str = "", uid: str = "u1", taint: str = "") -> Snapshot:
+    made = a_node("n1").labels({KEY: label or None, "zone": "a"}).metadata(uid=uid)
+    return a_site(made.spec(taints=[{"key": taint, "effect": "NoSchedule"}]) if taint else made)
+
+
+def pod(on: str = "", uid: str = "u1", ending: bool = False) -> Snapshot:
+    made = a_pod("db-0", "shop").metadata(uid=uid)
+    made = made.on(on) if on else made
+    return a_site(made.metadata(deletionTimestamp="2026-01-01T01:00:00Z") if ending else made)
+
+
+def rule(*vms: str) -> Snapshot:
+    return Snapshot(rules={("C0", RULE): DrsRule(RULE, "anti-affinity", list(vms), cluster="C0")} if vms else {})
+
+
+def label(value: str | None, taint: Mapping[str, object] | None = None) -> Action:
+    desired = {"uid": "u1", "labels": {KEY: value, "zone": "a"}}
+    return order("label", "node/n1", desired if taint is None else {**desired, "taint": taint}, "", {})
+
+
+BIND = order("bind", "pod/shop/db-0", {"uid": "u1", "node": "n1"}, "", {})
+EVICT = order("evict", "pod/shop/db-0", {"uid": "u1", "at": "2026-01-01T00:00:00Z"}, "", {})
+VM = {"uid": "u1", "owner": "VirtualMachineInstanceReplicaSet/shop/db"}
+MIGRATE = order("evict", "pod/shop/db-0", VM, "", {})
+RULE_SET = {"cluster": "C0", "type": "anti-affinity", "vms": ["b", "a"]}
+SET = order("drs-rule", f"drs-rule/C0/{RULE}", RULE_SET, "", {})
+REMOVE = order("drs-rule", f"drs-rule/C0/{RULE}", {}, "", {})
+LIFT = {"key": "starting", "needs": [KEY]}
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "unseen", "seen"),
+    [
+        (label("h1"), node(), node("h0"), node("h1")),
+        (label(None), node("h0"), node("h0"), node()),
+        (label("h1", LIFT), node("h1", taint="starting"), node("h1", taint="starting"), node("h1")),
+        (label("h1"), node(), node(), node(uid="u2")),
+        (label("h1"), node(), node(), EMPTY),
+        (BIND, pod(), pod(), pod("n1")),
+        (BIND, pod(), pod(), pod("n2")),
+        (BIND, pod(), pod(), pod(uid="u2")),
+        (BIND, pod(), pod(), EMPTY),
+        (EVICT, pod("n1"), pod("n1"), pod("n1", ending=True)),
+        (EVICT, pod("n1"), pod("n1"), pod("n1", uid="u2")),
+        (SET, rule(), rule("a", "c"), rule("a", "b")),
+        (REMOVE, rule("a", "b"), rule("a", "b"), rule()),
+    ],
+    ids=[
+        "the label is there",
+        "the label is gone",
+        "the taint is gone",
+        "another node has the name",
+        "the node is gone",
+        "the pod is bound",
+        "the pod is bound by somebody else",
+        "another pod has the name",
+        "the pod is gone",
+        "the pod is being deleted",
+        "the next pod is there",
+        "the rule has the members",
+        "the rule is gone",
+    ],
+)
+def test_an_object_is_left_alone_until_the_picture_shows_the_write(
+    action: Action, before: Snapshot, unseen: Snapshot, seen: Snapshot
+) -> None:
+    writes = OwnWrites("s")
+    writes.order([action], before, now=0.0)
+    assert writes.held_until(action.kind, action.target) == 0.0, "it is not written yet"
+    writes.observe(outcome(action, APPLIED, ""), now=1.0)
+    for picture in (before, unseen):
+        writes.look(picture, now=2.0)
+        assert writes.held_until(action.kind, action.target) == 1.0 + BOUND
+    writes.look(seen, now=3.0)
+    assert writes.held_until(action.kind, action.target) == 0.0
+
+
+@pytest.mark.parametrize("result", [NOOP, DRY_RUN, REFUSED, FAILED])
+def test_what_wrote_nothing_is_not_waited_for(result: str) -> None:
+    writes = OwnWrites("s")
+    writes.order([BIND], pod(), now=0.0)
+    writes.observe(outcome(BIND, result, ""), now=1.0)
+    assert writes.held_until(BIND.kind, BIND.target) == 0.0
+
+
+def test_the_pod_of_a_virtual_machine_migrates_for_minutes_and_nobody_is_told() -> None:
+    writes = OwnWrites("s")
+    writes.order([MIGRATE], pod("n1"), now=0.0)
+    writes.observe(outcome(MIGRATE, APPLIED, "it migrates"), now=1.0)
+    writes.look(pod("n1"), now=2.0)
+    assert writes.held_until(MIGRATE.kind, MIGRATE.target) == 0.0
+
+
+def test_the_outcome_of_an_older_command_says_nothing_of_the_newer_one() -> None:
+    writes = OwnWrites("s")
+    writes.order([label("h1")], node(), now=0.0)
+    writes.order([label("h2")], node(), now=1.0)
+    writes.observe(outcome(label("h1"), APPLIED, ""), now=2.0)
+    assert writes.held_until("label", "node/n1") == 0.0
+
+
+def test_a_person_is_told_once_of_a_write_that_no_source_shows(caplog: pytest.LogCaptureFixture) -> None:
+    writes = OwnWrites("s")
+    writes.order([BIND], pod(), now=0.0)
+    writes.observe(outcome(BIND, APPLIED, ""), now=1.0)
+    with caplog.at_level(logging.ERROR):
+        for now in (BOUND, 1.0 + BOUND, 2.0 + BOUND):
+            writes.look(pod(), now=now)
+    assert caplog.messages == ["site s: what was written is not seen after 60 s: bind pod/shop/db-0"]
+    assert writes.unseen == 1
+    writes.look(pod("n1"), now=3.0 + BOUND)
+    assert writes.unseen == 0
+
+
+def test_a_command_that_nobody_answers_is_forgotten() -> None:
+    writes = OwnWrites("s")
+    writes.order([BIND], pod(), now=0.0)
+    writes.look(pod(), now=BOUND)
+    writes.observe(outcome(BIND, APPLIED, ""), now=BOUND)
+    assert writes.held_until(BIND.kind, BIND.target) == 0.0
