@@ -36,7 +36,9 @@ class Entry:
     minutes: float = 30
 
 
-REGIMES: Mapping[str, Entry] = {}
+REGIMES: Mapping[str, Entry] = {
+    "sieve": Entry("trust.sieve.rounds", "workers killed at every write, shown too little, or the past (real parts)"),
+}
 
 
 def main() -> None:

@@ -46,10 +46,13 @@ class Kube:
     restart: Callable[[], None]
     pids: Callable[[], list[int]] = list
 
-    def kubeconfig_of(self, token: str, *, ca: Path | None = None, server: str = "") -> Path:
-        """A kubeconfig with another token, CA or address."""
+    def kubeconfig_of(
+        self, token: str, *, ca: Path | None = None, server: str = "", folder: Path | None = None
+    ) -> Path:
+        """A kubeconfig with another token, CA or address, in this folder."""
         text = KUBECONFIG.format(server=server or self.server, ca=ca or self.ca, token=token)
-        path = self.folder / f"kubeconfig-{len(list(self.folder.glob('kubeconfig*')))}"
+        folder = folder or self.folder
+        path = folder / f"kubeconfig-{len(list(folder.glob('kubeconfig*')))}"
         path.write_text(text)
         return path
 

@@ -153,6 +153,13 @@ class VCenter:
         task = self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True)
         pyVim.task.WaitForTask(task)
 
+    def remove_rule(self, name: str) -> None:
+        """The rule goes."""
+        [key] = [rule.key for rule in self.cluster.configurationEx.rule if rule.name == name]
+        change = vim.cluster.RuleSpec(operation="remove", removeKey=key)
+        task = self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True)
+        pyVim.task.WaitForTask(task)
+
     def set_option(self, option: Any) -> None:
         """A setting of the vCenter."""
         self.content.setting.UpdateOptions([option])
@@ -174,14 +181,15 @@ class VCenter:
 
 @dataclass(frozen=True)
 class Audit:
-    """The API server's own log of the writes that were tried."""
+    """The API server's own log of the writes that were tried; at level `Request` with what they said."""
 
     log: Path
+    level: str = "Metadata"
 
     def flags(self) -> list[str]:
         """The flags of kube-apiserver that make it write the log."""
         rules = [
-            {"level": "Metadata", "verbs": ["create", "patch", "update", "delete"], "omitStages": ["RequestReceived"]},
+            {"level": self.level, "verbs": ["create", "patch", "update", "delete"], "omitStages": ["RequestReceived"]},
             {"level": "None"},
         ]
         policy = self.log.with_name("audit-policy.json")

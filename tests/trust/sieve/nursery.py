@@ -1,0 +1,132 @@
+"""Workers in processes of their own that start at once: forked from one process that has imported everything.
+
+In: a line of JSON for each worker on stdin: `config`, `log`, `mutant`. Out: a line with its pid. What runs is the
+worker of `underhost run`, with shorter pauses (`paces.py`); it is killed by its pid like any other. All end with this
+process.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from support.processes.programs import TESTS, program
+
+
+class Nursery:
+    """Where workers come from; use `started`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process, self._busy = process, asyncio.Lock()
+
+    @classmethod
+    async def started(cls, log: Path) -> "Nursery":
+        """The process, which says when it has imported everything."""
+        with log.open("ab") as errors:
+            process = await asyncio.create_subprocess_exec(
+                *program("trust.sieve.nursery"),
+                cwd=TESTS,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        made = cls(process)
+        assert await made._line() == b"ready\n", f"see {log}"
+        return made
+
+    async def worker(self, config: Path, log: Path, mutant: str = "") -> int:
+        """The pid of a new worker."""
+        asked = {"config": str(config), "log": str(log), "mutant": mutant}
+        async with self._busy:
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+            await self._process.stdin.drain()
+            return int(await self._line())
+
+    async def _line(self) -> bytes:
+        assert self._process.stdout is not None
+        return await self._process.stdout.readline()
+
+    async def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+
+
+def _main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a worker: a killed one is no zombie
+    _import()
+    print("ready", flush=True)
+    workers: list[int] = []
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            _run(json.loads(line))
+        workers.append(pid)
+        print(pid, flush=True)
+    for pid in workers:
+        kill(pid)
+
+
+def kill(pid: int) -> None:
+    """As a power failure does; nothing where it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _import() -> None:
+    """What a worker would import at its start: seconds of processor time."""
+    for name in (
+        "faust",
+        "kubernetes_asyncio.config",
+        "underhost.agents.worker",
+        "underhost.agents.evaluate.evaluator",
+        "underhost.agents.schedule.pending",
+        "underhost.agents.sinks.drs.decider",
+        "underhost.agents.sinks.drs.writer",
+        "underhost.agents.sinks.events.sink",
+        "underhost.agents.sinks.evictions.decider",
+        "underhost.agents.sinks.kubernetes_writer",
+        "underhost.agents.sinks.labels.decider",
+        "underhost.streams.embedded.transport",
+        "underhost.streams.kubernetes.watcher",
+        "underhost.streams.vsphere.watcher",
+        "trust.sieve.mutants",
+    ):
+        __import__(name)
+
+
+def _run(asked: dict[str, Any]) -> None:
+    """The worker, in the forked process; does not return."""
+    from trust.sieve.mutants import MUTANTS
+    from trust.sieve.paces import quicken
+
+    from underhost.agents.pipeline import event_loop, logs
+    from underhost.agents.worker import run_worker
+    from underhost.streams.settings.load import load
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    code = 1
+    try:
+        with Path(asked["log"]).open("a", buffering=1) as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            os.close(0)
+            logs.configure(1, log)
+            quicken()
+            if asked["mutant"]:
+                MUTANTS[asked["mutant"]]()
+            event_loop.run(run_worker(load(Path(asked["config"])), web=False))
+            code = 0
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,247 @@
+"""One plan, played: a worker behind the views of its plan, the story's steps, the faults, and the oracle's verdict.
+
+In: a plan, the shared parts and a lane. Out: a `Verdict`.
+"""
+
+import asyncio
+import json
+import os
+import ssl
+import time
+from collections import Counter
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from support.processes.kube import ADMIN_TOKEN
+from support.processes.vcsim import PASSWORD, USERNAME
+from trust.sieve import oracle
+from trust.sieve.apiserver import PLURALS, ApiServerView
+from trust.sieve.forwarder import BEFORE, Cut
+from trust.sieve.nursery import kill
+from trust.sieve.parts import Lane, Shared
+from trust.sieve.plans import Kill, Plan, Withhold
+from trust.sieve.scene import Scene, State, until
+from trust.sieve.stories import STORIES, Step
+from trust.sieve.vcenter import VCenterView
+
+PATIENCE = 60.0
+"""Seconds that a step may take, on a busy machine."""
+DECEIVED = 0.7
+"""Seconds that a worker is shown an old state, after it has listed it."""
+QUIET = 0.6
+"""Seconds for which nothing may happen at the end."""
+KINDS = tuple(PLURALS.values())
+VCENTER = "vcenter"
+
+
+class Diverged(Exception):
+    """The plan came to something else than the story says."""
+
+
+@dataclass
+class Verdict:
+    """What came of a plan: nothing `wrong` is a plan that the product has survived."""
+
+    plan: int
+    wrong: list[str] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
+    fired: bool = True
+    seconds: float = 0.0
+
+
+class Play:
+    """One plan at work."""
+
+    def __init__(self, shared: Shared, lane: Lane, plan: Plan, mutant: str = "") -> None:
+        self._shared, self._lane, self._plan, self._mutant = shared, lane, plan, mutant
+        self._story = STORIES[plan.story]
+        self._scope = f"s{plan.number:04d}-{time.time_ns() // 1000 % 10**9:x}"
+        self._folder = shared.folder / self._scope
+        self._scene = Scene(shared, lane, self._scope)
+        self._made: Counter[str] = Counter()
+        self._writes: list[str] = []
+        self._left = plan.kill.times if plan.kill is not None else 0
+        self._pid = 0
+        self._restarts: set[asyncio.Task[None]] = set()
+        self._versions: list[str] = []
+
+    async def run(self) -> Verdict:
+        """The verdict. Raises what only a fault of the harness, or of a real part, can raise."""
+        began, verdict = time.monotonic(), Verdict(self._plan.number)
+        offset = self._shared.audit.log.stat().st_size
+        self._folder.mkdir()
+        await self._scene.set_up(self._story.nodes)
+        try:
+            async with AsyncExitStack() as stack:
+                await self._open(stack)
+                try:
+                    await self._tell()
+                    verdict.wrong += await self._judge(offset)
+                except (Diverged, TimeoutError) as error:
+                    verdict.wrong.append(str(error))
+                finally:
+                    for task in self._restarts:
+                        task.cancel()
+                    kill(self._pid)
+        finally:
+            await self._scene.tear_down()
+        verdict.writes, verdict.fired = self._writes, not self._left
+        verdict.seconds = round(time.monotonic() - began, 2)
+        return verdict
+
+    # ----------------------------------------------------------------------------------------------------- the worker
+    async def _open(self, stack: AsyncExitStack) -> None:
+        shared, vcsim = self._shared, self._lane.vcsim
+        trusts_vcenter = ssl.create_default_context(cadata=vcsim.certificate)
+        self._api = ApiServerView(shared.kube.server, shared.trusts_kube, self._on_write, self._scope)
+        self._vcenter = VCenterView(f"https://127.0.0.1:{vcsim.port}", trusts_vcenter, self._on_write, self._scope)
+        api = await stack.enter_async_context(self._api.serving(shared.tls))
+        vcenter = await stack.enter_async_context(self._vcenter.serving(shared.tls))
+        kubeconfig = shared.kube.kubeconfig_of(ADMIN_TOKEN, ca=shared.authority.cert, server=api, folder=self._folder)
+        (self._folder / "password").write_text(PASSWORD)
+        config = {
+            "apiVersion": "underhost/v1",
+            "kind": "Config",
+            "site": self._scope,
+            "kafka": {"embedded": str(self._folder / "underhost.db")},
+            "kubernetes": {"kubeconfig": str(kubeconfig)},
+            "vsphere": {
+                "url": f"{vcenter}/sdk",
+                "username": USERNAME,
+                "passwordFile": str(self._folder / "password"),
+                "caFile": str(shared.authority.cert),
+                "pollInterval": 1,
+            },
+            "hostLabel": {"startupTaint": "underhost.io/starting"},
+            "sinks": {"labels": True, "bindings": True, "drsRules": True, "evictions": True},
+            "evictions": {"wait": 0, "perMinute": 1000},
+            "drsRules": {"editsPerMinute": 1000},
+        }
+        (self._folder / "underhost.yaml").write_text(json.dumps(config))
+
+    async def _start_worker(self) -> None:
+        folder = self._folder
+        self._pid = await self._shared.nursery.worker(folder / "underhost.yaml", folder / "worker.log", self._mutant)
+
+    def _kill_worker(self) -> None:
+        kill(self._pid)
+        self._pid = 0
+
+    async def _on_write(self, when: str, write: str) -> None:
+        """A worker is about to write, or has written. Raises Cut where that was its last act."""
+        if not self._pid:
+            raise Cut
+        if when == BEFORE:
+            self._made[write] += 1
+            self._writes.append(write)
+        planned = self._plan.kill
+        if planned is None or not self._left:
+            return
+        if (write, when) == (planned.write, planned.when) and self._made[write] >= planned.nth:
+            self._left -= 1
+            self._kill_worker()
+            task = asyncio.ensure_future(self._start_again(planned))
+            self._restarts.add(task)
+            raise Cut
+
+    async def _start_again(self, planned: Kill) -> None:
+        """The next worker, which is shown what the plan says."""
+        if planned.frozen:
+            self._api.hold(*KINDS)
+        if planned.back is not None:
+            self._api.listed_at = self._versions[max(0, len(self._versions) - 1 - planned.back)]
+        before = dict(self._api.lists)
+        await self._start_worker()
+        if planned.frozen or planned.back is not None:
+
+            async def listed() -> bool:
+                return self._api.lists["pods"] > before.get("pods", 0)
+
+            await until("the next worker has listed", listed)
+            await asyncio.sleep(DECEIVED)
+            self._api.listed_at = ""
+            self._api.release(*KINDS)
+
+    # ------------------------------------------------------------------------------------------------------ the story
+    async def _tell(self) -> None:
+        for step in self._story.steps:
+            self._versions.append(await self._shared.admin.version())
+            if not self._pid and not self._restarts:
+                await self._start_worker()
+            withheld = self._plan.withhold
+            if withheld is not None and withheld.step == step.name:
+                await self._unseen(step, withheld)
+            else:
+                await step.act(self._scene)
+            await self._reached(step)
+
+    async def _unseen(self, step: Step, withheld: Withhold) -> None:
+        """A step of which the worker sees nothing before it is over."""
+        kinds = [kind for kind in withheld.kinds if kind != VCENTER]
+        self._api.hold(*kinds)
+        if VCENTER in withheld.kinds:
+            self._vcenter.hold()
+        await step.act(self._scene)
+        if withheld.how == "restarted":
+            self._kill_worker()
+        late = withheld.how == "late"
+        (self._api.release if late else self._api.expire)(*kinds)
+        if VCENTER in withheld.kinds:
+            (self._vcenter.release if late else self._vcenter.expire)()
+        if withheld.how == "restarted":
+            await self._start_worker()
+
+    async def _reached(self, step: Step) -> None:
+        last: State | None = None
+
+        async def true() -> bool:
+            nonlocal last
+            for task in self._restarts:
+                if task.done():
+                    task.result()
+            last = await self._scene.state()
+            self._must_live()
+            return last in step.right
+
+        try:
+            await until(step.name, true, PATIENCE)
+        except TimeoutError:
+            raise Diverged(f"after {step.name}: {_difference(last, step.right)}") from None
+
+    def _must_live(self) -> None:
+        if self._pid:
+            try:
+                os.kill(self._pid, 0)
+            except ProcessLookupError:
+                said = (self._folder / "worker.log").read_text()[-600:]
+                raise Diverged(f"the worker has ended: {said}") from None
+
+    async def _judge(self, offset: int) -> list[str]:
+        """What is wrong at the end: first the topics come to what is so, then nothing more may happen."""
+        wrong: list[str] = []
+
+        async def right() -> bool:
+            uids = await self._scene.uids()
+            wrong[:] = await asyncio.to_thread(oracle.told, self._folder / "underhost.db", self._scope, uids)
+            return not wrong
+
+        try:
+            await until("the topics say what is so", right, PATIENCE)
+        except TimeoutError:
+            return wrong
+        await asyncio.gather(*self._restarts)
+        await asyncio.sleep(QUIET)
+        state, right = await self._scene.state(), self._story.steps[-1].right
+        if state not in right:
+            wrong.append(f"later: {_difference(state, right)}")
+        writes = await asyncio.to_thread(oracle.written, self._shared.audit.log, offset, self._scope)
+        return wrong + oracle.forbidden(writes, self._scope, self._story, self._scene.visited)
+
+
+def _difference(now: State | None, right: tuple[State, ...]) -> str:
+    """What differs from the outcome that is nearest, in a line."""
+    found: dict[str, Any] = asdict(now) if now is not None else {}
+    differing = [{name: value for name, value in asdict(one).items() if found.get(name) != value} for one in right]
+    nearest = min(differing, key=len)
+    return "; ".join(f"{name}: {found.get(name)} instead of {value}" for name, value in nearest.items())

@@ -1,0 +1,78 @@
+"""Many plans, several at once, each on a lane of its own; a run can be ended and taken up.
+
+In: plans, the folder of the real parts. Out: a verdict for each plan that was played, now or in an earlier run whose
+state file is given.
+"""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from trust.sieve.parts import Shared, shared_parts
+from trust.sieve.plans import PLANS, Plan
+from trust.sieve.play import Play, Verdict
+
+
+async def play_all(
+    plans: Sequence[Plan],
+    folder: Path,
+    parts: Path,
+    *,
+    lanes: int = 1,
+    mutant: str = "",
+    state: Path | None = None,
+    seconds: float = float("inf"),
+    until_lost: bool = False,
+) -> list[Verdict]:
+    """Verdicts by the plans' numbers. After so many `seconds`, or (`until_lost`) the first loss, no plan begins."""
+    verdicts = {one.plan: one for one in _earlier(state)}
+    left = iter([plan for plan in plans if plan.number not in verdicts])
+    deadline = time.monotonic() + seconds
+
+    async def work(shared: Shared) -> None:
+        for plan in left:
+            if time.monotonic() > deadline or (until_lost and any(one.wrong for one in verdicts.values())):
+                return
+            lane = await shared.lanes.get()
+            verdict = verdicts[plan.number] = await Play(shared, lane, plan, mutant).run()
+            shared.lanes.put_nowait(lane)
+            if state is not None:
+                with state.open("a") as file:
+                    file.write(json.dumps(asdict(verdict)) + "\n")
+            if verdict.wrong:
+                print(f"plan {plan.number} ({plan.told}): {'; '.join(verdict.wrong)}", flush=True)
+
+    async with shared_parts(folder, parts, lanes) as shared, asyncio.TaskGroup() as tasks:
+        for _ in range(lanes):
+            tasks.create_task(work(shared))
+    wanted = {plan.number for plan in plans}
+    return [verdict for number, verdict in sorted(verdicts.items()) if number in wanted]
+
+
+def _earlier(state: Path | None) -> list[Verdict]:
+    """The verdicts of a state file; a line that was cut off by a kill is played again."""
+    found = []
+    for line in state.read_text().splitlines() if state is not None and state.exists() else ():
+        with suppress(json.JSONDecodeError):
+            found.append(Verdict(**json.loads(line)))
+    return found
+
+
+def summary(plans: Sequence[Plan], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """What came of the plans: `unfired` are those whose worker was never killed, which prove nothing."""
+    lost = [verdict for verdict in verdicts if verdict.wrong]
+    return {
+        "plans": len(plans),
+        "tried": len(verdicts),
+        "survived": len(verdicts) - len(lost),
+        "lost": {str(one.plan): {"plan": PLANS[one.plan].told, "wrong": one.wrong} for one in lost},
+        "unfired": [one.plan for one in verdicts if not one.fired],
+        "regimes": dict(Counter(PLANS[one.plan].regime for one in verdicts)),
+        "seconds": round(sum(one.seconds for one in verdicts), 1),
+    }
