@@ -70,3 +70,15 @@ class Retry(UnderhostError):
 
 class BadEvent(UnderhostError):
     """A record of a topic cannot be read: it goes to dead-letters and the stream goes on."""
+
+
+class LateRecord(BadEvent):
+    """A record came after newer ones of the same object or of a newer publisher: it is left out.
+
+    Attributes:
+        why: `term`, `version` or `uid`: what shows that it is late.
+    """
+
+    def __init__(self, why: str, message: str) -> None:
+        self.why = why
+        super().__init__(message)

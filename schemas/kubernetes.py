@@ -261,6 +261,22 @@ def decode(data: bytes | Raw, type_: type[T]) -> T:
     return value
 
 
+def is_older(one: Struct, other: Struct) -> bool:
+    """Whether `one` is an older state than `other`, both of the same key of one cluster, by their resourceVersions.
+
+    False where these are no integers, or where the objects are not Kubernetes': then they tell no order. An object that
+    was created anew under its name has a newer resourceVersion than the one before it, so uids need not be equal.
+    """
+    mine, others = _version(one), _version(other)
+    return mine is not None and others is not None and mine < others
+
+
+def _version(value: Struct) -> int | None:
+    metadata = getattr(value, "metadata", None)
+    version = metadata.resource_version if metadata is not None else ""
+    return int(version) if version.isdecimal() else None
+
+
 def raw(value: object) -> Raw:
     """A raw part of an object, from plain values."""
     return Raw(_encoder.encode(value))

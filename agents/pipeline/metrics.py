@@ -35,6 +35,8 @@ class Metrics:
         self.silence = gauge("underhost_source_silence_seconds", text, ["source"])
         self.published = counter("underhost_records_published", "Records published by the agents.", ["topic"])
         self.dead_letters = counter("underhost_dead_letters", "Records that could not be processed.", ["stage"])
+        text = "Records left out because newer ones came first, by what shows it: term, version or uid."
+        self.late = counter("underhost_late_records", text, ["topic", "why"])
         self.outcomes = counter("underhost_outcomes", "Commands by what became of them.", ["kind", "result"])
         text = "Messages to those who are alerted: sent, refused, failed (and repeated), dropped."
         self.alerts = counter("underhost_alert_messages", text, ["receiver", "result"])
@@ -55,6 +57,10 @@ class Metrics:
             now = Count(finding.severity for finding in decisions.findings.open.values())
             for severity in SEVERITIES:
                 self.findings.labels(site, severity).set(now.get(severity, 0))
+
+    def refused(self, topic: str, why: str) -> None:
+        """A late record of a topic was left out."""
+        self.late.labels(topic, why).inc()
 
     def alerted(self, receiver: str, result: str) -> None:
         """A message to someone who is alerted was sent, or was not."""

@@ -90,7 +90,9 @@ class Pipeline:
         )
 
         # Topics to tables.
-        self.tables = tables.attach(self.app, self.sites, role.derived_topics(roles), publisher.dead_letter)
+        self.tables = tables.attach(
+            self.app, self.sites, role.derived_topics(roles), publisher.dead_letter, metrics.refused
+        )
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
 
         # Tables to evaluation to deciders, whose commands go to the topics. One thread evaluates: the sites of a worker

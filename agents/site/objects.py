@@ -14,9 +14,9 @@ from msgspec import Struct
 from underhost.agents.site.changes import Tracked
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas import topics
-from underhost.schemas.errors import BadEvent
+from underhost.schemas.errors import BadEvent, LateRecord
 from underhost.schemas.keys import LISTED, Key, parse_key
-from underhost.schemas.kubernetes import decode
+from underhost.schemas.kubernetes import decode, is_older
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import Topic
 from underhost.schemas.vsphere import Cluster, DrsRule
@@ -144,15 +144,22 @@ class SiteState:
         """The rows of a topic as they are now and will be: not a copy."""
         return self._rows[topic.short]
 
-    def put(self, topic: Topic, key: Key, value: Struct | None) -> bool:
-        """Set or remove (None) one row; whether that changed anything."""
+    def put(self, topic: Topic, key: Key, value: Struct | None, deleted_uid: str = "") -> bool:
+        """Set or remove (None) one row; whether that changed anything.
+
+        `deleted_uid` is the uid of the object that a tombstone deletes, "" where it does not say. Raises LateRecord for
+        an older state than the row's, and for the tombstone of another object than the row's.
+        """
         if key.kind == LISTED:
             return self._mark(topic.short, key.name, value)
         rows, name = self._rows[topic.short], _NAMES.get(topic.short, _qualified)(key)
+        held = rows.get(name)
+        if held is not None:
+            _refuse_late(held, value, deleted_uid)
         if value is None:
             changed = rows.pop(name, None) is not None
         else:
-            changed = rows.get(name) != value
+            changed = held != value
             rows[name] = value
         if changed:
             self._changed.setdefault(topic.short, {})[name] = None
@@ -241,6 +248,16 @@ class SiteState:
         if view is None or changed:
             view = self._views[topic.short] = Tracked(self._rows.get(topic.short, {}), view, changed)
         return view
+
+
+def _refuse_late(held: Struct, value: Struct | None, deleted_uid: str) -> None:
+    """Raises LateRecord where the row is newer than what comes."""
+    if value is None:
+        uid = getattr(getattr(held, "metadata", None), "uid", "")
+        if deleted_uid and uid and uid != deleted_uid:
+            raise LateRecord("uid", f"a tombstone of uid {deleted_uid}, and the object is {uid}")
+    elif is_older(value, held):
+        raise LateRecord("version", "an older resourceVersion than the object's")
 
 
 def _plain(key: Key) -> str:

@@ -4,20 +4,19 @@ In: the live records of a site (`TopicReader.state`) and the objects that a sour
 publish, in order, with the `listed` markers last. Pure: reading, publishing and logging are left to the caller.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import Struct
 
-from underhost.schemas import kubernetes as k8s
 from underhost.schemas.keys import LISTED, listed_key, parse_key
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS as DISRUPTION_BUDGETS
 from underhost.schemas.topics import DRS_RULES, SERVICES, WORKLOADS, Topic
 from underhost.streams.ports import Outgoing
-from underhost.streams.watching.records import differs, marker_of, outgoing_of
+from underhost.streams.watching.records import differs, marker_of, outgoing_of, went_back
 
 SHRINK_LIMIT = 0.4
 MAY_BECOME_EMPTY = frozenset({SERVICES.name, WORKLOADS.name, DISRUPTION_BUDGETS.name, DRS_RULES.name})
@@ -94,16 +93,26 @@ def plan_listing(
                 f"the new list; not believed"
             )
         else:
-            for key, value in sorted(listed.get(name, {}).items()):
-                if differs(value, objects[name].get(key)):
-                    plan.changes.append(outgoing_of(topic, key, value))
+            plan.changes.extend(_news(topic, objects[name], listed.get(name, {})))
         deleted = [key for key in gone[name] if key not in plan.missing]
-        plan.changes.extend(outgoing_of(topic, key, None, _uid(objects[name][key])) for key in deleted)
+        # Whatever has the name is gone, even where the topic's newest record is a late one of an earlier object.
+        plan.changes.extend(outgoing_of(topic, key, None) for key in deleted)
     now = "; ".join(plan.shrunk) or doubt
     for topic in topics:
         listed_now = Listed(epoch=epoch, count=len(listed.get(topic.name, {})), doubt=now)
         plan.markers.append(marker_of(site, source, topic, listed_now))
     return plan
+
+
+def _news(topic: Topic, held: Mapping[str, bytes], listed: Mapping[str, Struct]) -> Iterator[Outgoing]:
+    """The records of the objects that differ; what is held in a version that is no more is deleted first."""
+    for key, value in sorted(listed.items()):
+        before = held.get(key)
+        if went_back(value, before):
+            yield outgoing_of(topic, key, None)
+            before = None
+        if differs(value, before):
+            yield outgoing_of(topic, key, value)
 
 
 def doubt_of(site: str, source: str, held: Mapping[str, Mapping[str, bytes]]) -> str:
@@ -138,17 +147,3 @@ def _objects(held: Mapping[str, bytes]) -> dict[str, bytes]:
         if kind != LISTED:
             objects[key] = data
     return objects
-
-
-class _Identified(Struct):
-    metadata: k8s.Metadata | None = None
-    uid: str = ""
-
-
-def _uid(held: bytes) -> str:
-    """The uid in a held record of either kind of source, "" where there is none."""
-    try:
-        record = decode(held, _Identified)
-    except msgspec.MsgspecError:
-        return ""
-    return record.metadata.uid if record.metadata is not None else record.uid

@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct
 
 from underhost.schemas.keys import listed_key
-from underhost.schemas.kubernetes import decode, encode
+from underhost.schemas.kubernetes import decode, encode, is_older
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Outgoing, Record
@@ -31,7 +31,8 @@ def outgoing_of(topic: Topic, key: str, value: Struct | None, deleted_uid: str =
     """The record of one object as it is now, or (None) its tombstone, for which `deleted_uid` gives the uid.
 
     The event id is `UID/resourceVersion`, so that equal input gives equal ids; where a file has no uid the key stands
-    in for it, and a digest of the value for a missing resourceVersion. A tombstone's is `UID/deleted`.
+    in for it, and a digest of the value for a missing resourceVersion. A tombstone's is `UID/deleted`, and deletes no
+    other object of the name; without a uid it is `KEY/deleted`, and deletes whatever has the name.
     """
     if value is None:
         return Outgoing(topic, key, None, f"{deleted_uid or key}/deleted")
@@ -45,6 +46,20 @@ def marker_of(site: str, source: str, topic: Topic, listed: Listed) -> Outgoing:
     key, data = listed_key(site, source), encode(listed)
     said = f"/{hashlib.sha256(data).hexdigest()[:16]}" if listed.doubt or listed.seen else ""
     return Outgoing(topic, key, data, f"{key}/{topic.short}/{listed.epoch}{said}")
+
+
+def went_back(value: Struct, held: bytes | None) -> bool:
+    """Whether a list shows an older version than the topic holds: the server has gone back in its history.
+
+    Lists are consistent, so etcd was restored, or it is another cluster. Readers refuse an older resourceVersion as a
+    late record: what they hold has to be deleted first.
+    """
+    if held is None:
+        return False
+    try:
+        return is_older(value, decode(held, type(value)))
+    except msgspec.MsgspecError:
+        return False
 
 
 def differs(value: Struct, held: bytes | None) -> bool:

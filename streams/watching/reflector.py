@@ -72,6 +72,7 @@ class Reflector:
         self._accepted = asyncio.Event()
         clock = asyncio.get_running_loop().time
         self._deletions = Deletions(source.name, self._doubts, clock) if guarded else None
+        self._reached = 0
         self.relists = 0
         self.contact: float | None = None
 
@@ -91,6 +92,7 @@ class Reflector:
         backoff = Backoff(self._timing)
         delay = 0.0 if position is not None else self._timing.absent
         clock = asyncio.get_running_loop().time
+        self._reached = _number(position or "")
         while True:
             await self._pause(delay)
             begun = clock()
@@ -103,6 +105,7 @@ class Reflector:
                         self.contact = clock()
                         await self._take(self._believed(batch.changes))
                         position = batch.position
+                        self._reached = max(self._reached, _number(position))
                         backoff.reset()
                 if clock() - begun >= self._timing.steady:
                     backoff.reset()
@@ -148,8 +151,13 @@ class Reflector:
         self._doubts.see([])
         changes: list[Seen | Unreadable] = [*listing.objects.values(), *listing.unreadable]
         changes.extend(Seen(key, self._held[key].uid, None) for key in vanished)
+        reached, self._reached = self._reached, _number(listing.position)
+        went_back = self._reached < reached
+        if went_back:  # etcd was restored: lists are consistent, so what was published is no more
+            log.warning("the server has gone back in its history", kind=self._source.name, position=listing.position)
+            self._held.clear()
         for begin in range(0, len(changes), AT_ONCE):
-            await self._take(changes[begin : begin + AT_ONCE])
+            await self._take(changes[begin : begin + AT_ONCE], anew=went_back)
             await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
         if self._deletions is not None:
             self._deletions.forget()
@@ -171,8 +179,8 @@ class Reflector:
         if self._deletions is not None:
             await self._take(self._deletions.take_accepted())
 
-    async def _take(self, changes: Sequence[Seen | Unreadable]) -> None:
-        """Publish what differs from what is held, in order."""
+    async def _take(self, changes: Sequence[Seen | Unreadable], *, anew: bool = False) -> None:
+        """Publish what differs from what is held, in order; `anew`: in place of whatever readers hold."""
         records: list[Outgoing] = []
         for change in changes:
             if isinstance(change, Unreadable):
@@ -185,6 +193,13 @@ class Reflector:
                 now = held_of(change)
                 if self._held.get(change.key) != now:
                     self._held[change.key] = now
+                    if anew:  # readers refuse an older version than they hold
+                        records.append(outgoing_of(self._topic, change.key, None))
                     records.append(deliverable(outgoing_of(self._topic, change.key, change.value)))
         if records:
             await publish_until_taken(self._publisher, records, f"changes of {self._source.name}", self._timing)
+
+
+def _number(position: str) -> int:
+    """A watch position as a number that can be compared, 0 where it is none."""
+    return int(position) if position.isdecimal() else 0

@@ -2,7 +2,9 @@
 
 In: records of the topics. Out: table rows, the decoded objects in `sites.py`, and what cannot be read in dead-letters
 (stage `tables`); the stream goes on. A row is state, set again as often as the record comes again, never a counter:
-that is what makes at-least-once delivery enough. Rows are kept under the record's key in the record's partition.
+that is what makes at-least-once delivery enough. Rows are kept under the record's key in the record's partition. A late
+record, of a publisher that another one has followed or older than the object's row, changes nothing: `terms.py` and
+`agents/site/objects.py` say which those are.
 """
 
 import logging
@@ -13,12 +15,14 @@ import faust
 import msgspec
 from msgspec import Struct
 
+from underhost.agents.pipeline.tables import terms
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.pipeline.tables.terms import KnownTerm, header_of
 from underhost.agents.sinks.orders import DONE
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas import topics
-from underhost.schemas.errors import BadEvent
+from underhost.schemas.errors import BadEvent, LateRecord
 from underhost.schemas.keys import Key, site_of
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import Topic
@@ -36,6 +40,12 @@ DeadLetter = Callable[[Any, str, BadEvent], Awaitable[None]]
 Watcher = Callable[[str, Struct], None]
 """Is told of (site, record) for every live record of a derived topic."""
 
+Refused = Callable[[str, str], None]
+"""Is told of (topic, why) for every late record; `why` as in LateRecord."""
+
+SEVERAL = (topics.ACTIONS, topics.OUTCOMES)
+"""Topics of several publishers, each with terms of its own lease: there a term tells nothing of another's."""
+
 
 class Tables:
     """The tables of this worker by the short name of their topic.
@@ -44,8 +54,8 @@ class Tables:
         sites: the decoded side of the state topics.
     """
 
-    def __init__(self, app: faust.App, sites: Sites) -> None:
-        self.sites = sites
+    def __init__(self, app: faust.App, sites: Sites, refused: Refused = lambda topic, why: None) -> None:
+        self.sites, self._refused = sites, refused
         self._watchers: dict[str, list[Watcher]] = {}
         self._app = app
         self._tables: dict[str, Any] = {}
@@ -66,7 +76,7 @@ class Tables:
         table = self._tables.get(topic.short)
         prefix = b"" if site is None else site.encode() + b"/"
         for key, value in list(_stored(table).items()) if table is not None else ():
-            if key.startswith(prefix) and value is not None:
+            if key.startswith(prefix) and value is not None and not terms.is_term(key):
                 yield key, value
 
     def records(self, topic: Topic, record: type[R], site: str | None = None) -> Iterator[R]:
@@ -133,34 +143,61 @@ class Tables:
                 self.forget(key, topics.ACTIONS, topics.OUTCOMES)
 
     async def keep(self, topic: Topic, message: Any) -> Struct | None:
-        """Bring one record into its table; the record, or None for a tombstone or a foreign site's. Raises BadEvent."""
+        """Bring one record into its table.
+
+        Returns the record; None for a tombstone, a foreign site's and a late one. Raises BadEvent.
+        """
         key, record = _read(topic, message)
         if self.sites.partition_of(key.site) != message.partition:
             raise BadEvent(f"a record of site {key.site!r} in partition {message.partition}")
         if not self.sites.wants(key.site):
             return None
-        table = self._tables[topic.short]
-        fleeting = topic.source is None and key.name.startswith(FLEETING)
-        if record is None:
-            self.forget(message.key, topic)
-        elif not fleeting and _stored(table).get(message.key) != message.value:
-            table[message.key] = message.value
-        if topic in self.sites.read:
-            self.sites.apply(topic, key, record, message.timestamp)
-            if record is None and topic == topics.PODS:
-                # Nothing more is ordered of a pod that is gone; without this the tables would grow for ever.
-                self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
-        elif record is not None:
+        try:
+            self._follow_term(topic, key.site, message)
+            if topic in self.sites.read:
+                deleted_uid = _deleted_uid(message) if record is None else ""
+                self.sites.apply(topic, key, record, message.timestamp, deleted_uid)
+        except LateRecord as error:
+            self._refused(topic.short, error.why)
+            log.debug("%s: a late record of %r is left out: %s", topic.short, message.key, error)
+            return None
+        self._set_row(topic, key, record, message)
+        if topic not in self.sites.read and record is not None:
             if isinstance(record, Action):
                 self._forget_outdated(key.site, record.kind, message.timestamp)
             for watcher in self._watchers.get(topic.short, ()):
                 watcher(key.site, record)
         return record
 
+    def _follow_term(self, topic: Topic, site: str, message: Any) -> None:
+        """Keep the newest term of the topic and site, over restarts, too. Raises LateRecord for an older one."""
+        said = header_of(message.headers, terms.HEADER)
+        if not said or topic in SEVERAL:
+            return
+        table, row_key = self._tables[topic.short], terms.row_key(site)
+        row = _stored(table).get(row_key)
+        known = None if row is None else msgspec.json.decode(row, type=KnownTerm)
+        newest = terms.newest(known, said, message.timestamp)
+        if newest is not None and newest != known:
+            if known is not None and newest.term < known.term:
+                log.warning("%s of site %s: terms begin anew: %d after %d", topic.short, site, newest.term, known.term)
+            table[row_key] = msgspec.json.encode(newest)
 
-def attach(app: faust.App, sites: Sites, derived: Sequence[Topic], dead_letter: DeadLetter) -> Tables:
+    def _set_row(self, topic: Topic, key: Key, record: Struct | None, message: Any) -> None:
+        table = self._tables[topic.short]
+        fleeting = topic.source is None and key.name.startswith(FLEETING)
+        if record is None:
+            self.forget(message.key, topic)
+            if topic == topics.PODS:
+                # Nothing more is ordered of a pod that is gone; without this the tables would grow for ever.
+                self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
+        elif not fleeting and _stored(table).get(message.key) != message.value:
+            table[message.key] = message.value
+
+
+def attach(app: faust.App, sites: Sites, derived: Sequence[Topic], dead_letter: DeadLetter, refused: Refused) -> Tables:
     """An agent and a table for each state topic that the sites read, and for each of the `derived` topics."""
-    tables = Tables(app, sites)
+    tables = Tables(app, sites, refused)
     for topic in (*sites.read, *derived):
         tables.add(topic, _agent(tables, topic, dead_letter))
     return tables
@@ -196,6 +233,12 @@ def _read(topic: Topic, message: Any) -> tuple[Key, Struct | None]:
     if not (site and slash and rest):
         raise BadEvent(f"bad key: {message.key!r}")
     return Key(site, topic.short, "", rest), decode_record(topic, message.value)
+
+
+def _deleted_uid(message: Any) -> str:
+    """The uid of the object that a tombstone deletes (`ce_id` is `UID/deleted`), "" where it names none."""
+    uid, slash, rest = header_of(message.headers, "ce_id").partition("/")
+    return uid if slash and "/" not in rest else ""
 
 
 def _stored(table: Any) -> dict[bytes, bytes]:

@@ -86,12 +86,15 @@ class Sites:
         return state
 
     # ------------------------------------------------------------------------------------------------ what was read
-    def apply(self, topic: Topic, key: Key, value: Struct | None, timestamp: float) -> None:
-        """One row of a state topic changed; `timestamp` is the record's, in seconds since 1970."""
+    def apply(self, topic: Topic, key: Key, value: Struct | None, timestamp: float, deleted_uid: str = "") -> None:
+        """One row of a state topic changed; `timestamp` is the record's, in seconds since 1970.
+
+        `deleted_uid` and what is raised are as in `SiteState.put`.
+        """
         state = self.state(key.site)
-        state.as_of = max(state.as_of, timestamp)
-        if state.put(topic, key, value):
+        if state.put(topic, key, value, deleted_uid):
             self.on_change(key.site)
+        state.as_of = max(state.as_of, timestamp)
 
     def advance(self, topic: Topic, partition: int, offset: int) -> None:
         """The record at this offset has been dealt with, whatever it held."""

@@ -41,7 +41,7 @@ def tables(tmp_path: Path) -> Tables:
 
 
 def message(key: bytes | None, value: bytes | None, partition: int = 1) -> Any:
-    return SimpleNamespace(key=key, value=value, partition=partition, timestamp=1.0)
+    return SimpleNamespace(key=key, value=value, partition=partition, timestamp=1.0, headers=[])
 
 
 async def test_a_record_in_another_partition_than_its_sites_is_refused(tables: Tables) -> None:

@@ -67,6 +67,12 @@ def test_a_new_resource_version_alone_publishes_nothing() -> None:
     assert changes(plan_of(nodes(3), nodes(3, version="99"))) == {}
 
 
+def test_an_older_version_than_is_held_replaces_it_though_nothing_else_differs() -> None:
+    plan = plan_of(nodes(2, version="99"), [at_version("n0", "99"), at_version("n1", "7")])
+    told = [(record.key, record.event_id) for record in plan.changes]
+    assert told == [("s/node//n1", "s/node//n1/deleted"), ("s/node//n1", "uid-n1/7")]
+
+
 def test_the_listed_marker_comes_last_with_epoch_and_count() -> None:
     plan = plan_of([], nodes(2))
     assert [record.key for record in plan.records] == ["s/node//n0", "s/node//n1", "s/listed/kubernetes"]
@@ -77,7 +83,7 @@ def test_the_listed_marker_comes_last_with_epoch_and_count() -> None:
 def test_what_vanished_is_tombstoned() -> None:
     plan = plan_of(nodes(5), nodes(3))
     assert changes(plan) == {"s/node//n3": "tombstone", "s/node//n4": "tombstone"}
-    assert [r.event_id for r in plan.records if r.value is None] == ["uid-n3/deleted", "uid-n4/deleted"]
+    assert [r.event_id for r in plan.records if r.value is None] == ["s/node//n3/deleted", "s/node//n4/deleted"]
     assert plan.shrunk == []
 
 

@@ -253,6 +253,13 @@ async def test_a_pod_made_anew_under_its_name_is_a_change() -> None:
     assert [record.event_id for record in topics.records] == ["uid-a/deleted", "uid-2/9"]
 
 
+async def test_after_etcd_was_restored_every_object_replaces_what_readers_hold() -> None:
+    feed = Script(lists=[listing("20", pod("a", "7"), pod("b", "15"))], watches=[[Gone("Too large resource version")]])
+    topics, _ = await follow(feed, Naps(3), held=[pod("a", "7"), pod("b", "40"), pod("c", "41")], position="41")
+    records = [(record.key.rpartition("/")[2], record.event_id.rpartition("/")[2]) for record in topics.records]
+    assert records == [("a", "deleted"), ("a", "7"), ("b", "deleted"), ("b", "15"), ("c", "deleted")]
+
+
 async def test_what_cannot_be_read_is_a_dead_letter_with_its_origin() -> None:
     bad = Unreadable("s/pod/shop/a", b"{bad", "expected an object")
     topics, _ = await follow(Script(watches=[[batch("11", bad, pod("b"))]]), Naps(2))

@@ -1,0 +1,55 @@
+"""Whether a record comes from an owner that another one has followed: the terms of the publishers' leases.
+
+In: the term that a record carries, its time, and the newest term that its table knows of the site. Out: what the table
+is to know from now on, or LateRecord. Pure; `agents.py` keeps the row. Terms are compared within one topic, whose order
+is the order of sending: in another topic an older owner's records may rightly be read later.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from underhost.schemas.errors import LateRecord
+
+HEADER = "ce_term"
+BEGUN_ANEW = 600.0
+"""Seconds after the first record of a term from which on an older one is no late one. The fence lets nobody publish for
+so long after a successor: the leases have begun anew then (a Lease was deleted, etcd was restored from a backup)."""
+
+
+class KnownTerm(Struct, frozen=True):
+    """The newest term, and the time of its first record in seconds since 1970."""
+
+    term: int
+    since: float
+
+
+def row_key(site: str) -> bytes:
+    """The key of the row in which a table keeps the newest term of the site; no record has such a key."""
+    return f"{site}/term".encode()
+
+
+def is_term(key: bytes) -> bool:
+    """Whether a row is such a one."""
+    return key.endswith(b"/term") and key.count(b"/") == 1
+
+
+def header_of(headers: Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None, name: str) -> str:
+    """A header of a Faust message, whose headers have one of several forms; "" where it is absent."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    return next((bytes(value).decode("utf-8", "replace") for key, value in pairs if key == name), "")
+
+
+def newest(known: KnownTerm | None, said: str, at: float) -> KnownTerm | None:
+    """What is known after a record that says this term, at this time. Raises LateRecord for an older term.
+
+    A record that says none (there is no lease) has no part in this.
+    """
+    if not said.isdecimal():
+        return known
+    term = int(said)
+    if known is None or term > known.term or (term < known.term and at - known.since > BEGUN_ANEW):
+        return KnownTerm(term, at)
+    if term < known.term:
+        raise LateRecord("term", f"of term {term}, and term {known.term} has begun")
+    return known
