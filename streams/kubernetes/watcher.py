@@ -18,6 +18,7 @@ from underhost.schemas.topics import KUBERNETES_TOPICS, NODES
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kinds import KINDS, Kind
 from underhost.streams.kubernetes.list_watch import KindListWatch
+from underhost.streams.kubernetes.past import newest_held, number
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.settings.clusters import KubernetesSettings
@@ -128,7 +129,11 @@ class KubernetesSource(Source):
         doubts = self._doubts
         if first:
             doubts.recall(doubt_of(self._site, self.name, held))
-        listings = await self._first_lists(client, list_watches)
+        newest = [
+            await asyncio.to_thread(newest_held, held[each.kind.topic.name], each.kind) if first else 0
+            for each in list_watches
+        ]
+        listings = await self._first_lists(client, list_watches, newest)
         listed: dict[str, dict[str, Struct]] = {topic.name: {} for topic in KUBERNETES_TOPICS}
         letters: list[Outgoing] = []
         for list_watch, listing in zip(list_watches, listings, strict=True):
@@ -148,22 +153,38 @@ class KubernetesSource(Source):
         return await asyncio.to_thread(lambda: [_Start.of(listing) for listing in listings])
 
     async def _first_lists(
-        self, client: KubernetesClient, list_watches: Sequence[KindListWatch]
+        self, client: KubernetesClient, list_watches: Sequence[KindListWatch], newest: Sequence[int]
     ) -> list[Listing | None]:
         """Each kind's first list, all kinds at once; None for an optional kind that is not there."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                running = [tasks.create_task(self._first_list(client, list_watch)) for list_watch in list_watches]
+                running = [
+                    tasks.create_task(self._first_list(client, list_watch, version))
+                    for list_watch, version in zip(list_watches, newest, strict=True)
+                ]
         except BaseExceptionGroup as group:  # raise one error: callers expect no group
             raise _first(group) from None
         return [task.result() for task in running]
 
-    async def _first_list(self, client: KubernetesClient, list_watch: KindListWatch) -> Listing | None:
+    async def _first_list(self, client: KubernetesClient, list_watch: KindListWatch, newest: int) -> Listing | None:
+        """The list, once it is not older than `newest`, the resourceVersion that the topics hold of this kind.
+
+        A server that goes on showing the past is believed in the end: etcd was restored from a backup.
+        """
         clock = asyncio.get_running_loop().time
         deadline, backoff = clock() + FIRST_ANSWER, Backoff(self._timing)
         while True:
             try:
-                return await list_watch.list()
+                listing = await list_watch.list()
+                if not 0 < number(listing.position) < newest:
+                    return listing
+                if clock() >= deadline:
+                    log.error(
+                        "the API shows the past, and is believed", kind=list_watch.name, position=listing.position
+                    )
+                    return listing
+                log.warning("the API shows the past: listed again", kind=list_watch.name, position=listing.position)
+                await self._timing.sleep(backoff.next())
             except (Gone, Refused) as error:
                 if list_watch.kind.optional:
                     log.info("not watched", kind=list_watch.name, reason=str(error))

@@ -15,6 +15,7 @@ from underhost.schemas.errors import Refused, Unreachable
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS, DEAD_LETTERS, KUBERNETES_TOPICS, NAMESPACES, NODES, PODS, WORKLOADS
+from underhost.streams.kubernetes import watcher
 from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.kubernetes.watcher import KubernetesSource
 from underhost.streams.ports import Outgoing
@@ -34,12 +35,18 @@ class Naps:
         await asyncio.sleep(0)
 
 
+def a_cluster() -> FakeKube:
+    """Two nodes and two pods, at the same resourceVersions each time."""
+    server = FakeKube()
+    server.seed("namespaces", {"metadata": {"name": "shop"}})
+    server.seed("nodes", a_node("n1"), a_node("n2"))
+    server.seed("pods", a_pod("web-0").on("n1"), a_pod("web-1"))
+    return server
+
+
 @pytest.fixture
 async def kube() -> AsyncIterator[FakeKube]:
-    async with FakeKube().serving() as server:
-        server.seed("namespaces", {"metadata": {"name": "shop"}})
-        server.seed("nodes", a_node("n1"), a_node("n2"))
-        server.seed("pods", a_pod("web-0").on("n1"), a_pod("web-1"))
+    async with a_cluster().serving() as server:
         yield server
 
 
@@ -338,6 +345,35 @@ async def test_a_restart_publishes_only_what_changed_meanwhile_and_tombstones_wh
         changed = [(record.key, record.value is None) for record in topics.records[before:]]
     assert changed[:-6] == [("prod/pod/shop/web-1", False), ("prod/pod/shop/web-3", True)]
     assert {key for key, _ in changed[-6:]} == {"prod/listed/kubernetes"}
+
+
+async def test_a_list_older_than_the_topics_is_read_again_before_anything_is_deleted(
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
+) -> None:
+    async with watching(kube.settings(tmp_path), topics, timing):
+        await kube.put("pods", a_pod("web-2").on("n2"))
+        await topics.until(lambda t: t.records[-1].key == "prod/pod/shop/web-2")
+    before = len(topics.records)
+    async with a_cluster().serving() as past:
+        source = KubernetesSource("prod", past.settings(tmp_path), topics, topics, timing=timing)
+        run = asyncio.create_task(source.run())
+        await past.asked("list", "pods", 3)
+        assert topics.records[before:] == []
+        await past.put("pods", a_pod("web-2").on("n2"))
+        await source.ready.wait()
+        run.cancel()
+        assert [record.key for record in topics.records[before:] if record.value is None] == []
+
+
+async def test_a_server_that_goes_on_showing_the_past_is_believed_in_the_end(
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "FIRST_ANSWER", 0.1)
+    async with watching(kube.settings(tmp_path), topics, timing):
+        await kube.put("pods", a_pod("web-2").on("n2"))
+        await topics.until(lambda t: t.records[-1].key == "prod/pod/shop/web-2")
+    async with a_cluster().serving() as past, watching(past.settings(tmp_path), topics, timing):
+        assert topics.keys(PODS) == ["prod/pod/shop/web-0", "prod/pod/shop/web-1"]
 
 
 def doubts_in(records: list[Outgoing]) -> list[str]:
