@@ -11,12 +11,13 @@ import asyncio
 import json
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 from support.processes.parts import built_parts
 from trust.sieve.mutants import MUTANTS
 from trust.sieve.plans import PLANS
-from trust.sieve.plays import play_all, summary
+from trust.sieve.plays import find_all, play_all, summary
 
 
 def main() -> int:
@@ -26,6 +27,10 @@ def main() -> int:
     parser.add_argument("--lanes", type=int, default=4, metavar="N", help="plans at once (4)")
     parser.add_argument("--minutes", type=float, default=30.0, metavar="N", help="begin no plan after so long (30)")
     parser.add_argument("--mutant", default="", choices=["", *MUTANTS], metavar="NAME", help="with this fault planted")
+    parser.add_argument("--find", action="store_true", help="plant every fault in turn; which plan finds it?")
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help="keep what workers and parts have said in this folder"
+    )
     given = parser.parse_args()
     first, _, last = given.plans.partition(":")
     parts, why = built_parts()
@@ -33,7 +38,16 @@ def main() -> int:
         print(f"error: {why}", file=sys.stderr)
         return 2
     plans = PLANS[int(first or 0) : int(last or len(PLANS))]
-    with tempfile.TemporaryDirectory(prefix="sieve-") as folder:
+    seconds = given.minutes * 60
+    if given.folder is not None:
+        given.folder.mkdir(parents=True)
+    with nullcontext(given.folder) if given.folder else tempfile.TemporaryDirectory(prefix="sieve-") as folder:
+        if given.find:
+            names = [name for name in MUTANTS if given.mutant in {"", name}]
+            found = asyncio.run(find_all(names, plans, Path(folder), parts, lanes=given.lanes, seconds=seconds))
+            by = {name: verdict and {"plan": verdict.plan, "wrong": verdict.wrong} for name, verdict in found.items()}
+            print(json.dumps({"found": sum(map(bool, by.values())), "of": len(names), "by": by}, indent=2))
+            return 0 if all(by.values()) else 1
         verdicts = asyncio.run(
             play_all(
                 plans,
@@ -42,12 +56,12 @@ def main() -> int:
                 lanes=given.lanes,
                 mutant=given.mutant,
                 state=given.state,
-                seconds=given.minutes * 60,
+                seconds=seconds,
             )
         )
-    found = summary(plans, verdicts)
-    print(json.dumps(found, indent=2, sort_keys=True))
-    return 1 if found["lost"] else 0
+    told = summary(plans, verdicts)
+    print(json.dumps(told, indent=2, sort_keys=True))
+    return 1 if told["lost"] else 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -117,13 +118,16 @@ def _run(asked: dict[str, Any]) -> None:
         with Path(asked["log"]).open("a", buffering=1) as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-            os.close(0)
+            with Path(os.devnull).open() as nothing:
+                os.dup2(nothing.fileno(), 0)  # closed, it would be the number of a socket, which uvloop refuses
             logs.configure(1, log)
             quicken()
             if asked["mutant"]:
                 MUTANTS[asked["mutant"]]()
             event_loop.run(run_worker(load(Path(asked["config"])), web=False))
             code = 0
+    except BaseException:  # noqa: BLE001 - the process ends here, and its log says why
+        traceback.print_exc()
     finally:
         os._exit(code)
 

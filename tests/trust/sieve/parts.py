@@ -21,6 +21,8 @@ from support.processes.world import Audit, VCenter, helpers
 from trust.sieve.nursery import Nursery
 
 VMS = 5
+STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat/node-heartbeat.yaml", "pod/fast/pod-ready.yaml")
+"""What KWOK plays. Not the end of a pod: pods here go at once, and KWOK would delete the next one of the name."""
 CONTROLLERS = ("statefulset-controller", "disruption-controller")
 
 
@@ -91,7 +93,7 @@ async def shared_parts(folder: Path, parts: Path, lanes: int) -> AsyncIterator[S
         nursing = asyncio.ensure_future(Nursery.started(folder / "nursery.log"))
         audit = Audit(folder / "audit.log", "Request")
         kube = await asyncio.to_thread(stack.enter_context, start_kube(folder / "kube", parts, *audit.flags()))
-        stack.enter_context(helpers(parts, kube, *CONTROLLERS))
+        stack.enter_context(helpers(parts, kube, *CONTROLLERS, stages=STAGES))
         free: asyncio.Queue[Lane] = asyncio.Queue()
         for number in range(lanes):
             free.put_nowait(await asyncio.to_thread(stack.enter_context, _lane(number, parts)))

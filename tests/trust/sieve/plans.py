@@ -120,7 +120,7 @@ def _kills() -> Iterator[Plan]:
     for story, writes in WRITES.items():
         for write, nth in writes:
             if not write.startswith("event"):
-                yield Plan(0, INTERMEDIATE, story, Kill(write, nth, AFTER, times=2))
+                yield Plan(0, INTERMEDIATE, story, Kill(write, nth, BEFORE, times=2))
 
 
 def _stale() -> Iterator[Plan]:

@@ -28,16 +28,15 @@ async def play_all(
     mutant: str = "",
     state: Path | None = None,
     seconds: float = float("inf"),
-    until_lost: bool = False,
 ) -> list[Verdict]:
-    """Verdicts by the plans' numbers. After so many `seconds`, or (`until_lost`) the first loss, no plan begins."""
+    """Verdicts by the plans' numbers. After so many `seconds` no plan begins."""
     verdicts = {one.plan: one for one in _earlier(state)}
     left = iter([plan for plan in plans if plan.number not in verdicts])
     deadline = time.monotonic() + seconds
 
     async def work(shared: Shared) -> None:
         for plan in left:
-            if time.monotonic() > deadline or (until_lost and any(one.wrong for one in verdicts.values())):
+            if time.monotonic() > deadline:
                 return
             lane = await shared.lanes.get()
             verdict = verdicts[plan.number] = await Play(shared, lane, plan, mutant).run()
@@ -53,6 +52,32 @@ async def play_all(
             tasks.create_task(work(shared))
     wanted = {plan.number for plan in plans}
     return [verdict for number, verdict in sorted(verdicts.items()) if number in wanted]
+
+
+async def find_all(
+    mutants: Sequence[str], plans: Sequence[Plan], folder: Path, parts: Path, *, lanes: int = 1, seconds: float
+) -> dict[str, Verdict | None]:
+    """The first of the plans that each mutant does not survive; None where it survives all of them, or time is over."""
+    found: dict[str, Verdict | None] = {}
+    left = iter(mutants)
+    deadline = time.monotonic() + seconds
+
+    async def work(shared: Shared) -> None:
+        for mutant in left:
+            found[mutant] = None
+            lane = await shared.lanes.get()
+            for plan in plans:
+                verdict = await Play(shared, lane, plan, mutant).run()
+                if verdict.wrong or time.monotonic() > deadline:
+                    found[mutant] = verdict if verdict.wrong else None
+                    break
+            shared.lanes.put_nowait(lane)
+            print(f"{mutant}: {found[mutant] or 'not found'}", flush=True)
+
+    async with shared_parts(folder, parts, lanes) as shared, asyncio.TaskGroup() as tasks:
+        for _ in range(lanes):
+            tasks.create_task(work(shared))
+    return found
 
 
 def _earlier(state: Path | None) -> list[Verdict]:

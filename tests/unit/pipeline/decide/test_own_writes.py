@@ -2,15 +2,22 @@
 
 import logging
 from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
 from support.build import a_node, a_pod, a_site
 
 from underhost.agents.pipeline.decide.own_writes import BOUND, OwnWrites
+from underhost.agents.pipeline.decide.restored import Evaluations
+from underhost.agents.pipeline.gates.guards import Standstill
+from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.records import Action
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.records import Action, Outcome
+from underhost.schemas.topics import Topic
+from underhost.schemas.vsphere import DrsRule, Host, Vm
+from underhost.streams.settings.labels import HostLabelSettings
+from underhost.streams.settings.model import Settings
 
 KEY = "example.com/host"
 RULE = "underhost-s-db-1"
@@ -137,3 +144,34 @@ def test_a_command_that_nobody_answers_is_forgotten() -> None:
     writes.look(pod(), now=BOUND)
     writes.observe(outcome(BIND, APPLIED, ""), now=BOUND)
     assert writes.held_until(BIND.kind, BIND.target) == 0.0
+
+
+class NoTables:
+    """Tables that hold nothing: a site that has just begun."""
+
+    def records(self, topic: Topic, record: type[Any], site: str | None = None) -> list[Any]:
+        """See `Tables.records`."""
+        return []
+
+
+def test_a_label_that_no_watch_has_shown_yet_is_not_written_over_when_the_vm_moves() -> None:
+    """The whole evaluation of a labeller, as a worker begins it."""
+    settings = Settings(site="s", host_label=HostLabelSettings(key=KEY))
+    begun = Evaluations(settings, cast(Tables, NoTables()), None, roles={"labeller"}, kinds=["label"])
+    evaluation, clock = begun.begin("s"), [0.0]
+    evaluation._monotonic = lambda: clock[0]
+
+    def ordered(now: float, host: str, label: str, *outcomes: Outcome) -> list[Action]:
+        clock[0] = now
+        vm = Vm(name="n1", id="vm-1", uuid="4200", host=host)
+        nodes = {"n1": a_node("n1").labels({KEY: label or None}).spec(providerID="vsphere://4200").build()}
+        hosts = {name: Host(name=name, id=name) for name in ("h1", "h2")}
+        picture = Snapshot(site="s", nodes=nodes, vms={"vm-1": vm}, hosts=hosts, vsphere=True)
+        decided = evaluation.evaluate(picture, "2026-01-01T00:00:00Z", outcomes, Standstill(), changed=True)
+        evaluation.commit(decided)
+        return decided.actions
+
+    [first] = ordered(0.0, "h1", "")
+    assert ordered(20.0, "h2", "", outcome(first, APPLIED, "")) == [], "our label h1 is not in the picture"
+    [second] = ordered(21.0, "h2", "h1")
+    assert second.desired["labels"] == {KEY: "h2"}
