@@ -1,6 +1,8 @@
 """Everybody who is alerted to findings: the Alertmanagers and webhooks of the settings, each with a task of its own.
 
-In: the open findings as the tables hold them, then every live record of `violations`. Out: what the receivers are sent.
+In: the open findings as the tables hold them, then every record of `violations`. Out: what the receivers are sent. An
+Alertmanager forgets what it is not told again, so it needs only what is open; a webhook is told of every change, and a
+record is held until all webhooks have dealt with it: a pager is closed even if the worker was restarted meanwhile.
 """
 
 import asyncio
@@ -10,7 +12,7 @@ from functools import partial
 from msgspec import Struct
 
 from underhost.agents.alerts.alertmanager import Alertmanager
-from underhost.agents.alerts.webhook import Webhook
+from underhost.agents.alerts.webhook import Done, Webhook
 from underhost.agents.evaluate.findings import INVENTORY
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import at_or_above
@@ -25,7 +27,8 @@ class Alerting:
 
     def __init__(self, settings: AlertingSettings, counted: Counted, failed: Callable[[BaseException], None]) -> None:
         self._settings, self._counted, self._failed = settings, counted, failed
-        self._receivers: list[tuple[str, Alertmanager | Webhook]] = []
+        self._managers: list[Alertmanager] = []
+        self._webhooks: list[tuple[str, Webhook]] = []
         """Each with the severity from which on it is told; that writes stop it is always told."""
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -41,35 +44,49 @@ class Alerting:
                 headers_file=settings.headers_file,
                 counted=partial(self._counted, "alertmanager"),
             )
-            self._receivers.append((settings.severity, manager))
+            self._managers.append(manager)
         for hook in settings.webhooks:
             counted = partial(self._counted, "webhook")
-            self._receivers.append((hook.severity, Webhook(hook.url, headers_file=hook.headers_file, counted=counted)))
+            self._webhooks.append((hook.severity, Webhook(hook.url, headers_file=hook.headers_file, counted=counted)))
         for event in findings:
-            self._tell(event)
-        for _, receiver in self._receivers:
-            task = asyncio.get_running_loop().create_task(receiver.run(), name="alerting")
+            self.observe(event.site, event)
+            self.deliver(event, lambda: lambda: None)
+        for running in [*(one.run() for one in self._managers), *(one.run() for _, one in self._webhooks)]:
+            task = asyncio.get_running_loop().create_task(running, name="alerting")
             task.add_done_callback(self._ended)
             self._tasks.append(task)
 
+    @property
+    def delivers(self) -> bool:
+        """Whether anybody has to be told of every single change."""
+        return bool(self._settings.webhooks)
+
     def observe(self, site: str, record: Struct) -> None:
-        """A live record of `violations`; implements `tables.Watcher`."""
-        if isinstance(record, FindingEvent):
-            self._tell(record)
+        """A live record of `violations`, for Alertmanagers; implements `tables.Watcher`."""
+        if isinstance(record, FindingEvent) and _concerns(record, self._settings.severity):
+            for manager in self._managers:
+                manager.observe(record)
+
+    def deliver(self, event: FindingEvent, hold: Callable[[], Done]) -> None:
+        """A record of `violations`, for webhooks; each that is told holds it until it has dealt with it."""
+        if not self._webhooks:
+            hold()  # the partitions may move: their next owner reads it again
+        for floor, webhook in self._webhooks:
+            if _concerns(event, floor):
+                webhook.observe(event, hold())
 
     async def stop(self) -> None:
         """The partitions may move: their next owner tells what is open."""
-        tasks, self._tasks, self._receivers = self._tasks, [], []
+        tasks, self._tasks, self._managers, self._webhooks = self._tasks, [], [], []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _tell(self, event: FindingEvent) -> None:
-        for floor, receiver in self._receivers:
-            if event.rule == INVENTORY or at_or_above(event.severity, floor):
-                receiver.observe(event)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._failed(error)
+
+
+def _concerns(event: FindingEvent, floor: str) -> bool:
+    return event.rule == INVENTORY or at_or_above(event.severity, floor)

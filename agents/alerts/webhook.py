@@ -1,7 +1,8 @@
 """One webhook that is told of every change of a finding: a CloudEvent in structured mode, one POST each, in order.
 
-In: finding events. Out: POSTs, repeated until they are taken. What waits is held in memory and bounded; after a restart
-the open findings are told once more, with the same event id, so receivers can tell.
+In: finding events, each with what to call once it is dealt with. Out: POSTs, repeated until they are taken. What waits
+is held in memory and bounded. A record that is not dealt with is not acknowledged, so after a restart it comes again;
+the open findings are told once more, too, with the same event id, so receivers can tell.
 """
 
 import asyncio
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 CLOUD_EVENT = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
 MOST = 10_000
 """Events that wait; when more come, the oldest are dropped, and counted."""
+Done = Callable[[], None]
+"""Called once an event was taken, refused or dropped."""
+
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
@@ -32,15 +36,15 @@ class Webhook:
 
     def __init__(self, url: str, *, headers_file: Path | None, counted: Callable[[str], None]) -> None:
         self._url, self._headers_file, self._counted = url, headers_file, counted
-        self._queue: deque[FindingEvent] = deque()
+        self._queue: deque[tuple[FindingEvent, Done]] = deque()
         self._filled = asyncio.Event()
 
-    def observe(self, event: FindingEvent) -> None:
+    def observe(self, event: FindingEvent, done: Done = lambda: None) -> None:
         """A record of `violations`."""
         if len(self._queue) >= MOST:
-            self._queue.popleft()
+            self._queue.popleft()[1]()
             self._counted("dropped")
-        self._queue.append(event)
+        self._queue.append((event, done))
         self._filled.set()
 
     async def run(self) -> None:
@@ -49,7 +53,7 @@ class Webhook:
         async with delivery.new_session() as session:
             while True:
                 await self._filled.wait()
-                event = self._queue[0]
+                first = event, _ = self._queue[0]
                 try:
                     headers = delivery.read_headers(self._headers_file)
                     await delivery.post(session, self._url, {**headers, **CLOUD_EVENT}, cloud_event(event))
@@ -65,11 +69,11 @@ class Webhook:
                 else:
                     self._counted("sent")
                 pause = 0.0
-                self._done(event)
+                self._end(first)
 
-    def _done(self, event: FindingEvent) -> None:
-        if self._queue and self._queue[0] is event:  # it may have been dropped while it was sent
-            self._queue.popleft()
+    def _end(self, first: tuple[FindingEvent, Done]) -> None:
+        if self._queue and self._queue[0] is first:  # it may have been dropped while it was sent
+            self._queue.popleft()[1]()
         if not self._queue:
             self._filled.clear()
 

@@ -1,8 +1,8 @@
-"""The Faust agents that bring commands to the dispatcher: one for each topic whose records are, or ask for, commands.
+"""The Faust agents of what takes time with a record: it is acknowledged once all that it asks for is done.
 
 In: records of `actions` (commands), `placements` (each is the order to bind its pod), `violations` and `outcomes` (each
-is told to people). Out: commands in the dispatcher. A record is acknowledged once all its commands are carried out.
-What cannot be read is left out: the tables put it into dead-letters.
+is told to people). Out: commands in the dispatcher, findings at the webhooks. After a restart, what was not
+acknowledged comes again. What cannot be read is left out: the tables put it into dead-letters.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,6 +11,7 @@ from typing import Any
 
 import faust
 
+from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.pipeline.dispatch.announcements import Announcements
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
 from underhost.agents.sinks.bindings import action_of
@@ -18,7 +19,7 @@ from underhost.agents.site.objects import decode_record
 from underhost.schemas.commands import BIND, EVENT
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import site_of
-from underhost.schemas.records import Action, Placement
+from underhost.schemas.records import Action, FindingEvent, Placement
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, VIOLATIONS, Topic
 from underhost.streams.faust.app import declare
 
@@ -42,6 +43,22 @@ def attach(app: faust.App, dispatcher: Dispatcher, announcements: Announcements)
     if EVENT in kinds:
         for topic in (VIOLATIONS, OUTCOMES):
             _consume(app, topic, f"events-{topic.short}", dispatcher, announcements.commands_of)
+
+
+def attach_webhooks(app: faust.App, alerting: Alerting) -> None:
+    """The agent that webhooks need, where there are any."""
+
+    async def deliver(stream: Any) -> None:
+        async for event in stream.noack().events():
+            shared = _SharedEvent(event)
+            with suppress(BadEvent):
+                record = decode_record(VIOLATIONS, event.message.value)
+                if isinstance(record, FindingEvent):
+                    alerting.deliver(record, shared.hold)
+            shared.ack()
+
+    if alerting.delivers:
+        app.agent(declare(app, VIOLATIONS), name="webhooks-violations")(deliver)
 
 
 def _consume(app: faust.App, topic: Topic, name: str, dispatcher: Dispatcher, commands_of: CommandsOf) -> None:
@@ -69,6 +86,10 @@ class _SharedEvent:
         """One more command holds it."""
         self._holders += 1
         return self
+
+    def hold(self) -> Callable[[], None]:
+        """One more holds it, until it calls this."""
+        return self.one().ack
 
     def ack(self) -> None:
         """One of the holders is done."""

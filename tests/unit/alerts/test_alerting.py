@@ -80,7 +80,12 @@ async def alerting(
 
     running = Alerting(AlertingSettings(**settings), results.add, fail)
     running.start(findings)
-    yield lambda event: running.observe(event.site, event)
+
+    def observe(event: FindingEvent) -> None:
+        running.observe(event.site, event)
+        running.deliver(event, lambda: lambda: None)
+
+    yield observe
     await running.stop()
 
 
