@@ -1,13 +1,16 @@
 """`/api/v1/history`, and `at=` of the map and the findings: the site as it was, worked out from the topics.
 
 In: the topics. Out: documents in the shape of the live ones. The topics are read when somebody looks, at most every few
-seconds; one moment is worked out at a time, in a thread of its own, and kept.
+seconds; one request is worked on at a time, in a thread of its own. What is kept has a budget of memory, and is let go
+once nobody has looked for a while.
 """
 
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 
 import msgspec
 from aiohttp import web
@@ -27,8 +30,16 @@ from underhost.streams.ports import TopicReader
 
 FRESH = 5.0
 """Seconds for which what was read of the topics is good enough."""
-REMEMBERED = 32
-"""Moments whose documents are kept."""
+BUDGET = 256 << 20
+"""Bytes of a site's records, at most: of a longer history only the newest part is told."""
+SITES = 2
+"""Sites whose records are kept."""
+READING = 60.0
+"""Seconds that reading the topics may take."""
+IDLE = 600.0
+"""Seconds after the last request for which anything is kept."""
+KEPT_BYTES = 64 << 20
+"""Bytes of the documents that are kept, together."""
 WAITING = 8
 """Requests that may wait for their turn; one more is told to come again."""
 RECORDED = (LABEL_STALE,)
@@ -54,8 +65,9 @@ class PastSites:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
         self._lock = asyncio.Lock()
         self._waiting = Limit(WAITING, "other moments are being worked out; ask again")
-        self._read: dict[str, tuple[float, SiteHistory]] = {}
+        self._read: OrderedDict[str, tuple[float, SiteHistory]] = OrderedDict()
         self._known: OrderedDict[tuple[str, int], tuple[bytes, bytes]] = OrderedDict()
+        self._forgetting: asyncio.TimerHandle | None = None
 
     def routes(self) -> list[web.RouteDef]:
         """The one route that is not the live ones' too."""
@@ -64,10 +76,11 @@ class PastSites:
     async def range(self, request: web.Request) -> web.Response:
         """How far back every moment can be told."""
         site = request.query.get("site", self._home)
-        try:
-            past = await self._past(site, 0)
-        except InputError as error:
-            raise RequestRefused(404, str(error)) from error
+        async with self._turn():
+            try:
+                past = await self._past(site, 0)
+            except InputError as error:
+                raise RequestRefused(404, str(error)) from error
         return document(_encoder.encode(HistoryRange(site, rfc3339(past.begins / 1000), rfc3339(time.time()))))
 
     async def map(self, request: web.Request) -> web.Response:
@@ -80,25 +93,48 @@ class PastSites:
 
     async def _documents(self, request: web.Request) -> tuple[bytes, bytes]:
         """The map and the findings at the moment that a request names."""
-        site = request.query.get("site", self._home)
+        site, moment = request.query.get("site", self._home), parse_time(request.query["at"])
+        async with self._turn():
+            found = self._known.get((site, moment))
+            if found is None:
+                past = await self._past(site, moment)
+                found = await asyncio.get_running_loop().run_in_executor(self._pool, self._work_out, past, moment)
+                self._known[site, moment] = found
+                while sum(len(each) for both in self._known.values() for each in both) > KEPT_BYTES:
+                    self._known.popitem(last=False)
+            return found
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One request at a time; when none has come for a while, what was read is forgotten."""
         with self._waiting:
-            moment = parse_time(request.query["at"])
-            async with self._lock:
-                found = self._known.get((site, moment))
-                if found is None:
-                    past = await self._past(site, moment)
-                    found = await asyncio.get_running_loop().run_in_executor(self._pool, self._work_out, past, moment)
-                    self._known[site, moment] = found
-                    while len(self._known) > REMEMBERED:
-                        self._known.popitem(last=False)
-                return found
+            try:
+                async with self._lock:
+                    yield
+            finally:
+                if self._forgetting is not None:
+                    self._forgetting.cancel()
+                self._forgetting = asyncio.get_running_loop().call_later(IDLE, self._forget)
+
+    def _forget(self) -> None:
+        self._read.clear()
+        self._known.clear()
 
     async def _past(self, site: str, moment: int) -> SiteHistory:
         """The topics as they were read last, or now where the moment is after that."""
         read, past = self._read.get(site, (0.0, None))
         if past is None or (moment > past.ends and time.monotonic() - read > FRESH):
-            past = await SiteHistory.read(self._reader, site)
+            past = None
+            self._read.pop(site, None)  # it need not be in memory twice
+            try:
+                async with asyncio.timeout(READING):
+                    past = await SiteHistory.read(self._reader, site, budget=BUDGET)
+            except TimeoutError:
+                raise RequestRefused(503, f"the topics were not read within {READING:.0f} s; ask again") from None
             self._read[site] = time.monotonic(), past
+            while len(self._read) > SITES:
+                self._read.popitem(last=False)
+        self._read.move_to_end(site)
         return past
 
     def _work_out(self, past: SiteHistory, moment: int) -> tuple[bytes, bytes]:

@@ -2,7 +2,7 @@
 
 In: the records of a site, as any consumer reads them. Out: snapshots, and the findings that were published by then.
 State topics are compacted only after a day, so the last day can be told exactly; before that, superseded records are
-gone. Not for many threads at a time.
+gone. Within a budget of memory only the newest part can be told. Not for many threads at a time.
 """
 
 import time
@@ -10,9 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import cast
-
-from msgspec import Struct
 
 from underhost.agents.site.join import join
 from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record
@@ -24,24 +21,61 @@ from underhost.schemas.topics import BY_NAME, DAY_MS, SOURCE_TOPICS, VIOLATIONS,
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import TopicReader
 
-_UNREAD = object()
+RECORD = 400
+"""About the bytes that a record takes beside its value: its key and the objects around both."""
 
 
 @dataclass(slots=True)
 class _Change:
-    """One record: `at` is its time in milliseconds since 1970, `row` what it holds, decoded at the first use."""
+    """One record: `at` is its time in milliseconds since 1970."""
 
     at: int
     topic: Topic
     offset: int
     key: Key
     value: bytes | None
-    row: object = _UNREAD
 
-    def read(self) -> Struct | None:
-        if self.row is _UNREAD:
-            self.row = read_record(self.topic, self.key, self.value)
-        return cast("Struct | None", self.row)
+    @property
+    def size(self) -> int:
+        return RECORD + len(self.value or b"")
+
+
+class _Gathered:
+    """The records of a site as they are read. `budget` is in bytes, None for no limit.
+
+    Attributes:
+        changes: the records, those of a key in their order.
+        begins: milliseconds since 1970; of the records up to then only the newest of each key is kept.
+    """
+
+    def __init__(self, budget: int | None) -> None:
+        self.changes: list[_Change] = []
+        self.begins = 0
+        self._budget, self._bytes = budget, 0
+
+    def add(self, change: _Change) -> None:
+        """Raises InputError where even one record of each key is too much."""
+        self.changes.append(change)
+        self._bytes += change.size
+        if self._budget is None or self._bytes <= self._budget:
+            return
+        times = sorted(each.at for each in self.changes)
+        for begins in (times[len(times) // 2], times[-1]):
+            self._thin(begins)
+            if self._bytes <= self._budget // 2:  # else it would be thinned again at once
+                return
+        if self._bytes > self._budget:
+            raise InputError(f"the site's history takes more than {self._budget >> 20} MiB")
+
+    def _thin(self, begins: int) -> None:
+        self.begins = max(self.begins, begins)
+        base: dict[tuple[str, Key], _Change] = {}
+        for change in self.changes:
+            if change.at <= self.begins:
+                base[change.topic.short, change.key] = change
+        kept = [change for change in base.values() if change.value is not None]
+        self.changes = kept + [change for change in self.changes if change.at > self.begins]
+        self._bytes = sum(change.size for change in self.changes)
 
 
 class SiteHistory:
@@ -51,24 +85,32 @@ class SiteHistory:
         site: its name. begins, ends: milliseconds since 1970 between which every moment can be told.
     """
 
-    def __init__(self, site: str, changes: list[_Change], events: list[tuple[int, str, FindingEvent | None]]) -> None:
+    def __init__(self, site: str, gathered: _Gathered) -> None:
         self.site = site
-        self._changes = sorted(changes, key=lambda each: each.at)
+        changes = sorted(gathered.changes, key=lambda each: each.at)
+        self._changes = [each for each in changes if each.topic is not VIOLATIONS]
+        self._events = [each for each in changes if each.topic is VIOLATIONS]
         self._times = [each.at for each in self._changes]
-        self._events = events
         self._folded: tuple[int, SiteState] | None = None
-        self.begins = self._complete()
+        self.begins = max(gathered.begins, self._complete())
         self.ends = self._times[-1] if self._times else 0
 
     @classmethod
-    async def read(cls, reader: TopicReader, site: str, heard: Callable[[], None] = lambda: None) -> "SiteHistory":
-        """Everything that the topics hold of the site now; `heard` is called for every record.
+    async def read(
+        cls,
+        reader: TopicReader,
+        site: str,
+        heard: Callable[[], None] = lambda: None,
+        *,
+        budget: int | None = None,
+    ) -> "SiteHistory":
+        """What the topics hold of the site now, in about `budget` bytes; `heard` is called for every record.
 
-        Raises Unreachable, and InputError where that is nothing."""
-        changes: list[_Change] = []
-        events: list[tuple[int, str, FindingEvent | None]] = []
+        Raises Unreachable, and InputError where the topics hold nothing, or one record of each key is too much.
+        """
+        gathered = _Gathered(budget)
         latest: dict[tuple[str, int], int] = {}
-        async with aclosing(reader.history((*SOURCE_TOPICS, VIOLATIONS))) as records:  # type: ignore[type-var]
+        async with aclosing(reader.history((*SOURCE_TOPICS, VIOLATIONS), site)) as records:  # type: ignore[type-var]
             async for record in records:
                 heard()
                 text = (record.key or b"").decode("utf-8", "replace")
@@ -76,17 +118,15 @@ class SiteHistory:
                     continue
                 place = (record.topic, record.partition)
                 at = latest[place] = max(latest.get(place, 0), record.timestamp)  # the order of a topic is its offsets'
-                if record.topic == VIOLATIONS.name:
-                    events.append((at, text, _finding(record.value)))
-                    continue
+                topic = BY_NAME[record.topic]
                 try:
-                    key = read_key(record.key)
+                    key = _key_of_finding(text) if topic is VIOLATIONS else read_key(record.key)
                 except BadEvent:
                     continue  # it is a dead letter
-                changes.append(_Change(at, BY_NAME[record.topic], record.offset, key, record.value))
-        if not changes:
+                gathered.add(_Change(at, topic, record.offset, key, record.value))
+        if all(each.topic is VIOLATIONS for each in gathered.changes):
             raise InputError(f"site {site}: the topics hold nothing of it")
-        return cls(site, changes, events)
+        return cls(site, gathered)
 
     def at(self, moment: int) -> Snapshot:
         """The picture at a moment, milliseconds since 1970, with `node_hosts`. Raises InputError before it begins."""
@@ -112,10 +152,10 @@ class SiteHistory:
     def published(self, moment: int) -> dict[str, FindingEvent]:
         """The findings that were open at a moment, as the pipeline had published them, by id."""
         open_: dict[str, FindingEvent] = {}
-        for at, key, event in self._events:
-            if at > moment:
-                continue
-            id_ = key.partition("/")[2]
+        for change in self._events:
+            if change.at > moment:
+                break
+            id_, event = change.key.name, _finding(change.value)
             if event is None or event.state == RESOLVED:
                 open_.pop(id_, None)
             else:
@@ -145,9 +185,14 @@ class SiteHistory:
 
 def _apply(state: SiteState, change: _Change) -> None:
     try:
-        state.put(change.topic, change.key, change.read())
+        state.put(change.topic, change.key, read_record(change.topic, change.key, change.value))
     except BadEvent:
         return  # it was a dead letter then, too: what was held before stays
+
+
+def _key_of_finding(text: str) -> Key:
+    site, _, id_ = text.partition("/")
+    return Key(site, "finding", "", id_)
 
 
 def _finding(value: bytes | None) -> FindingEvent | None:

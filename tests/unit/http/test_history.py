@@ -1,0 +1,130 @@
+"""The page's past: what may be asked, and what is kept of it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from support.workers.embedded import a_publisher
+
+from underhost.agents.http import history as history_module
+from underhost.agents.http.guard import guard
+from underhost.agents.http.history import PastSites
+from underhost.agents.site.snapshot import Options
+from underhost.schemas.keys import listed_key
+from underhost.schemas.kubernetes import encode
+from underhost.schemas.records import Listed
+from underhost.schemas.topics import KUBERNETES_TOPICS, Topic
+from underhost.streams.ports import Outgoing, Record
+from underhost.streams.reader import EmbeddedReader
+
+SITES = ("prod-a", "prod-b", "prod-c")
+
+
+class CountedReader(EmbeddedReader):
+    """Counts who reads at one time, and how often the topics were read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.reading = self.most = self.times = 0
+
+    async def history(self, topics: Iterable[Topic], site: str | None = None) -> AsyncIterator[Record]:  # type: ignore[override]
+        """See `TopicReader.history`."""
+        self.reading += 1
+        self.times += 1
+        self.most = max(self.most, self.reading)
+        try:
+            async for record in super().history(topics, site):
+                await asyncio.sleep(0)
+                yield record
+        finally:
+            self.reading -= 1
+
+
+class Past:
+    """The routes of the past over real topics of three sites."""
+
+    def __init__(self, reader: CountedReader, past: PastSites, client: aiohttp.ClientSession, address: str) -> None:
+        self.reader, self.past, self._client, self._address = reader, past, client, address
+
+    async def get(self, path: str) -> int:
+        """The status of the answer."""
+        async with self._client.get(f"{self._address}/{path}") as answer:
+            await answer.read()
+            return answer.status
+
+
+@pytest.fixture
+async def past(tmp_path: Path) -> AsyncIterator[Past]:
+    async with a_publisher(tmp_path / "log.db") as publisher:
+        marker = encode(Listed(1, 0))
+        markers = [
+            Outgoing(topic, listed_key(site, "kubernetes"), marker, "") for site in SITES for topic in KUBERNETES_TOPICS
+        ]
+        await publisher.publish(*markers)
+        reader = CountedReader(tmp_path / "log.db")
+        sites = PastSites(SITES[0], Options(), reader)
+        app = web.Application(middlewares=[guard()])
+        app.add_routes([*sites.routes(), web.get("/api/v1/map", sites.map)])
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        async with aiohttp.ClientSession() as client:
+            yield Past(reader, sites, client, f"http://127.0.0.1:{runner.addresses[0][1]}")
+        await runner.cleanup()
+
+
+async def test_many_who_ask_at_once_read_the_topics_one_after_another(past: Past) -> None:
+    asked = [past.get(f"api/v1/history?site={site}") for site in (*SITES, *SITES)]
+    assert set(await asyncio.gather(*asked)) == {200}
+    assert past.reader.most == 1
+
+
+async def test_more_than_may_wait_are_told_to_come_again(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = asyncio.Event()
+    real = past.past._past
+
+    async def slow(site: str, moment: int) -> object:
+        await held.wait()
+        return await real(site, moment)
+
+    monkeypatch.setattr(past.past, "_past", slow)
+    asked = [asyncio.ensure_future(past.get("api/v1/history")) for _ in range(history_module.WAITING + 3)]
+    first = asyncio.as_completed(asked)
+    assert [await next(first) for _ in range(3)] == [503] * 3
+    held.set()
+    assert sorted(await asyncio.gather(*asked)) == [200] * history_module.WAITING + [503] * 3
+
+
+async def test_only_the_sites_asked_for_last_are_kept(past: Past) -> None:
+    for site in SITES:
+        assert await past.get(f"api/v1/history?site={site}") == 200
+    assert list(past.past._read) == list(SITES[-history_module.SITES :])
+
+
+async def test_nothing_is_kept_of_a_site_that_is_not_there(past: Past) -> None:
+    assert [await past.get(f"api/v1/history?site=no-{number}") for number in range(3)] == [404] * 3
+    assert not past.past._read
+
+
+async def test_documents_are_kept_up_to_their_bytes(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "KEPT_BYTES", 1)
+    assert await past.get("api/v1/map?at=0s") == 200
+    assert not past.past._known
+
+
+async def test_topics_that_take_too_long_to_read_are_a_503(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "READING", 0.0)
+    assert await past.get("api/v1/history") == 503
+
+
+async def test_what_was_read_is_forgotten_when_nobody_has_looked_for_a_while(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "IDLE", 0.0)
+    assert await past.get("api/v1/history") == 200
+    async with asyncio.timeout(30):
+        while past.past._read:  # noqa: ASYNC110 - a timer of the event loop sends no signal
+            await asyncio.sleep(0)
