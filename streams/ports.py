@@ -11,7 +11,8 @@ from underhost.schemas.topics import Topic
 class Outgoing(NamedTuple):
     """A record to publish. `value` None is a tombstone. `headers` are added to the CloudEvents ones.
 
-    `event_id` is the CloudEvents id; a state record's is `UID/resourceVersion`.
+    `event_id` is the CloudEvents id; a state record's is `UID/resourceVersion`. What is `on_disk` the embedded log
+    forces to the disk before it acknowledges it, whatever its durability.
     """
 
     topic: Topic
@@ -19,6 +20,7 @@ class Outgoing(NamedTuple):
     value: bytes | None
     event_id: str
     headers: Mapping[str, bytes] = {}
+    on_disk: bool = False
 
 
 class ProducerRecord(NamedTuple):
@@ -29,6 +31,7 @@ class ProducerRecord(NamedTuple):
     value: bytes | None
     partition: int
     headers: list[tuple[str, bytes]]
+    on_disk: bool = False
 
 
 class Record(NamedTuple):
@@ -70,8 +73,11 @@ class TopicReader(Protocol):
         has been yielded.
         """
 
-    def history(self, topics: Iterable[Topic]) -> AsyncIterator[Record]:
-        """Every record that is there now, in the order of each partition, and no later one."""
+    def history(self, topics: Iterable[Topic], site: str | None = None) -> AsyncIterator[Record]:
+        """Every record that is there now, in the order of each partition, and no later one.
+
+        With a site only those of its partition, other sites' of the same partition among them.
+        """
 
     async def check(self) -> None:
         """Return if the topics can be read now. Raises Unreachable."""

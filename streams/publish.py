@@ -91,7 +91,8 @@ def _prepared(records: Iterable[Outgoing], count: int) -> Iterator[ProducerRecor
         headers = cloud_event(record.topic, site if SITE.fullmatch(site) else "", record.event_id, time)
         headers += record.headers.items()
         key = record.key.encode("utf-8", "surrogateescape")
-        yield ProducerRecord(record.topic.name, key, record.value, partition_for(record, count), headers)
+        partition = partition_for(record, count)
+        yield ProducerRecord(record.topic.name, key, record.value, partition, headers, record.on_disk)
 
 
 class FaustPublisher:
@@ -133,7 +134,7 @@ class KafkaPublisher:
         """Send in order and return once every record is acknowledged. Raises Unreachable."""
 
         async def send(record: ProducerRecord) -> asyncio.Future[Any]:
-            topic, key, value, partition, headers = record
+            topic, key, value, partition, headers, _ = record
             sent = await self._producer.send(topic, value, key=key, partition=partition, headers=headers)
             return cast("asyncio.Future[Any]", sent)
 

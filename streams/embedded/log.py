@@ -138,11 +138,19 @@ class Log:
         return future
 
     def put(
-        self, tp: TopicPartition, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
+        self,
+        tp: TopicPartition,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers = (),
+        *,
+        on_disk: bool = False,
     ) -> int:
         """Append a record without a future of its own (`flush` waits for all); returns the offset it will have.
 
-        Raises Refused after a failed write.
+        `on_disk` forces it, and all before it, to the disk whatever the durability of the log: a power cut takes only
+        the end of a write-ahead log. Raises Refused after a failed write.
         """
         self._check()
         partition = self._partitions.get(tp)
@@ -152,6 +160,7 @@ class Log:
         partition.next = offset + 1
         batch.entries.setdefault(tp, []).append(Entry(offset, timestamp, key, value, headers))
         batch.records += 1
+        batch.on_disk = batch.on_disk or on_disk
         self._wake.set()
         return offset
 
@@ -218,7 +227,7 @@ class Log:
         ]
         committed = {(who, self._partitions[tp].number): offset for (who, tp), offset in batch.committed.items()}
         if records or committed:
-            store.append(db, records, committed)
+            store.append(db, records, committed, on_disk=batch.on_disk)
 
     def _publish(self, batch: Transaction) -> None:
         for tp, entries in batch.entries.items():

@@ -53,6 +53,7 @@ class Transaction:
     def __init__(self) -> None:
         self.entries: dict[TopicPartition, list[Entry]] = {}
         self.records = 0
+        self.on_disk = False
         self.committed: dict[tuple[str, TopicPartition], int] = {}
         self.promises: list[tuple[asyncio.Future[Any], int | None]] = []
         """What waits for the commit, and its result: an offset, or None of who waits for all."""

@@ -155,13 +155,13 @@ class Producer(base.Producer):  # type: ignore[misc]
     async def send_together(self, records: Iterable[ProducerRecord]) -> None:
         """Append records; return once all are on disk, in one commit if they are few."""
         log, milliseconds, count = self.embedded, int(time.time() * 1000), 0
-        for topic, key, value, partition, headers in records:
+        for topic, key, value, partition, headers, on_disk in records:
             if count % AT_ONCE == 0:
                 await log.room()
             count += 1
             if log.partition_count(topic) is None:
                 await log.create_topic(topic, self.app.conf.topic_partitions, {})
-            log.put((topic, partition), key, value, milliseconds, tuple(headers))
+            log.put((topic, partition), key, value, milliseconds, tuple(headers), on_disk=on_disk)
         if count:
             await log.flush()
 

@@ -11,7 +11,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -27,6 +27,8 @@ APPLICATION_ID = 0x75686C67  # "uhlg"
 FORMAT = 1
 OFFSET_BITS = 40
 SYNC_MODES = ("NORMAL", "FULL", "EXTRA")
+FULL = 2
+"""SQLite's number of that mode."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, config TEXT NOT NULL);
@@ -181,13 +183,29 @@ def append(
     db: sqlite3.Connection,
     records: Iterable[tuple[int, int, bytes | None, bytes | None, bytes | None]],
     committed: Mapping[tuple[str, int], int],
+    *,
+    on_disk: bool = False,
 ) -> None:
-    """One transaction: records as (rowid, timestamp, key, headers, value), offsets by (consumer, partition number)."""
-    with _transaction(db):
+    """One transaction: records as (rowid, timestamp, key, headers, value), offsets by (consumer, partition number).
+
+    `on_disk` forces it to the disk before this returns, whatever the connection's mode.
+    """
+    with _forced(db) if on_disk else nullcontext(), _transaction(db):
         db.executemany("INSERT INTO records(id, timestamp, key, headers, value) VALUES(?, ?, ?, ?, ?)", records)
         if committed:
             rows = [(consumer, number, offset) for (consumer, number), offset in committed.items()]
             db.executemany("INSERT OR REPLACE INTO offsets(consumer, partition, offset) VALUES(?, ?, ?)", rows)
+
+
+@contextmanager
+def _forced(db: sqlite3.Connection) -> Iterator[None]:
+    """What is committed in here is synchronised to the disk, as in mode FULL at least."""
+    usual = _pragma(db, "synchronous")
+    db.execute(f"PRAGMA synchronous = {max(usual, FULL)}")
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA synchronous = {usual}")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The Faust transport `embedded:///PATH`: found through the entry point `faust.transports`, at-least-once only.
 
-In: a broker URL, `embedded:///absolute/path.db`, with `?sync=FULL` for an fsync per commit. Out: Faust's consumer and
+In: a broker URL, `embedded:///absolute/path.db`, with `?sync=full` for an fsync per commit. Out: Faust's consumer and
 producer over one log. `register` is for an interpreter without our package's metadata.
 """
 

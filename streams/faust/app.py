@@ -147,7 +147,7 @@ def broker_url(kafka: KafkaSettings) -> str:
         servers = [server.strip() for server in kafka.bootstrap_servers.split(",") if server.strip()]
         return ";".join(server if "://" in server else f"kafka://{server}" for server in servers)
     register()
-    return embedded_url(kafka.embedded)
+    return embedded_url(kafka.embedded, kafka.durability)
 
 
 def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:

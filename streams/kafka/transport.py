@@ -24,7 +24,7 @@ class KafkaProducer(driver.Producer):  # type: ignore[misc]
         """Send records; return once all are acknowledged."""
 
         async def send(record: ProducerRecord) -> asyncio.Future[Any]:
-            topic, key, value, partition, headers = record
+            topic, key, value, partition, headers, _ = record
             return cast("asyncio.Future[Any]", await self.send(topic, key, value, partition, None, headers))
 
         await send_together(send, records)

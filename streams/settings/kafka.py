@@ -45,6 +45,9 @@ class KafkaSettings(SettingsGroup):
     bootstrap_servers: str | None = None
     embedded: Path = Path("underhost.db")
     """File of the embedded log, used when no bootstrap servers are given."""
+    durability: Literal["normal", "full"] = "normal"
+    """Of the embedded log. `full`: each record is on the disk before it is acknowledged. `normal`: a power cut may take
+    the last records (a kill never does), but no eviction: what the evictor remembers is on the disk in both."""
     partitions: int = Field(default=8, ge=1, le=1024)
     """Partitions of every topic; a start against topics with another count is refused."""
     replication_factor: int = Field(default=1, ge=1, le=16)

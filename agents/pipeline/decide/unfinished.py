@@ -6,6 +6,7 @@ publish. What this run orders itself, its deciders remember.
 
 from collections.abc import Collection, Iterable
 
+from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS
 from underhost.streams.derived import outgoing, target_key
@@ -39,8 +40,13 @@ class UnfinishedCommands:
         return waiting if waiting is not None and waiting.desired == action.desired else None
 
     def records(self, actions: Iterable[Action]) -> list[Outgoing]:
-        """The records of `actions`."""
-        return [outgoing(ACTIONS, target_key(self._site, action.target), action) for action in actions]
+        """The records of `actions`; what is remembered of a command must outlast a power cut."""
+        return [
+            outgoing(ACTIONS, target_key(self._site, action.target), action)._replace(
+                on_disk=COMMANDS[action.kind].is_remembered
+            )
+            for action in actions
+        ]
 
     def commit(self, actions: Iterable[Action]) -> None:
         """These are published: what was under way for their targets is superseded."""

@@ -96,7 +96,7 @@ async def test_a_tombstone_carries_the_headers_too_and_own_headers_come_after_th
     await producer.until_sent(1)
     producer.acknowledge()
     await publishing
-    [(topic, _, value, partition, headers)] = producer.sent
+    [(topic, _, value, partition, headers, _)] = producer.sent
     assert (topic, value, partition) == ("underhost.pods", None, 4)
     assert [name for name, _ in headers] == [
         "ce_specversion",

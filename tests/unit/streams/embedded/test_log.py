@@ -12,7 +12,7 @@ from underhost.schemas.errors import InputError, Refused
 from underhost.streams.embedded import log as log_module
 from underhost.streams.embedded import memory
 from underhost.streams.embedded.log import Log
-from underhost.streams.embedded.store import Entry
+from underhost.streams.embedded.store import SYNC_MODES, Entry
 
 TP = ("t", 0)
 
@@ -238,3 +238,36 @@ async def test_a_log_of_another_format_is_refused(tmp_path: Path) -> None:
     await log.close()
     with pytest.raises(InputError, match="another version of underhost"):
         await Log(tmp_path / "log.db").open()
+
+
+@pytest.mark.parametrize(
+    ("on_disk", "sync", "mode"),
+    [
+        pytest.param(False, "NORMAL", "1", id="a record like others"),
+        pytest.param(True, "NORMAL", "2", id="a record that must outlast a power cut"),
+        pytest.param(False, "FULL", "2", id="any record of a log that is asked for it"),
+        pytest.param(True, "EXTRA", "3", id="never less than what is asked for"),
+    ],
+)
+async def test_what_must_outlast_a_power_cut_is_forced_to_the_disk(
+    tmp_path: Path, on_disk: bool, sync: str, mode: str
+) -> None:
+    log = Log(tmp_path / "log.db", sync)
+    await log.open()
+    await log.create_topic("t", 1, {})
+    usual = str(SYNC_MODES.index(sync) + 1)
+    modes, committed = [usual], list[str]()
+
+    def trace(statement: str) -> None:
+        if statement.startswith("PRAGMA synchronous = "):
+            modes.append(statement.rpartition(" ")[2])
+        elif statement == "COMMIT":
+            committed.append(modes[-1])
+
+    log._file.db.set_trace_callback(trace)
+    log.put(TP, b"k", b"v", 1, on_disk=on_disk)
+    await log.flush()
+    log._file.db.set_trace_callback(None)
+    assert committed == [mode]
+    assert modes[-1] == usual, "as it was before"
+    await log.close()

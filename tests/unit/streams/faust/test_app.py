@@ -42,7 +42,9 @@ def test_only_a_consumer_of_a_group_can_be_in_doubt(tmp_path: Path, servers: str
 
 
 def test_without_servers_the_broker_is_the_embedded_file(tmp_path: Path) -> None:
-    assert broker_url(KafkaSettings(embedded=tmp_path / "log.db")) == f"embedded://{tmp_path}/log.db"
+    assert broker_url(KafkaSettings(embedded=tmp_path / "log.db")) == f"embedded://{tmp_path}/log.db?sync=normal"
+    full = KafkaSettings(embedded=tmp_path / "log.db", durability="full")
+    assert broker_url(full) == f"embedded://{tmp_path}/log.db?sync=full"
 
 
 def test_the_app_is_configured_by_the_settings(tmp_path: Path) -> None:
