@@ -12,6 +12,10 @@ from typing import Any
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.streams.ports import Outgoing, Publisher, Record
 from underhost.streams.publish import dead_letter, publish_until_taken
+from underhost.streams.watching.records import LARGEST, deliverable
+
+STAGE = "agents"
+"""Of dead letters of records that the agents have made."""
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +27,8 @@ class AgentPublisher:
         self._publisher, self._metrics, self._on_event = publisher, metrics, on_event
 
     async def publish(self, *records: Outgoing) -> None:
-        """See `ports.Publisher`."""
+        """See `ports.Publisher`. What no broker takes becomes a dead letter: it would hold up all records after it."""
+        records = tuple(deliverable(record, STAGE) for record in records)
         await self._publisher.publish(*records)
         for topic, count in Counter(record.topic.short for record in records).items():
             self._metrics.published.labels(topic).inc(count)
@@ -43,7 +48,7 @@ class AgentPublisher:
             message.offset,
             int(message.timestamp * 1000),
             message.key,
-            message.value,
+            None if message.value is None else message.value[:LARGEST],
             tuple((name, bytes(value)) for name, value in headers),
         )
         log.error("%s/%d@%d goes to dead-letters: %s", origin.topic, origin.partition, origin.offset, error)

@@ -81,20 +81,20 @@ def fingerprint(value: Struct) -> bytes:
     return hashlib.blake2b(encode(_unversioned(value)), digest_size=16).digest()
 
 
-def letter_of(topic: Topic, item: Unreadable) -> Outgoing:
-    """The dead letter of an object that never got into the topic, hence without partition and offset."""
+def letter_of(topic: Topic, item: Unreadable, stage: str = STAGE) -> Outgoing:
+    """The dead letter of a record that never got into the topic, hence without partition and offset."""
     nowhere = Record(topic.name, -1, -1, 0, item.key.encode(), item.data[:LARGEST], ())
     digest = hashlib.sha256(item.data).hexdigest()[:16]
-    return dead_letter(nowhere, STAGE, item.error)._replace(event_id=f"{item.key}/{digest}")
+    return dead_letter(nowhere, stage, item.error)._replace(event_id=f"{item.key}/{digest}")
 
 
-def deliverable(record: Outgoing) -> Outgoing:
+def deliverable(record: Outgoing, stage: str = STAGE) -> Outgoing:
     """The record, or a dead letter where it is too large for a broker and would block every record after it."""
     if record.value is None or len(record.value) <= LARGEST:
         return record
     error = f"{len(record.value)} bytes are more than a record holds; the value is cut"
     log.error("object is too large", key=record.key, size=len(record.value))
-    return letter_of(record.topic, Unreadable(record.key, record.value, error))
+    return letter_of(record.topic, Unreadable(record.key, record.value, error), stage)
 
 
 def _identity(value: Struct) -> tuple[str, str]:

@@ -2,10 +2,12 @@
 
 In: the findings of a report. Out: `opened`, `updated` and `resolved` records, the last followed by its tombstone. The
 evaluator of a site is the only writer of its findings: what is open is read from the table once, when the site becomes
-ready, so that a restart resolves what ended meanwhile and opens nothing twice.
+ready, so that a restart resolves what ended meanwhile and opens nothing twice. A finding that no record could hold is
+cut: its texts, and the peers that it names, with how many there are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -15,6 +17,12 @@ from underhost.schemas.records import OPENED, RESOLVED, UPDATED, Finding, Findin
 from underhost.schemas.topics import VIOLATIONS
 from underhost.streams.derived import outgoing, tombstone
 from underhost.streams.ports import Outgoing
+
+PEERS_BYTES, TEXT = 600_000, 10_000
+"""Bytes of the names of a finding's peers, and characters of each of its texts, that a record holds at most: a broker
+takes 1 MiB."""
+FEW = 1000
+"""Peers that always fit, whatever their names."""
 
 _LIFE = ("state", "first_seen", "updated_at", "snapshot")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
@@ -35,7 +43,7 @@ class PublishedFindings:
         """What changed; nothing is remembered before `commit`. `now` is RFC 3339."""
         open_: dict[str, FindingEvent] = {}
         records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._due]
-        for finding in sorted(findings, key=lambda each: each.id):
+        for finding in sorted(map(fitted, findings), key=lambda each: each.id):
             event = self._event(finding, dict(snapshot), now)
             before = self._open.get(finding.id)
             if before is not None and _same(before, event):
@@ -70,3 +78,20 @@ class PublishedFindings:
 
 def _same(one: FindingEvent, other: FindingEvent) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in _CONTENT)
+
+
+def fitted(finding: Finding) -> Finding:
+    """The finding, cut where it is larger than a record may be; `pods` then counts all that it is about."""
+    sizes = accumulate(len(peer) + 3 for peer in finding.peers) if len(finding.peers) > FEW else ()
+    kept = sum(size <= PEERS_BYTES for size in sizes) or len(finding.peers)
+    left_out = len(finding.peers) - kept
+    message = _shortened(finding.message) + (f" ({left_out} more are not named)" if left_out else "")
+    reason = _shortened(finding.reason)
+    if not left_out and (message, reason) == (finding.message, finding.reason):
+        return finding
+    pods = finding.pods if finding.pods is not None or not left_out else len(finding.peers) + 1
+    return msgspec.structs.replace(finding, peers=finding.peers[:kept], message=message, reason=reason, pods=pods)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[:TEXT]}… ({len(text):,} characters)"

@@ -3,12 +3,15 @@
 import asyncio
 
 import pytest
+from support.fakes.topics import FakeTopics
 
-from underhost.agents.pipeline.publisher import Outbox
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.publisher import AgentPublisher, Outbox
 from underhost.schemas.errors import Unreachable
-from underhost.schemas.topics import OUTCOMES
+from underhost.schemas.topics import ACTIONS, DEAD_LETTERS, OUTCOMES
 from underhost.streams import publish
 from underhost.streams.ports import Outgoing
+from underhost.streams.watching.records import LARGEST
 
 
 class SlowPublisher:
@@ -89,3 +92,13 @@ async def test_a_closed_outbox_publishes_no_more() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     waiting.cancel()
+
+
+async def test_a_record_that_no_broker_takes_is_a_dead_letter_and_the_next_goes_on() -> None:
+    topics = FakeTopics()
+    large = Outgoing(ACTIONS, "prod/node//n1", b"x" * (LARGEST + 1), "")
+    await AgentPublisher(topics, Metrics(), None).publish(large, record("a"))
+    letter, after = topics.records
+    assert (letter.topic, letter.key, len(letter.value or b"")) == (DEAD_LETTERS, "prod/node//n1", LARGEST)
+    assert letter.headers["stage"] == b"agents"
+    assert after == record("a")

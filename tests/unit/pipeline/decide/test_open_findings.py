@@ -2,9 +2,10 @@
 
 import msgspec
 
-from underhost.agents.pipeline.decide.open_findings import PublishedFindings
+from underhost.agents.pipeline.decide.open_findings import PEERS_BYTES, PublishedFindings
 from underhost.schemas.records import Finding, FindingEvent
 from underhost.streams.ports import Outgoing
+from underhost.streams.watching.records import LARGEST
 
 MONDAY, TUESDAY = "2026-01-05T08:00:00.000Z", "2026-01-06T08:00:00.000Z"
 
@@ -86,3 +87,23 @@ def test_equal_reports_give_equal_bytes_whatever_their_order() -> None:
         b'"reason":"reason","rule":"PhysicalHost","severity":"physical","site":"prod","snapshot":{"nodes":3,"pods":7},'
         b'"state":"opened","updatedAt":"2026-01-05T08:00:00.000Z"}'
     )
+
+
+def test_a_finding_of_more_pods_than_a_record_holds_says_how_many_there_are() -> None:
+    peers = tuple(f"shop/{'long-name-' * 20}{number:05d}" for number in range(10_000))
+    findings = PublishedFindings("prod", [])
+    [record] = published(findings, finding("f1", peers=peers), at=MONDAY)
+    event = msgspec.json.decode(record.value or b"", type=FindingEvent)
+    assert len(record.value or b"") < LARGEST
+    assert event.peers == list(peers[: len(event.peers)])
+    assert PEERS_BYTES - 300 < sum(len(peer) + 3 for peer in event.peers) <= PEERS_BYTES
+    assert (event.pods, event.message) == (10_001, f"message ({10_000 - len(event.peers)} more are not named)")
+    assert published(findings, finding("f1", peers=peers), at=TUESDAY) == [], "what was cut is compared as cut"
+
+
+def test_a_text_that_no_person_reads_to_its_end_is_cut_with_its_length() -> None:
+    long = msgspec.structs.replace(finding("f1"), message="é" * 500_000)
+    [record] = published(PublishedFindings("prod", []), long, at=MONDAY)
+    message = msgspec.json.decode(record.value or b"", type=FindingEvent).message
+    assert (message[:2], message[-22:]) == ("éé", "é… (500,000 characters)"[-22:])
+    assert len(record.value or b"") < LARGEST
