@@ -39,8 +39,7 @@ WRITTEN: Mapping[str, Written] = {
             EVENT,
             "events",
             3000,
-            about="Kubernetes Events on pods and nodes for findings and what is done about them. What becomes of the "
-            "binder's pods is told where `bindings` is true, too.",
+            about="Kubernetes Events on pods and nodes: findings, what is done about them, why a pod of ours waits.",
         ),
     )
 }

@@ -16,7 +16,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from underhost.agents.extender.answers import Answering, Extender
-from underhost.agents.http.guard import body_of, refuse
+from underhost.agents.http.guard import body_of, refuse, say
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
@@ -123,7 +123,7 @@ class ExtenderRoutes:
             self._extender.check()
         except Unready as error:
             return _unready(error)
-        return web.json_response({"status": "ok"})
+        return say("Readiness", {"status": "ok"})
 
 
 def _decode(body: bytes, type_: type[T]) -> T:

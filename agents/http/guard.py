@@ -8,12 +8,13 @@ header, a form or script of another site by its Origin; there is no CORS.
 
 import asyncio
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from underhost.schemas.documents import API_VERSION
 from underhost.schemas.errors import BackendError, InputError
 
 OPEN = ("/healthz", "/readyz", "/metrics")
@@ -108,9 +109,14 @@ async def harden(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.popall("Server", None)
 
 
+def say(kind: str, fields: Mapping[str, object], status: int = 200) -> web.Response:
+    """A small document, an error or what a probe says, with what every JSON document begins with."""
+    return web.json_response(dict(sorted({"apiVersion": API_VERSION, "kind": kind, **fields}.items())), status=status)
+
+
 def refuse(status: int, why: str) -> web.Response:
     """An error as every route of the API says it."""
-    return web.json_response({"error": why}, status=status)
+    return say("Error", {"error": why}, status)
 
 
 def _check(request: web.Request, named: frozenset[str]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from underhost.agents.http.guard import SENDING, guard, harden
+from underhost.agents.http.guard import SENDING, guard, harden, say
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
 
@@ -94,13 +94,13 @@ def _probes(
     """`/healthz`, `/readyz`, `/metrics`; who is `stopped` serves all who ask all the same, the scheduler among them."""
 
     async def healthz(request: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
+        return say("Health", {"status": "ok"})
 
     async def readyz(request: web.Request) -> web.Response:
         waiting, still = unready(), stopped()
         status = "waiting" if waiting else "stopped" if still else "ok"
         reasons = dict(sorted({**still, **waiting}.items()))
-        return web.json_response({"status": status, "reasons": reasons}, status=503 if waiting else 200)
+        return say("Readiness", {"status": status, "reasons": reasons}, 503 if waiting else 200)
 
     async def metrics(request: web.Request) -> web.Response:
         refresh()

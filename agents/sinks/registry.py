@@ -89,7 +89,6 @@ class CommandKind:
         sink: makes the sink.
         decider: makes the decider; None where no decider orders it.
         evaluator_decides: it is decided where the evaluator runs, not where its sink does.
-        enabled_with: other kinds whose switch under `sinks` lets this one write, too.
         lanes: commands that are carried out side by side.
         rests_on_hosts: see the class.
         must_be_wanted: only a command that this run's decisions stand by is carried out. What is told of the past, in
@@ -97,6 +96,7 @@ class CommandKind:
         frequent: commands come by the hundred; that one has succeeded is no reason to evaluate.
         shows: for a command and the picture that it was ordered from, the test whether a later picture shows what it
             has written; None: no source shows it.
+        stands: seconds for which a command may wait to be carried out; an older one is refused, and decided anew.
         outdated: whether nobody needs to remember a command any more, at a time in seconds since 1970; None: its target
             has one command at a time, and ends with its object.
     """
@@ -109,17 +109,22 @@ class CommandKind:
     sink: Callable[[SinkParts], Sink]
     decider: Callable[[DeciderParts], Decider] | None
     evaluator_decides: bool = False
-    enabled_with: tuple[str, ...] = ()
     lanes: int = 1
     rests_on_hosts: RestsOnHosts = RestsOnHosts.ALWAYS
     must_be_wanted: bool = True
     frequent: bool = False
     shows: Callable[[Action, Snapshot], Callable[[Snapshot], bool]] | None = None
+    stands: float = float("inf")
     outdated: Callable[[Action, float], bool] | None = None
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether a decider needs to know its commands after a restart, so that it does nothing over and over."""
+        return self.outdated is not None
 
     def enabled(self, settings: Settings) -> bool:
         """Whether its sink writes; otherwise it says what it would write."""
-        return any(getattr(settings.sinks, WRITTEN[kind].setting) for kind in (self.name, *self.enabled_with))
+        return bool(getattr(settings.sinks, WRITTEN[self.name].setting))
 
 
 # ------------------------------------------------------------------------------------------------------- the factories
@@ -188,8 +193,7 @@ def _event_sink(parts: SinkParts) -> Sink:
 
     assert parts.writers.events is not None
     settings = parts.settings
-    scheduling = COMMANDS[commands.EVENT].enabled(settings)
-    return EventSink(parts.writers.events, settings.site, enabled=settings.sinks.events, scheduling=scheduling)
+    return EventSink(parts.writers.events, settings.site, enabled=settings.sinks.events)
 
 
 def _waiting_decider(parts: DeciderParts) -> Decider:
@@ -225,6 +229,7 @@ _ROWS = (
         rests_on_hosts=RestsOnHosts.IF_REQUIRED,
         frequent=True,
         shows=shown.binding_shown,
+        stands=300.0,
     ),
     CommandKind(
         commands.DRS_RULE,
@@ -256,7 +261,6 @@ _ROWS = (
         sink=_event_sink,
         decider=_waiting_decider,
         evaluator_decides=True,
-        enabled_with=(commands.BIND,),  # whoever binds pods says why one waits
         lanes=2,
         rests_on_hosts=RestsOnHosts.NEVER,
         must_be_wanted=False,

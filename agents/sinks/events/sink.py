@@ -71,10 +71,6 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     cause: str = ""
 
 
-SCHEDULING = frozenset({"Scheduling", "Binding"})
-"""What is told of as a part of scheduling, `action` of a command."""
-
-
 def event(told: Told, because: str, snapshot: Mapping[str, int]) -> Action:
     """The command to tell this. Of one object and reason the newest command counts, so they share a target."""
     about = told.regarding
@@ -94,8 +90,7 @@ class _Series(NamedTuple):
 
 
 class EventSink(Sink):
-    """Tells. `enabled` false is a dry run, but for `scheduling`, what becomes of pods
-    of ours. `now` is seconds since 1970."""
+    """Tells. `enabled` false is a dry run. `now` is seconds since 1970."""
 
     kind = EVENT
 
@@ -105,13 +100,11 @@ class EventSink(Sink):
         site: str,
         *,
         enabled: bool,
-        scheduling: bool | None = None,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._writer, self._site, self._enabled, self._now = writer, site, enabled, now
-        self._scheduling = enabled if scheduling is None else scheduling
         self._pace = _Pace(sleep, monotonic)
         self._known: OrderedDict[tuple[str, str], _Series] = OrderedDict()
 
@@ -121,7 +114,7 @@ class EventSink(Sink):
 
     async def _carry_out(self, action: Action) -> tuple[str, str]:
         told = desired_of(action, Told, "an event command")
-        if not (self._scheduling if told.action in SCHEDULING else self._enabled):
+        if not self._enabled:
             return DRY_RUN, f"would tell {told.reason}: {told.note[:LONGEST]}"
         await self._pace.wait()
         return await self._tell(await self._identified(told), action.id)

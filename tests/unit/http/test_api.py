@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
+from support.answers.http import an_error
 from support.build import HOST, a_node, a_pod, a_site, term
 from support.published import a_finding, decided, records
 
@@ -120,8 +121,8 @@ async def test_before_the_first_decision_a_site_says_what_it_waits_for(asked: As
     [site] = (await asked.get("api/v1/sites"))[1]["sites"]
     assert (site["site"], site["ready"], site["reason"]) == ("prod", False, "kubernetes has not listed pods")
     for path in ("map", "findings", "events", "pods/shop/db-0"):
-        assert await asked.get(f"api/v1/{path}") == (503, {"error": "site prod: kubernetes has not listed pods"})
-    assert await asked.get("api/v1/map?site=other") == (404, {"error": "no site 'other' here; there is: prod"})
+        assert await asked.get(f"api/v1/{path}") == (503, an_error("site prod: kubernetes has not listed pods"))
+    assert await asked.get("api/v1/map?site=other") == (404, an_error("no site 'other' here; there is: prod"))
 
 
 async def test_the_severities_come_worst_first_with_what_the_page_shows_them_by(asked: Asked) -> None:
@@ -167,7 +168,7 @@ async def test_a_pod_is_explained_on_every_node_as_if_it_were_taken_out_first(as
     assert [each["text"] for each in document["history"]] == ["shop/db-0 is to run on n1 (score 7)"]
     assert await asked.get("api/v1/pods/shop/gone") == (
         404,
-        {"error": "pod shop/gone: not in site prod, or finished"},
+        an_error("pod shop/gone: not in site prod, or finished"),
     )
 
 
@@ -237,7 +238,7 @@ async def test_followers_are_counted(asked: Asked) -> None:
     asked.latest.put("prod", decided(SITE))
     _, site_map = await asked.get("api/v1/map")
     async with asked.following(site_map["version"]):
-        assert await asked.get("api/v1/events") == (503, {"error": "1 followers are connected already"})
+        assert await asked.get("api/v1/events") == (503, an_error("1 followers are connected already"))
 
 
 async def test_what_nobody_looks_at_is_not_worked_out(asked: Asked) -> None:

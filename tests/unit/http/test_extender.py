@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
+from support.answers.http import an_error
 from support.build import HOST, a_pod, app, term
 from support.fakes.pipeline import FakeCluster
 from support.sites.extender import SITE, FakeSite, built
@@ -138,12 +139,15 @@ async def test_what_cannot_be_answered_now_is_503_and_the_connection_ends(schedu
         ("prioritize", NAMES),
         ("bind", {"PodName": "a", "PodNamespace": "b", "Node": "c"}),
     ):
-        assert await scheduler.post(verb, body) == (503, {"error": "the site's partition is not held"})
+        assert await scheduler.post(verb, body) == (503, an_error("the site's partition is not held"))
     async with scheduler.client.get(f"{scheduler.address}extender/readyz") as answer:
         assert (answer.status, answer.headers["Connection"]) == (503, "close")
     scheduler.site.unsure_of = None
     async with scheduler.client.get(f"{scheduler.address}extender/readyz") as answer:
-        assert (answer.status, await answer.json()) == (200, {"status": "ok"})
+        assert (answer.status, await answer.json()) == (
+            200,
+            {"apiVersion": "underhost/v1", "kind": "Readiness", "status": "ok"},
+        )
     assert (await scheduler.post("filter", NAMES))[0] == 200
 
 
@@ -155,7 +159,7 @@ async def test_a_question_may_be_larger_than_other_rooms_allow_but_not_endless(
     monkeypatch.setattr(room, "LIMIT", 2 << 20)
     assert await scheduler.post("filter", (json.dumps(NAMES) + padding).encode()) == (
         413,
-        {"error": "a question may have 2 MiB; set nodeCacheCapable: true"},
+        an_error("a question may have 2 MiB; set nodeCacheCapable: true"),
     )
 
 

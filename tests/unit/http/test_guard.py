@@ -68,7 +68,8 @@ def test_only_names_that_nobody_outside_can_own_are_served(host: str, ours: bool
 async def test_a_public_name_that_points_here_is_refused_but_probes_are_answered(server: HttpServer) -> None:
     assert await ask(server, "GET", "/api/v1/echo", Host="evil.example") == (
         421,
-        '{"error": "this host name is not served; name it in web.hosts"}',
+        '{"apiVersion": "underhost/v1", '
+        '"error": "this host name is not served; name it in web.hosts", "kind": "Error"}',
     )
     assert (await ask(server, "GET", "/healthz", Host="evil.example"))[0] == 200
 
@@ -87,7 +88,7 @@ async def test_a_form_or_script_of_another_origin_is_refused(server: HttpServer)
 async def test_a_body_over_a_mebibyte_is_refused(server: HttpServer) -> None:
     assert await ask(server, "POST", "/api/v1/echo", " " * ((1 << 20) + 1), Content_Type=JSON) == (
         413,
-        '{"error": "request entity too large"}',
+        '{"apiVersion": "underhost/v1", "error": "request entity too large", "kind": "Error"}',
     )
 
 

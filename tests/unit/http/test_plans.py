@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
+from support.answers.http import an_error
 from support.answers.whatif import tried
 from support.build import HOST, a_node, a_pod, a_site, term
 from support.published import decided
@@ -129,7 +130,7 @@ async def test_what_cannot_be_tried_is_refused_in_one_line(ready: Asked, body: o
 
 
 async def test_before_the_first_decision_nothing_can_be_tried(asked: Asked) -> None:
-    assert await asked.post({}) == (503, {"error": "site prod: kubernetes has not listed pods"})
+    assert await asked.post({}) == (503, an_error("site prod: kubernetes has not listed pods"))
 
 
 @pytest.fixture
@@ -139,9 +140,9 @@ def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_room")
 async def test_more_plans_than_may_wait_are_told_to_come_again(ready: Asked) -> None:
-    assert await ready.post({}) == (503, {"error": "other plans are being tried; ask again"})
+    assert await ready.post({}) == (503, an_error("other plans are being tried; ask again"))
     async with ready.client.get(f"{ready.base}api/v1/snapshot") as response:
-        assert (response.status, await response.json()) == (503, {"error": "other snapshots are being sent; ask again"})
+        assert (response.status, await response.json()) == (503, an_error("other snapshots are being sent; ask again"))
 
 
 async def test_a_form_of_another_site_cannot_start_a_plan(ready: Asked) -> None:

@@ -15,6 +15,9 @@ from underhost.agents.http.routes import HttpRoutes
 from underhost.agents.http.server import split_listen, start_server
 from underhost.schemas.errors import InputError
 
+HEALTHY = '{"apiVersion": "underhost/v1", "kind": "Health", "status": "ok"}'
+READY = '{"apiVersion": "underhost/v1", "kind": "Readiness", "reasons": {}, "status": "ok"}'
+
 
 async def get(port: int, path: str) -> tuple[int, str]:
     async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}{path}") as response:
@@ -27,13 +30,14 @@ async def test_readiness_names_what_is_not_ready() -> None:
     seen = Gauge("seen", "How often the metrics were brought up to date.", registry=registry)
     web = await start_server("127.0.0.1:0", unready=lambda: reasons, registry=registry, refresh=seen.inc)
     try:
-        assert await get(web.port, "/healthz") == (200, '{"status": "ok"}')
+        assert await get(web.port, "/healthz") == (200, HEALTHY)
         assert await get(web.port, "/readyz") == (
             503,
-            '{"status": "waiting", "reasons": {"site prod": "kubernetes has not listed pods"}}',
+            '{"apiVersion": "underhost/v1", "kind": "Readiness", '
+            '"reasons": {"site prod": "kubernetes has not listed pods"}, "status": "waiting"}',
         )
         reasons.clear()
-        assert await get(web.port, "/readyz") == (200, '{"status": "ok", "reasons": {}}')
+        assert await get(web.port, "/readyz") == (200, READY)
         status, text = await get(web.port, "/metrics")
         assert (status, text.splitlines()[-1]) == (200, "seen 1.0")
         with pytest.raises(InputError, match=f"web.listen 127.0.0.1:{web.port}: address already in use"):
@@ -107,7 +111,7 @@ async def test_who_sends_half_a_request_is_cut_off_and_holds_nobody_up(sent: byt
         for _ in range(200):
             slow.append(await asyncio.open_connection("127.0.0.1", web.port))
             slow[-1][1].write(sent)  # at once: its patience has begun
-        assert await get(web.port, "/healthz") == (200, '{"status": "ok"}')
+        assert await get(web.port, "/healthz") == (200, HEALTHY)
         async with asyncio.timeout(60):
             said = [await reader.read() for reader, _ in slow]  # until the server closes
         for _, writer in slow:

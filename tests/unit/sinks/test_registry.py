@@ -21,7 +21,8 @@ def test_nothing_is_written_unless_it_is_enabled_by_name() -> None:
     ("switch", "expected"),
     [
         pytest.param("labels", [commands.LABEL], id="labels"),
-        pytest.param("bindings", [commands.BIND, commands.EVENT], id="whoever binds pods says why one waits"),
+        pytest.param("bindings", [commands.BIND], id="bindings, without Events"),
+        pytest.param("events", [commands.EVENT], id="Events"),
         pytest.param("drs_rules", [commands.DRS_RULE], id="DRS rules"),
     ],
 )

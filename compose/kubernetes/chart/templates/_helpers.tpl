@@ -54,7 +54,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
   resources: [pods/binding]
   verbs: [create]
 {{- end }}
-{{- if and (has "events" .agents) (or .sinks.events .sinks.bindings) }}
+{{- if and (has "events" .agents) .sinks.events }}
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]

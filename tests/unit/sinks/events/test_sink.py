@@ -307,16 +307,6 @@ async def test_a_dry_run_asks_and_writes_nothing(writer: FakeEvents) -> None:
     assert writer.writes == []
 
 
-async def test_findings_are_a_dry_run_where_only_scheduling_is_told(writer: FakeEvents) -> None:
-    sink = EventSink(writer, "prod", enabled=False, scheduling=True, now=lambda: NOON)
-    told = Told(Regarding("Node", "n1"), "Warning", "HostShared", "two replicas on esx-1", "Checking")
-    outcomes = [await sink.apply(each) for each in (event(told, "", {}), tell(waits=False))]
-    assert [(each.result, each.reason) for each in outcomes] == [
-        ("dry-run", "would tell HostShared: two replicas on esx-1"),
-        ("applied", "told FailedScheduling"),
-    ]
-
-
 async def test_a_burst_is_told_at_once_and_the_rest_at_its_pace(writer: FakeEvents) -> None:
     clock = Clock()
     sink = sink_of(writer, clock=clock)
