@@ -21,6 +21,9 @@ from underhost.agents.site.requests import BASE_RESOURCES, PODS, allocatable
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 
+SPARE = 64
+"""Names of hosts that may be known beside those of two hosts for each node."""
+
 IntArray = npt.NDArray[np.int64]
 Number = TypeVar("Number", bound=np.generic)
 Held = TypeVar("Held")
@@ -168,7 +171,10 @@ class Nodes:
         return shift
 
     def place(self, snapshot: Snapshot, names: Iterable[str]) -> None:
-        """The hosts of these nodes are as the snapshot says. Raises Outdated where a host has another name now."""
+        """The hosts of these nodes are as the snapshot says.
+
+        Raises Outdated where a host has another name now, and where most of the names that are known are of no use.
+        """
         for name in names:
             joined, at = snapshot.node_hosts.get(name), self.index.get(name)
             host = joined.host if joined is not None else ""
@@ -176,5 +182,7 @@ class Nodes:
                 raise Outdated
             if at is not None:
                 self.hosts[at] = host or None
+        if len(self.host_names) > 2 * len(self.names) + SPARE:
+            raise Outdated  # names of hosts that are gone
         if not self._is_named_alike or self.has_hosts is not (bool(snapshot.hosts) or any(self.hosts)):
             raise Outdated

@@ -21,6 +21,8 @@ TOPICS = (topics.NODE_HOSTS, topics.PLACEMENTS, topics.VIOLATIONS, topics.ACTION
 """What is remembered."""
 EACH, MOST, LATEST = 40, 20_000, 300
 """Entries of one subject, subjects, and entries of the list of a whole site, at most."""
+TOGETHER = 100_000
+"""Entries of all subjects of a site, at most: some 50 MB."""
 
 _TONES = {"opened": "bad", "resolved": "good", "failed": "bad", "refused": "bad", "applied": "good"}
 _QUIET = ("noop",)
@@ -33,6 +35,7 @@ class ActivityLog:
         self._subjects: OrderedDict[str, deque[HistoryEntry]] = OrderedDict()
         self._latest: deque[HistoryEntry] = deque(maxlen=LATEST)
         self._hosts: dict[str, str] = {}
+        self._held = 0
 
     def latest(self) -> list[HistoryEntry]:
         """What happened to the site, newest first, without what only repeats or prepares something."""
@@ -56,6 +59,8 @@ class ActivityLog:
     def apply(self, record: Record) -> HistoryEntry | None:
         """Take in a record; the entry, where it is one for the whole site's list."""
         topic = topics.BY_NAME.get(record.topic)
+        if topic is topics.NODE_HOSTS and record.value is None:
+            self._hosts.pop((record.key or b"").decode("utf-8", "replace").rpartition("/")[2], None)
         if topic is None or record.value is None or topic.record is None:
             return None
         try:
@@ -78,9 +83,10 @@ class ActivityLog:
         held = self._subjects.setdefault(subject, deque(maxlen=EACH))
         self._subjects.move_to_end(subject)
         if not held or held[-1] != entry:
+            self._held += len(held) < EACH
             held.append(entry)
-        while len(self._subjects) > MOST:
-            self._subjects.popitem(last=False)
+        while len(self._subjects) > MOST or self._held > TOGETHER:
+            self._held -= len(self._subjects.popitem(last=False)[1])
 
     # ------------------------------------------------------------------------------------------------ one kind each
     def _node_host(self, row: NodeHost, at: str) -> HistoryEntry | None:
@@ -175,8 +181,8 @@ class ActivityLogs:
         self._read: dict[tuple[str, int], int] = {}
 
     def of(self, site: str) -> ActivityLog:
-        """The memory of a site."""
-        return self._sites.setdefault(site, ActivityLog())
+        """The memory of a site; an empty one where nothing is known of it: whoever asks may name any."""
+        return self._sites.get(site) or ActivityLog()
 
     def apply(self, record: Record) -> None:
         """Take in a record; one that was read before changes nothing."""
@@ -185,6 +191,6 @@ class ActivityLogs:
             return
         self._read[place] = record.offset + 1
         site = site_of((record.key or b"").decode("utf-8", "replace"))
-        entry = self.of(site).apply(record) if site else None
+        entry = self._sites.setdefault(site, ActivityLog()).apply(record) if site else None
         if entry is not None:
             self._told(site, entry)

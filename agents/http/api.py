@@ -6,6 +6,7 @@ snapshot that the map shows.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,6 +22,8 @@ from underhost.schemas.documents import PodVerdict
 from underhost.schemas.page import History, PodDetail, SeverityList, SeverityRow, SiteList
 from underhost.schemas.severities import ROWS
 
+REMEMBERED = 32
+"""Explanations that are kept of one snapshot: each speaks of every node."""
 WAITING = 8
 """Explanations that may wait for their turn; one more is told to come again."""
 
@@ -94,12 +97,12 @@ class Explanations:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="explain")
         self._waiting = Limit(WAITING, "other explanations are being worked out; ask again")
         self._snapshot: Snapshot | None = None
-        self._known: dict[str, PodVerdict] = {}
+        self._known: OrderedDict[str, PodVerdict] = OrderedDict()
 
     async def of(self, snapshot: Snapshot, pod: str) -> PodVerdict:
         """The verdict on a pod. Raises InputError for an object that breaks the API's rules, RequestRefused if busy."""
         if snapshot is not self._snapshot:
-            self._snapshot, self._known = snapshot, {}
+            self._snapshot, self._known = snapshot, OrderedDict()
         if pod in self._known:
             return self._known[pod]
         with self._waiting:
@@ -108,4 +111,6 @@ class Explanations:
         verdict = explained.pods[pod]
         if snapshot is self._snapshot:
             self._known[pod] = verdict
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
         return verdict

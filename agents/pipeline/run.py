@@ -71,7 +71,8 @@ class Pipeline:
     ) -> None:
         site = settings.site
         self.app = build_app(settings, app_id=role.app_id(roles, site))
-        self._state = run = begin_run(settings, roles, self.app, metrics, latest or LatestDecisions())
+        kinds = registry.kinds_of(roles, connections.writers)
+        self._state = run = begin_run(settings, roles, kinds, self.app, metrics, latest or LatestDecisions())
         self.sites = run.sites
 
         # Sources to topics.
@@ -91,14 +92,13 @@ class Pipeline:
 
         # Topics to tables.
         self.tables = tables.attach(
-            self.app, self.sites, role.derived_topics(roles), publisher.dead_letter, metrics.refused
+            self.app, run.sites, role.derived_topics(roles), publisher.dead_letter, self._reader.state, metrics.refused
         )
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
 
         # Tables to evaluation to deciders, whose commands go to the topics. One thread evaluates: the sites of a worker
         # take turns, so that the event loop keeps a processor.
         self._guards = Guards(settings, self.sites, self.watchers)
-        kinds = registry.kinds_of(roles, connections.writers)
         evaluations = Evaluations(settings, self.tables, evaluator, roles=run.roles, kinds=kinds)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._cycles = Cycles(run, evaluations.begin, self._guards, publisher, self._pool)
@@ -135,6 +135,7 @@ class Pipeline:
         self._alerting = Alerting(settings.alerting, run.metrics.alerted, run.fail)
         if role.ALERTS in run.roles:
             self.tables.watch(VIOLATIONS, self._alerting.observe)
+            consumers.attach_webhooks(self.app, self._alerting)
         self.readiness = Readiness(run, self.app, self.watchers, self._cycles, self._guards)
         self._watchdog = Watchdog(
             run.membership,

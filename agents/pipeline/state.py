@@ -61,7 +61,7 @@ class RunState:
     def decide(self, site: str, decisions: Decisions) -> None:
         """These are about to be published: the topics bring their commands to the dispatcher at once."""
         if site == self.settings.site:
-            self.in_flight.decide(decisions.placed)
+            self.in_flight.decide(decisions.placed, decisions.snapshot.pods)
             self.wanted.decide(decisions.commands, decisions.confirmed)
 
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
@@ -71,9 +71,17 @@ class RunState:
 
 
 def begin_run(
-    settings: Settings, roles: Collection[str], app: UnderhostApp, metrics: Metrics, latest: LatestDecisions
+    settings: Settings,
+    roles: Collection[str],
+    kinds: Collection[str],
+    app: UnderhostApp,
+    metrics: Metrics,
+    latest: LatestDecisions,
 ) -> RunState:
-    """The state of a new run of this app, which from now on reports its failures there."""
+    """The state of a new run of this app, which from now on reports its failures there.
+
+    `kinds` of commands have a sink in this worker.
+    """
     reads = role.consumes(roles)
     app.producer_only = not reads
     run = RunState(
@@ -90,7 +98,7 @@ def begin_run(
         app.membership if reads else Membership(),
         metrics,
         latest,
-        WantedCommands(must_be_wanted(roles)),
+        WantedCommands(must_be_wanted(roles).intersection(kinds)),
     )
     app.on_failure = run.fail
     return run

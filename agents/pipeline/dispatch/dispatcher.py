@@ -8,6 +8,7 @@ they write.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,8 @@ class Dispatcher:
     """Carries out the commands of one site.
 
     `gates` come before every write; `wanted` is the one of them that knows which commands this run has decided.
-    `answered` tells whether a command's outcome is known already, `ended` is called with each task once it has ended.
+    `answered` tells whether a command's outcome is known already, `ended` is called with each task once it has ended,
+    `wall` is the time in seconds since 1970.
     """
 
     def __init__(
@@ -54,8 +56,9 @@ class Dispatcher:
         *,
         answered: Callable[[str, Action], bool],
         ended: Callable[["asyncio.Task[None]"], None],
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        self.site = site
+        self.site, self._wall = site, wall
         self.sinks = {sink.kind: sink for sink in sinks}
         self.wanted, self._gates = wanted, tuple(gates)
         self._publisher, self._outbox = publisher, Outbox(publisher, "outcomes")
@@ -122,7 +125,16 @@ class Dispatcher:
         """What became of the command that this record brought; None where that is known already."""
         if self._answered(target_key(self.site, action.target), action):
             return None
-        return await refusal(self._gates, action) or await self._apply(action, message)
+        return (
+            self._too_old(action, message) or await refusal(self._gates, action) or await self._apply(action, message)
+        )
+
+    def _too_old(self, action: Action, message: Any) -> Outcome | None:
+        """The refusal of a command that has waited for too long: much may have changed since it was decided."""
+        age = self._wall() - message.timestamp
+        if age <= COMMANDS[action.kind].stands:
+            return None
+        return outcome(action, REFUSED, f"it was decided {age:.0f} s ago, and much may have changed since")
 
     async def _done(self, waiting: _Backlog, result: Outcome | None) -> None:
         """Publish the outcome, which the next target's command need not wait for, and acknowledge the records."""

@@ -21,8 +21,9 @@ class BindingsInFlight:
     def __init__(self) -> None:
         self._rows: dict[str, Placement] = {}
 
-    def decide(self, placements: Iterable[Placement]) -> None:
-        """These are about to be published."""
+    def decide(self, placements: Iterable[Placement], pods: Mapping[str, Pod]) -> None:
+        """These are about to be published; `pods` is the picture that they were decided from."""
+        self.shown(pods)  # nobody may ask for a long time, and each pod that was ever bound would be remembered
         for row in placements:
             if row.node is None:
                 self._rows.pop(row.pod, None)

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 LOOK = 0.5
 """Seconds between two looks into the letter-box."""
+HEARD = 1000
+"""Commands that are remembered: each comes twice where it came as a letter."""
 RETRY = 5.0
 """Seconds after which a broker that has gone is asked again."""
 
@@ -62,7 +65,7 @@ class Resumes:
         self._log_file = log_file
         self._ended = ended
         self._task: asyncio.Task[None] | None = None
-        self._heard: set[str] = set()
+        self._heard: deque[str] = deque(maxlen=HEARD)
 
     def start(self) -> None:
         """Begin to listen."""
@@ -119,7 +122,7 @@ class Resumes:
     async def _carry_out(self, action: Action) -> None:
         if action.kind != RESUME or action.id in self._heard:
             return
-        self._heard.add(action.id)
+        self._heard.append(action.id)
         settled = self._accept()
         if settled:
             log.warning("site %s goes on, by hand (%s): %s", self._site, action.because, "; ".join(settled))

@@ -18,7 +18,8 @@ SUPERSEDED = "it was ordered before a restart or by another worker, and is not w
 
 
 class WantedCommands(Gate):
-    """Of one site. `kinds` are those that this worker decides; what another worker decides is its own to stand by."""
+    """Of one site. `kinds` are those that this worker decides and carries out; of what another worker decides it is
+    told nothing, and what another worker carries out is never done here."""
 
     def __init__(self, kinds: Collection[str]) -> None:
         self._kinds = frozenset(kinds)
@@ -38,7 +39,9 @@ class WantedCommands(Gate):
 
     def order(self, actions: Iterable[Action]) -> None:
         """This run is about to order these. Of each target the newest command counts."""
-        self._ordered.update({(action.kind, action.target): action.id for action in actions})
+        self._ordered.update(
+            {(action.kind, action.target): action.id for action in actions if action.kind in self._kinds}
+        )
 
     def decide(self, actions: Iterable[Action], earlier: Collection[str]) -> None:
         """One evaluation orders `actions`; `earlier` are the ids of commands of earlier runs that it would order again.

@@ -8,7 +8,7 @@ record, of a publisher that another one has followed or older than the object's 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 import faust
@@ -16,15 +16,16 @@ import msgspec
 from msgspec import Struct
 
 from underhost.agents.pipeline.tables import terms
+from underhost.agents.pipeline.tables.orphans import Orphans, is_target, target_of
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.pipeline.tables.terms import KnownTerm, header_of
 from underhost.agents.sinks.orders import DONE
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas import topics
-from underhost.schemas.errors import BadEvent, LateRecord
-from underhost.schemas.keys import Key, site_of
-from underhost.schemas.records import Action, Outcome
+from underhost.schemas.errors import BackendError, BadEvent, LateRecord
+from underhost.schemas.keys import LISTED, Key, site_of
+from underhost.schemas.records import Action, Listed, Outcome
 from underhost.schemas.topics import Topic
 from underhost.streams.derived import FLEETING
 from underhost.streams.faust.app import declare
@@ -43,6 +44,12 @@ Watcher = Callable[[str, Struct], None]
 Refused = Callable[[str, str], None]
 """Is told of (topic, why) for every late record; `why` as in LateRecord."""
 
+Live = Callable[[Topic, str], Awaitable[Collection[str]]]
+"""The keys that are live in a topic of a site, as of now."""
+
+OF_TARGETS = (topics.PLACEMENTS, topics.ACTIONS, topics.OUTCOMES)
+"""Topics whose rows are kept under the key of the object that they are about, and end with it."""
+
 SEVERAL = (topics.ACTIONS, topics.OUTCOMES)
 """Topics of several publishers, each with terms of its own lease: there a term tells nothing of another's."""
 
@@ -54,8 +61,9 @@ class Tables:
         sites: the decoded side of the state topics.
     """
 
-    def __init__(self, app: faust.App, sites: Sites, refused: Refused = lambda topic, why: None) -> None:
-        self.sites, self._refused = sites, refused
+    def __init__(self, app: faust.App, sites: Sites, live: Live, refused: Refused) -> None:
+        self.sites, self._live, self._refused = sites, live, refused
+        self._orphans = Orphans()
         self._watchers: dict[str, list[Watcher]] = {}
         self._app = app
         self._tables: dict[str, Any] = {}
@@ -116,6 +124,30 @@ class Tables:
             table = self._tables.get(topic.short)
             if table is not None and key in table:
                 del table[key]
+                table.data._key_partition.pop(key, None)  # the memory store forgets only rows that it recovered itself
+
+    def look_for_orphans(self, now: float) -> None:
+        """The tables are recovered: rows whose object is not in the picture are kept a while longer, no more."""
+        self._orphans = Orphans()
+        for topic in OF_TARGETS:
+            for key, _ in self.rows(topic):
+                if not self._has_target(key):
+                    self._orphans.note(key, now)
+
+    def _has_target(self, key: bytes) -> bool:
+        return is_target(self.sites.state(site_of(key.decode())), key)
+
+    def _forget_orphans(self, now: float) -> None:
+        for key in self._orphans.due(now, self._has_target):
+            self.forget(key, topics.PLACEMENTS, topics.OUTCOMES)
+            row = COMMANDS.get(self._kind_of(key))
+            if row is None or row.outdated is None:
+                self.forget(key, topics.ACTIONS)
+
+    def _kind_of(self, key: bytes) -> str:
+        """The kind of the newest command under this key, "" where there is none."""
+        row = self.row(topics.ACTIONS, key.decode())
+        return "" if row is None else msgspec.json.decode(row, type=_Kind).kind
 
     async def current(self, message: Any) -> bool:
         """Whether the record is ours to handle, once that is beyond doubt.
@@ -152,6 +184,7 @@ class Tables:
             raise BadEvent(f"a record of site {key.site!r} in partition {message.partition}")
         if not self.sites.wants(key.site):
             return None
+        listed = isinstance(record, Listed) and self.sites.state(key.site).epoch(topic, key.name) != record.epoch
         try:
             self._follow_term(topic, key.site, message)
             if topic in self.sites.read:
@@ -162,12 +195,40 @@ class Tables:
             log.debug("%s: a late record of %r is left out: %s", topic.short, message.key, error)
             return None
         self._set_row(topic, key, record, message)
+        if listed and isinstance(record, Listed) and not record.doubt:
+            await self._forget_ghosts(topic, key.site, record.count, message)
         if topic not in self.sites.read and record is not None:
             if isinstance(record, Action):
                 self._forget_outdated(key.site, record.kind, message.timestamp)
             for watcher in self._watchers.get(topic.short, ()):
                 watcher(key.site, record)
         return record
+
+    async def _forget_ghosts(self, topic: Topic, site: str, count: int, message: Any) -> None:
+        """A source has listed anew, and shows another number of objects than there are rows.
+
+        Where a worker was down for longer than tombstones are kept, it never hears of them.
+        """
+        rows = {key for key, _ in self.rows(topic, site) if read_key(key).kind != LISTED}
+        if len(rows) <= count:
+            return
+        try:
+            live = await self._live(topic, site)
+        except BackendError as error:
+            log.warning("%s of site %s: %d rows, %d listed: %s", topic.short, site, len(rows), count, error)
+            return  # the next list compares again
+        if not await self.current(message):
+            return
+        for row in rows - {key.encode() for key in live}:
+            self.forget(row, topic)
+            self.sites.apply(topic, read_key(row), None, message.timestamp)
+        log.warning(
+            "%s of site %s: %d rows, %d listed: what the topic does not hold is gone",
+            topic.short,
+            site,
+            len(rows),
+            count,
+        )
 
     def _follow_term(self, topic: Topic, site: str, message: Any) -> None:
         """Keep the newest term of the topic and site, over restarts, too. Raises LateRecord for an older one."""
@@ -191,13 +252,24 @@ class Tables:
             if topic == topics.PODS:
                 # Nothing more is ordered of a pod that is gone; without this the tables would grow for ever.
                 self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
+            if topic in self.sites.read and self._has_rows(target_of(key)):
+                self._orphans.note(target_of(key), message.timestamp)
         elif not fleeting and _stored(table).get(message.key) != message.value:
             table[message.key] = message.value
+            if topic in OF_TARGETS:
+                self._forget_orphans(message.timestamp)
+                if not self._has_target(message.key):
+                    self._orphans.note(message.key, message.timestamp)
+
+    def _has_rows(self, key: bytes) -> bool:
+        return any(key in _stored(self._tables[topic.short]) for topic in OF_TARGETS if topic.short in self._tables)
 
 
-def attach(app: faust.App, sites: Sites, derived: Sequence[Topic], dead_letter: DeadLetter, refused: Refused) -> Tables:
+def attach(
+    app: faust.App, sites: Sites, derived: Sequence[Topic], dead_letter: DeadLetter, live: Live, refused: Refused
+) -> Tables:
     """An agent and a table for each state topic that the sites read, and for each of the `derived` topics."""
-    tables = Tables(app, sites, refused)
+    tables = Tables(app, sites, live, refused)
     for topic in (*sites.read, *derived):
         tables.add(topic, _agent(tables, topic, dead_letter))
     return tables
@@ -233,6 +305,12 @@ def _read(topic: Topic, message: Any) -> tuple[Key, Struct | None]:
     if not (site and slash and rest):
         raise BadEvent(f"bad key: {message.key!r}")
     return Key(site, topic.short, "", rest), decode_record(topic, message.value)
+
+
+class _Kind(Struct):
+    """A command, as far as its kind."""
+
+    kind: str = ""
 
 
 def _deleted_uid(message: Any) -> str:

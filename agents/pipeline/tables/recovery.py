@@ -4,7 +4,9 @@ In: Faust's signals. Out: `Sites.suspend` the moment partitions may move, `Sites
 and before the first live record, then `on_resumed`. Nothing here reads records.
 """
 
+import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -20,6 +22,9 @@ from underhost.schemas.keys import Key
 from underhost.schemas.topics import Topic
 
 log = logging.getLogger(__name__)
+
+SLICE = 500
+"""Rows that are decoded at a time: some 10 ms."""
 
 Hook = Callable[[], Awaitable[None]]
 
@@ -48,8 +53,12 @@ def attach(app: faust.App, sites: Sites, tables: Tables, *, on_suspended: Hook, 
             {(mine[tp.topic].short, tp.partition): offset for tp, offset in highwaters.items()},
         )
         tables.purge()
+        turn = sites.turn
         for topic in sites.read:
-            rebuild(sites, tables, topic)
+            await rebuild(sites, tables, topic)
+        if sites.turn != turn:
+            return  # the partitions moved meanwhile: another rebalance follows
+        tables.look_for_orphans(time.time())
         log.info("holding %d partitions", len({tp.partition for tp in held}))
         await on_resumed()
 
@@ -68,10 +77,15 @@ async def _places(app: faust.App, held: set[TP]) -> tuple[dict[TP, int], dict[TP
     return positions, {tp: highwaters.get(tp) or 0 for tp in held}
 
 
-def rebuild(sites: Sites, tables: Tables, topic: Topic) -> None:
-    """Decode the topic's table anew for every site that is held: the table is the truth after a recovery."""
+async def rebuild(sites: Sites, tables: Tables, topic: Topic) -> None:
+    """Decode the topic's table anew for every site that is held: the table is the truth after a recovery.
+
+    The event loop has its turn every `SLICE` rows: probes are answered, and the lease is renewed, meanwhile.
+    """
     rows: dict[str, list[tuple[Key, Struct]]] = {site: [] for site in sites.states}
-    for key, record in _decoded(tables, topic):
+    for number, (key, record) in enumerate(_decoded(tables, topic)):
+        if not number % SLICE:
+            await asyncio.sleep(0)
         if sites.holds(key.site):
             rows.setdefault(key.site, []).append((key, record))
     for site, of_site in rows.items():

@@ -26,6 +26,9 @@ class Sites:
     `read` are the state topics whose tables are kept here, `followed` further topics whose tables must have caught up
     before anything is decided. `partition_of` tells the partition of every record of a site. `only` limits the worker
     to these sites (None: every site of its partitions); `sources` tells which sources a site has.
+
+    Attributes:
+        turn: how often partitions came or went; what takes long sees by it that they have.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Sites:
         self.on_change: Callable[[str], None] = lambda site: None
         self.partition_of, self._sources, self._only = partition_of, sources, only
         self._held: frozenset[int] = frozenset()
+        self.turn = 0
         self._next: dict[tuple[str, int], int] = {}
         self._highwater: dict[tuple[str, int], int] = {}
         self._epochs: dict[tuple[str, str], int] = {}
@@ -63,6 +67,7 @@ class Sites:
     def suspend(self) -> None:
         """A rebalance has begun: nothing is ours until the tables are recovered again."""
         self._held = frozenset()
+        self.turn += 1
 
     def resume(
         self,
@@ -75,6 +80,7 @@ class Sites:
         States of sites that are not ours any more are dropped whole: a ghost row would be a wrong decision.
         """
         self._held = frozenset(partitions)
+        self.turn += 1
         self._next, self._highwater = dict(positions), dict(highwaters)
         self.states = {site: state for site, state in self.states.items() if self.holds(site)}
 

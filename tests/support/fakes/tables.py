@@ -12,8 +12,6 @@ from underhost.streams.faust.app import build_app
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
 
-Rows = dict[str, "StoredTable"]
-
 
 class StoredTable(dict[bytes, bytes]):
     """A table whose store is itself: the changes of a started app, without the app."""
@@ -25,25 +23,37 @@ class StoredTable(dict[bytes, bytes]):
 
 
 class StoredTables(Tables):
-    """Tables of one site, whose every record is in partition 0, with all that was refused: (topic, why).
+    """Tables of one site, whose every record is in partition 0.
 
-    `rows` are those of an earlier run, by topic: the state is rebuilt from them, as after a recovery.
+    Attributes:
+        late: what was refused, (topic, why). live: what the topics hold, where that is asked for.
     """
 
-    def __init__(
-        self, folder: Path, read: tuple[Topic, ...], derived: tuple[Topic, ...] = (), rows: Rows | None = None
-    ):
+    def __init__(self, folder: Path, read: tuple[Topic, ...], derived: tuple[Topic, ...] = ()) -> None:
         self.late: list[tuple[str, str]] = []
+        self._made_of = folder, read, derived
         app = build_app(Settings(kafka=KafkaSettings(embedded=folder / "log.db", partitions=1)), app_id="t")
         sites = Sites(read, derived, partition_of=lambda site: 0, sources=lambda state: frozenset())
-        super().__init__(app, sites, lambda topic, why: self.late.append((topic, why)))
-        self.stored: Rows = rows or {topic.short: StoredTable() for topic in (*read, *derived)}
-        self._tables.update(self.stored)
         sites.resume({0}, {}, {})
-        for key in {key for table in self.stored.values() for key in table}:
-            sites.state(key.decode().partition("/")[0])
-        for topic in read:
-            rebuild(sites, self, topic)
+        self.live: dict[str, bytes] = {}
+        super().__init__(app, sites, self._of_topic, lambda topic, why: self.late.append((topic, why)))
+        self._tables.update({topic.short: StoredTable() for topic in (*read, *derived)})
+
+    async def _of_topic(self, topic: Topic, site: str) -> dict[str, bytes]:
+        return self.live
+
+    async def current(self, message: Any) -> bool:
+        """No partition moves."""
+        return True
+
+    async def restarted(self) -> "StoredTables":
+        """The tables of the next run: it has these rows, and rebuilds from them what it knows of the site."""
+        after = StoredTables(*self._made_of)
+        for short, table in self._tables.items():
+            after._tables[short] = StoredTable(table)
+        for topic in after.sites.read:
+            await rebuild(after.sites, after, topic)
+        return after
 
     async def take(
         self, topic: Topic, key: str, value: bytes | None, *, term: int | None = None, id_: str = "", at: float = 1.0

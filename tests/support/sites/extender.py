@@ -87,7 +87,8 @@ class FakeSite:
     def decide(self, pod: PodBuilder, node: str | None) -> None:
         """The evaluator has decided a pod of the binder's."""
         uid = pod.build().metadata.uid
-        self.on_their_way.decide([Placement(f"{pod.namespace}/{pod.name}", uid, node, 0, 0, {}, {})])
+        row = Placement(f"{pod.namespace}/{pod.name}", uid, node, 0, 0, {}, {})
+        self.on_their_way.decide([row], self.rows.rows(topics.PODS))
 
     def answer(self, pod: PodBuilder, result: str) -> None:
         """The binder has answered."""

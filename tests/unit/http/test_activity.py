@@ -106,3 +106,27 @@ def test_a_record_that_is_read_again_or_is_none_of_ours_changes_nothing() -> Non
     chronicles.apply(written[0]._replace(offset=10, value=None))
     assert new == [("prod", "shop/db-0 is to run on n1 (score 512, shares its host with 1)")]
     assert chronicles.of("other").latest() == []
+
+
+def test_nothing_is_kept_of_a_question_about_a_site_that_nobody_knows() -> None:
+    logs = ActivityLogs(lambda site, entry: None)
+    assert [logs.of(f"unknown-{number}").latest() for number in range(3)] == [[], [], []]
+    assert logs._sites == {}
+
+
+def test_the_host_of_a_node_that_is_gone_is_forgotten() -> None:
+    before, gone, again = records(on_host("esx-1"), on_host("esx-1"), on_host("esx-2"))
+    activity_log = ActivityLog()
+    for record in (before, gone._replace(value=None), again):
+        activity_log.apply(record)
+    assert activity_log.latest() == [], "a node of the name that came anew has not moved"
+
+
+def test_all_subjects_together_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_module, "TOGETHER", 3)
+    activity_log = ActivityLog()
+    for number in range(5):
+        row = Placement(f"shop/db-{number}", "u", "n1", 1, 0, {}, {})
+        for record in records((PLACEMENTS, f"prod/pod/shop/db-{number}", row)):
+            activity_log.apply(record)
+    assert [len(activity_log.of(f"pod/shop/db-{number}")) for number in range(5)] == [0, 0, 1, 1, 1]

@@ -18,6 +18,8 @@ from underhost.schemas.records import Action, Outcome
 from underhost.streams.faust.membership import Membership, now
 from underhost.streams.ports import Outgoing
 
+NOW = 200.0
+
 
 class SlowSink(Sink):
     """Answers when it is told to."""
@@ -89,6 +91,7 @@ class Bench:
             self,
             answered=lambda key, action: action.id in answered,
             ended=self._ended,
+            wall=lambda: NOW,
         )
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
@@ -127,6 +130,23 @@ class Bench:
     async def begun(self) -> str:
         """The next command that the sink begins with."""
         return (await asyncio.wait_for(self.sink.begun.get(), 30)).id
+
+
+@pytest.mark.parametrize(
+    ("kind", "age", "result"),
+    [
+        pytest.param("bind", 299.0, "applied", id="a young order to bind"),
+        pytest.param("bind", 301.0, "refused", id="an old order to bind"),
+        pytest.param("label", 999.0, "applied", id="a label, which the sink compares with the node"),
+    ],
+)
+async def test_an_order_to_bind_that_waited_for_too_long_is_refused(kind: str, age: float, result: str) -> None:
+    bench = Bench(kind)
+    bench.sink.gate.release()
+    event = bench.order("one", "pod/shop/db-0", at=NOW - age)
+    await asyncio.wait_for(event.acked.wait(), 30)
+    assert bench.results == [result]
+    assert bench.reasons == ["" if result == "applied" else "it was decided 301 s ago, and much may have changed since"]
 
 
 async def test_of_a_backlog_only_the_newest_command_of_a_target_is_carried_out() -> None:

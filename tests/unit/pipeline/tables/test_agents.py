@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.fakes.tables import StoredTable
 
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.sites import Sites
@@ -34,7 +35,11 @@ def tables(tmp_path: Path) -> Tables:
         sources=lambda state: frozenset(),
         only=frozenset({"a"}),
     )
-    made = Tables(app, sites)
+
+    async def live(topic: Topic, site: str) -> list[str]:
+        return []
+
+    made = Tables(app, sites, live, lambda topic, why: None)
     made.add(PODS, nothing)
     made.add(OUTCOMES, nothing)
     return made
@@ -89,15 +94,6 @@ def test_rows_can_be_asked_for_by_site_and_one_by_one(tables: Tables) -> None:
     assert list(tables.rows(PODS, "a")) == [(b"a/pod/shop/db-0", POD)]
     assert tables.row(PODS, "a/pod/shop/db-0") == POD
     assert tables.row(PODS, "a/pod/shop/db-1") is None
-
-
-class StoredTable(dict[bytes, bytes]):
-    """A table whose store is itself: the changes of a started app, without the app."""
-
-    @property
-    def data(self) -> Any:
-        """See `faust.Table`."""
-        return SimpleNamespace(data=self)
 
 
 def eviction(at: str) -> bytes:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.fakes.tables import StoredTables
 
@@ -87,7 +87,7 @@ async def test_a_pod_that_the_new_owner_has_deleted_does_not_come_back(tmp_path:
 async def test_the_newest_term_is_known_after_a_restart(tmp_path: Path) -> None:
     before = StoredTables(tmp_path, (PODS,))
     await send(before, pod("7", node="n2"), 2)
-    after = StoredTables(tmp_path, (PODS,), rows=before.stored)
+    after = await before.restarted()
     await send(after, None, 1)
     assert node_of(after) == "n2"
     assert [key for key, _ in after.rows(PODS)] == [DB.encode()]
@@ -168,7 +168,7 @@ def last(history: list[tuple[str, Pod | None, str]], name: str) -> Pod | None:
 
 
 @given(stories(), st.integers(0, 20))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_tables_end_as_the_newest_owner_says_whatever_the_order(
     tmp_path_factory: pytest.TempPathFactory, story: tuple[dict[str, Pod], list[Sent]], restart: int
 ) -> None:
@@ -179,9 +179,9 @@ def test_the_tables_end_as_the_newest_owner_says_whatever_the_order(
         tables = StoredTables(folder, (PODS,))
         for number, sent in enumerate(topic):
             if number == restart:
-                tables = StoredTables(folder, (PODS,), rows=tables.stored)
+                tables = await tables.restarted()
             if not sent.name:
-                await tables.take(PODS, listed_key(SITE, "kubernetes"), encode(Listed(1, 0)), term=sent.term)
+                await tables.take(PODS, listed_key(SITE, "kubernetes"), encode(Listed(1, 2)), term=sent.term)
                 continue
             key = object_key(SITE, "pod", sent.name, "shop")
             record = outgoing_of(PODS, key, sent.pod, sent.uid)
