@@ -120,7 +120,8 @@ async def _listen(
         return _unready(current(), observer)
 
     def reasons() -> dict[str, str]:
-        return {**stopped(), **(observer.reasons() if observer is not None else {}), **unready()}
+        unknown = {what: why for what, why in standby().items() if what.startswith("site ")}
+        return {**unknown, **stopped(), **(observer.reasons() if observer is not None else {}), **unready()}
 
     def measure() -> None:
         if (pipeline := current()) is not None:
@@ -131,6 +132,10 @@ async def _listen(
         still = pipeline.readiness.stopped() if pipeline is not None else {}
         return still if observer is None else {**observer.stopped(), **still}
 
+    def standby() -> dict[str, str]:
+        pipeline = current()
+        return pipeline.readiness.standby() if pipeline is not None else {}
+
     routes = http_routes(settings, latest, reasons, current, metrics.registry, observer)
     return await start_server(
         settings.web.listen,
@@ -140,6 +145,7 @@ async def _listen(
         hosts=settings.web.hosts,
         routes=routes,
         stopped=stopped,
+        standby=standby,
     )
 
 

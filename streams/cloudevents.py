@@ -11,6 +11,8 @@ from underhost.schemas.topics import Topic
 
 JSON = b"application/json"
 BYTES = b"application/octet-stream"
+TERM = "ce_term"
+"""The term of the publisher's lease, a decimal integer; absent where there is no lease."""
 
 
 def cloud_event(topic: Topic, site: str, event_id: str, time: bytes) -> list[tuple[str, bytes]]:

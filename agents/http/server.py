@@ -51,10 +51,11 @@ async def start_server(
     hosts: Collection[str] = (),
     routes: HttpRoutes | None = None,
     stopped: Callable[[], dict[str, str]] = dict,
+    standby: Callable[[], dict[str, str]] = dict,
     patience: float = PATIENCE,
 ) -> HttpServer:
     """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read;
-    `stopped` gives a reason by what is ready and writes nothing all the same.
+    `stopped` gives a reason by what is ready and writes nothing all the same, `standby` by what is another worker's.
 
     `hosts` are further names that the listener answers to, `routes` what there is beside the probes.
     Raises InputError where the address is none or cannot be had.
@@ -63,7 +64,7 @@ async def start_server(
     app = web.Application(client_max_size=BODY_LIMIT, middlewares=[guard(hosts)])
     app[SENDING] = patience
     app.on_response_prepare.append(harden)
-    app.add_routes(_probes(unready, registry, refresh, stopped))
+    app.add_routes(_probes(unready, registry, refresh, stopped, standby))
     if routes is not None:
         app.add_routes(routes.routes)
         app.cleanup_ctx.extend(routes.running)
@@ -90,6 +91,7 @@ def _probes(
     registry: CollectorRegistry,
     refresh: Callable[[], None],
     stopped: Callable[[], dict[str, str]],
+    standby: Callable[[], dict[str, str]],
 ) -> list[web.RouteDef]:
     """`/healthz`, `/readyz`, `/metrics`; who is `stopped` serves all who ask all the same, the scheduler among them."""
 
@@ -97,9 +99,9 @@ def _probes(
         return say("Health", {"status": "ok"})
 
     async def readyz(request: web.Request) -> web.Response:
-        waiting, still = unready(), stopped()
-        status = "waiting" if waiting else "stopped" if still else "ok"
-        reasons = dict(sorted({**still, **waiting}.items()))
+        waiting, still, others = unready(), stopped(), standby()
+        status = "waiting" if waiting else "stopped" if still else "standby" if others else "ok"
+        reasons = dict(sorted({**others, **still, **waiting}.items()))
         return say("Readiness", {"status": status, "reasons": reasons}, 503 if waiting else 200)
 
     async def metrics(request: web.Request) -> web.Response:

@@ -1,14 +1,19 @@
 """The connections of one site, as the settings name them: sources to watch, writers for the sinks.
 
-In: settings and roles. Out: `Connections`, open where a writer needs it. Clients are imported once a setting asks for
-them: they take longer to import than all else that a worker without them needs.
+In: settings and roles. Out: `Connections`, open where a writer or a lease needs it. Clients are imported once
+a setting asks for them: they take longer to import than all else that a worker without them needs.
 """
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from underhost.agents.pipeline import roles as role
+from underhost.agents.pipeline.leases.identity import identify
+from underhost.agents.pipeline.leases.roles import LeaseOrigin
 from underhost.agents.pipeline.supervisor import SourceFactory
 from underhost.agents.pipeline.tables.sites import KUBERNETES, VSPHERE
 from underhost.agents.sinks.ports import Writers
@@ -19,15 +24,27 @@ from underhost.streams.settings.clusters import SOURCES, KubernetesSettings, VSp
 from underhost.streams.settings.model import Settings
 
 if TYPE_CHECKING:
+    from underhost.streams.kubernetes.client import KubernetesClient
     from underhost.streams.simulated.site import SimulatedSite
+
+
+log = logging.getLogger(__name__)
+
+KUBERNETES_WRITERS = frozenset({"kubernetes", "events"})
+"""The writers that reach into Kubernetes."""
 
 
 @dataclass
 class Connections:
-    """What a worker has of its clusters. `closing` are awaited, last first, when the worker ends."""
+    """What a worker has of its clusters. `closing` are awaited, last first, when the worker ends.
+
+    Attributes:
+        leases: None where there is no live Kubernetes whose leases could say who acts.
+    """
 
     sources: SourceFactory
     writers: Writers = field(default_factory=Writers)
+    leases: LeaseOrigin | None = None
     closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     async def close(self) -> None:
@@ -48,22 +65,62 @@ async def connect(settings: Settings, roles: Collection[str]) -> Connections:
             drs=simulated.vsphere if vsphere else None,
             events=simulated.events if kubernetes else None,
         )
-    live = not (settings.kubernetes.files or settings.kubernetes.simulated)
-    if live and wanted & {"kubernetes", "events"}:
-        from underhost.agents.sinks.events.writer import KubernetesEvents
-        from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
-        from underhost.streams.kubernetes.client import connect as connect_kubernetes
-
-        client = await connect_kubernetes(settings.kubernetes)
-        made.closing.append(client.close)
-        made.writers = replace(made.writers, kubernetes=KubernetesApiWriter(client), events=KubernetesEvents(client))
     if settings.vsphere.url and "drs" in wanted:
         from underhost.agents.sinks.drs.writer import VSphereDrsWriter
 
         writer = VSphereDrsWriter(settings.vsphere, settings.site)
         made.closing.append(writer.close)
         made.writers = replace(made.writers, drs=writer)
+    if settings.kubernetes.files or settings.kubernetes.simulated:
+        return made
+    client = None
+    if wanted & KUBERNETES_WRITERS or role.leased(roles, settings, made.writers):
+        client = await _client(settings, optional=not (wanted & KUBERNETES_WRITERS or role.KUBERNETES in roles))
+    if client is not None:
+        made.closing.append(client.close)
+        if wanted & KUBERNETES_WRITERS:
+            from underhost.agents.sinks.events.writer import KubernetesEvents
+            from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
+
+            api, events = KubernetesApiWriter(client), KubernetesEvents(client)
+            made.writers = replace(made.writers, kubernetes=api, events=events)
+        made.leases = await _leases(settings, client, made)
     return made
+
+
+async def _client(settings: Settings, *, optional: bool) -> "KubernetesClient | None":
+    """The client of writers and leases.
+
+    A worker that only watches vSphere, or writes DRS rules, needs no Kubernetes (`optional`): where none is configured
+    it acts without a lease, and says so.
+    """
+    from underhost.streams.kubernetes.client import connect as connect_kubernetes
+    from underhost.streams.kubernetes.kubeconfig import NotConfigured
+
+    try:
+        return await connect_kubernetes(settings.kubernetes)
+    except NotConfigured as error:
+        if not optional:
+            raise
+        log.warning("no lease says which worker acts, only the consumer group: %s", error)
+        return None
+
+
+async def _leases(settings: Settings, client: "KubernetesClient", made: Connections) -> LeaseOrigin:
+    from underhost.streams.kubernetes.kubeconfig import namespace
+    from underhost.streams.kubernetes.leases import Leases
+
+    place = settings.lease.namespace
+    if place is None:
+        place = await asyncio.to_thread(namespace, client.origin)
+    worker = identify()
+
+    async def forget() -> None:
+        worker.close()
+
+    made.closing.append(forget)
+    log.info("leases of namespace %s say which worker acts; this one is %s", place, worker.name)
+    return LeaseOrigin(Leases(client, place, deadline=settings.lease.seconds / 3), worker.name)
 
 
 def _simulated(settings: Settings) -> "SimulatedSite | None":

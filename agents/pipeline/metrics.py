@@ -47,6 +47,7 @@ class Metrics:
         self.stopped = gauge("underhost_writes_stopped", text, ["site", "why"])
         text = "Writes of ours that no source has shown for over a minute."
         self.unseen = gauge("underhost_own_writes_unseen", text, ["site"])
+        self.leases = gauge("underhost_lease_held", "1 while this worker holds the lease of a role.", ["role"])
         self.restarts = counter("underhost_source_restarts", "Watchers started again after a fault.", ["source"])
 
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:

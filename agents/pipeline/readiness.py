@@ -12,6 +12,7 @@ import faust
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.decide.cycle import Cycles
 from underhost.agents.pipeline.gates.guards import SHRUNK, STALE, Guards
+from underhost.agents.pipeline.leases.roles import RoleLeases
 from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.schemas.commands import BIND
@@ -23,8 +24,11 @@ WAITING = "it waits for its partitions and their tables"
 class Readiness:
     """Of one run."""
 
-    def __init__(self, run: RunState, app: faust.App, watchers: Watchers, cycles: Cycles, guards: Guards) -> None:
+    def __init__(
+        self, run: RunState, app: faust.App, watchers: Watchers, cycles: Cycles, guards: Guards, leases: RoleLeases
+    ) -> None:
         self._run, self._app, self._watchers, self._cycles, self._guards = run, app, watchers, cycles, guards
+        self._leases = leases
 
     def behind(self) -> str | None:
         """How far it is from what the topics held when the partitions became ours; None once it is there."""
@@ -56,11 +60,26 @@ class Readiness:
         if (why := self._worker() or self.behind()) is not None:
             return {"worker": why}
         reasons = {f"source {name}": reason for name, reason in self._watchers.unlisted().items()}
+        reasons |= self._leases.unknown()
         for site in self._run.sites.held():
             reason = self._run.sites.unready(site) or self._cycles.failure(site)
-            if reason is not None:
+            if reason is not None and not self._stands_by(site):
                 reasons[f"site {site}"] = reason
         return reasons
+
+    def standby(self) -> dict[str, str]:
+        """Which roles are another worker's now, by lease, and what is not known here for that; empty where none are."""
+        reasons = self._leases.standby()
+        site = self._run.settings.site
+        if self._stands_by(site) and self._run.recovered and (why := self._run.sites.unready(site)) is not None:
+            reasons[f"site {site}"] = why
+        return reasons
+
+    def _stands_by(self, site: str) -> bool:
+        """Whether another worker watches the site, perhaps with topics of its own: then nothing may be known here."""
+        return site == self._run.settings.site and not all(
+            self._leases.of(name).is_ours for name in role.WATCHERS & self._run.roles
+        )
 
     def stopped(self) -> dict[str, str]:
         """Why not everything is written that should be, by site; empty when all is."""
@@ -70,6 +89,8 @@ class Readiness:
     def measure(self) -> None:
         """Bring the gauges up to date: what is so now, as opposed to what `metrics.py` counts as it happens."""
         self._of_sources()
+        for name, is_held in self._leases.held().items():
+            self._run.metrics.leases.labels(name).set(is_held)
         for site in self._run.sites.held():
             self._of_site(site)
         if self._run.reads and self._run.recovered:  # else there are no partitions whose ends can be told

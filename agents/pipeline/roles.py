@@ -8,11 +8,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from underhost.agents.sinks import registry
+from underhost.agents.sinks.ports import Writers
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas import topics
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
+from underhost.streams.settings.model import Settings
 
 KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", registry.EVALUATOR
 ALERTS, WEB = "alerts", "web"
@@ -89,6 +91,13 @@ def consumes(roles: Collection[str]) -> bool:
 def tied_to_a_site(roles: Collection[str]) -> bool:
     """Whether these roles reach into one site's clusters: such a worker is of use to that site only."""
     return bool(set(roles) - {EVALUATOR, ALERTS, WEB})
+
+
+def leased(roles: Collection[str], settings: Settings, writers: Writers) -> list[str]:
+    """The roles that take a lease: those that publish a source there is, and those whose sink writes."""
+    sources = {KUBERNETES, VSPHERE} if settings.vsphere.configured else {KUBERNETES}
+    writing = {COMMANDS[kind].role for kind in registry.kinds_of(roles, writers) if COMMANDS[kind].enabled(settings)}
+    return [name for name in ALL if name in roles and name in sources | writing]
 
 
 def app_id(roles: Collection[str], site: str) -> str:

@@ -7,6 +7,7 @@ one where Kafka failed. `Pipeline.__init__` reads in the order in which data flo
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,13 +24,14 @@ from underhost.agents.pipeline.decide.restored import Evaluations
 from underhost.agents.pipeline.dispatch import consumers
 from underhost.agents.pipeline.dispatch.announcements import Announcements
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
-from underhost.agents.pipeline.gates.fence import FencedPublisher, MembershipGate, fenced
+from underhost.agents.pipeline.gates.fence import FencedPublisher, LeasedPublisher, MembershipGate, fenced
 from underhost.agents.pipeline.gates.guards import Guards, InventoryGate
 from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.gates.resume import Resumes
 from underhost.agents.pipeline.gates.watchdog import Watchdog
 from underhost.agents.pipeline.latest import LatestDecisions
+from underhost.agents.pipeline.leases.roles import RoleLease, RoleLeases
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.publisher import AgentPublisher
 from underhost.agents.pipeline.readiness import Readiness
@@ -38,6 +40,8 @@ from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables import agents as tables
 from underhost.agents.pipeline.tables import recovery
 from underhost.agents.sinks import registry
+from underhost.agents.sinks.orders import FAILED, outcome
+from underhost.agents.sinks.ports import Sink
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVENT
@@ -46,13 +50,17 @@ from underhost.schemas.records import Action, FindingEvent, Outcome, Placement
 from underhost.schemas.topics import OUTCOMES, PODS, VIOLATIONS
 from underhost.streams.faust.app import build_app
 from underhost.streams.kafka.connect import translated
-from underhost.streams.ports import Outgoing
+from underhost.streams.ports import Outgoing, Publisher
 from underhost.streams.publish import FaustPublisher
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
 
 SUSPEND_WITHIN = 1.0
 """Seconds at the end for what watchers and cycles publish; Kafka may not answer at all."""
+
+
+RELEASE_WITHIN = 1.0
+"""Seconds at the end in which the leases are given back; else others wait until they end."""
 
 
 class Pipeline:
@@ -74,21 +82,17 @@ class Pipeline:
         kinds = registry.kinds_of(roles, connections.writers)
         self._state = run = begin_run(settings, roles, kinds, self.app, metrics, latest or LatestDecisions())
         self.sites = run.sites
+        self._writers, self._kinds = connections.writers, kinds
+
+        # Who acts: one worker for each role.
+        self._owns_site = not run.reads
+        self._leases = self._leases_of(connections)
 
         # Sources to topics.
-        to_topics = FencedPublisher(FaustPublisher(self.app), run.membership)
-        publisher = AgentPublisher(to_topics, metrics, on_event)
+        to_topics = FaustPublisher(self.app)
+        publisher = AgentPublisher(FencedPublisher(to_topics, run.membership), metrics, on_event)
         self._reader = open_reader(settings.kafka)
-        self.watchers = Watchers(
-            site,
-            connections.sources,
-            to_topics,
-            self._reader,
-            self.sites if run.reads else None,
-            failed=run.fail,
-            metrics=metrics,
-            names=run.roles,
-        )
+        self.watchers = self._watchers_of(connections, to_topics)
 
         # Topics to tables.
         self.tables = tables.attach(
@@ -98,26 +102,64 @@ class Pipeline:
 
         # Tables to evaluation to deciders, whose commands go to the topics. One thread evaluates: the sites of a worker
         # take turns, so that the event loop keeps a processor.
-        self._guards = Guards(settings, self.sites, self.watchers)
+        self._guards = Guards(settings, self.sites, self.watchers, standby=self._standby)
         evaluations = Evaluations(settings, self.tables, evaluator, roles=run.roles, kinds=kinds)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._cycles = Cycles(run, evaluations.begin, self._guards, publisher, self._pool)
         self.tables.watch(OUTCOMES, self._answered)
 
         # Topics to commands, each past the gates to its sink.
-        writers = fenced(connections.writers, run.membership)
-        is_node, labels_of = partial(self.sites.is_node, site), partial(self.sites.labels_of, site)
-        parts = registry.SinkParts(settings, writers, is_node, labels_of, self.watchers.refresh)
-        sinks = [registry.COMMANDS[kind].sink(parts) for kind in kinds]
         self._dispatcher = Dispatcher(
-            site, sinks, self._gates(), run.wanted, publisher, answered=self.tables.is_done, ended=run.ended
+            site,
+            self._sinks(),
+            self._gates(),
+            run.wanted,
+            publisher,
+            answered=self.tables.is_done,
+            ended=run.ended,
+            left=self._is_left,
         )
         self._announcements = Announcements(site, self.sites, self.tables)
         consumers.attach(self.app, self._dispatcher, self._announcements)
 
         log_file = None if settings.kafka.bootstrap_servers else settings.kafka.embedded
         self._resumes = Resumes(site, self.watchers.accept, self._reader, publisher, log_file, run.ended)
+        self._decided = registry.decided_by(roles)
         self._look_on()
+
+    def _leases_of(self, connections: Connections) -> RoleLeases:
+        run, settings = self._state, self._state.settings
+        return RoleLeases(
+            connections.leases,
+            settings.site,
+            settings.lease.seconds,
+            role.leased(run.roles, settings, connections.writers),
+            may_seek=lambda: self._owns_site and run.membership.doubt() is None,
+            changed=self._lease_changed,
+            ended=run.ended,
+        )
+
+    def _watchers_of(self, connections: Connections, publisher: Publisher) -> Watchers:
+        run = self._state
+        return Watchers(
+            run.settings.site,
+            connections.sources,
+            lambda name: LeasedPublisher(publisher, run.membership, self._leases.of(name)),
+            self._reader,
+            self.sites if run.reads else None,
+            failed=run.fail,
+            metrics=run.metrics,
+            names=run.roles,
+        )
+
+    def _sinks(self) -> list[Sink]:
+        """A sink for each kind, whose writers are behind the fence of its role."""
+        settings, membership = self._state.settings, self._state.membership
+        is_node = partial(self.sites.is_node, settings.site)
+        labels_of = partial(self.sites.labels_of, settings.site)
+        parts = registry.SinkParts(settings, self._writers, is_node, labels_of, self.watchers.refresh)
+        writers = {kind: fenced(self._writers, membership, self._lease_of(kind)) for kind in self._kinds}
+        return [registry.COMMANDS[kind].sink(replace(parts, writers=writers[kind])) for kind in self._kinds]
 
     def _gates(self) -> list[Gate]:
         """What is asked right before each write, in this order."""
@@ -136,7 +178,7 @@ class Pipeline:
         if role.ALERTS in run.roles:
             self.tables.watch(VIOLATIONS, self._alerting.observe)
             consumers.attach_webhooks(self.app, self._alerting)
-        self.readiness = Readiness(run, self.app, self.watchers, self._cycles, self._guards)
+        self.readiness = Readiness(run, self.app, self.watchers, self._cycles, self._guards, self._leases)
         self._watchdog = Watchdog(
             run.membership,
             settings.kafka.session_timeout,
@@ -154,7 +196,8 @@ class Pipeline:
     @property
     def started(self) -> bool:
         """Whether it has been up with every source of ours listed: what fails later is tried again."""
-        return self._state.was_up and (self.watchers.listed or not role.WATCHERS & self._state.roles)
+        watched = self.watchers.listed or not role.WATCHERS & self._state.roles or bool(self._leases.standby())
+        return self._state.was_up and watched
 
     async def run(self) -> None:
         """Until cancelled. Raises what it failed of; for Kafka's own errors that is Unreachable."""
@@ -178,6 +221,9 @@ class Pipeline:
         """End everything, in the order in which data flows. Whoever waits for Kafka is not waited for long."""
         suspending = asyncio.ensure_future(self._suspend())
         await asyncio.wait([suspending], timeout=SUSPEND_WITHIN)
+        self._owns_site = False
+        releasing = asyncio.ensure_future(self._leases.close())
+        await asyncio.wait([releasing], timeout=RELEASE_WITHIN)
         await self.app.stop()
         await self._reader.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -203,11 +249,41 @@ class Pipeline:
             self._announcements.resume()
         if role.ALERTS in run.roles:
             self._alerting.start(self.tables.records(VIOLATIONS, FindingEvent))
-        if not run.reads or self.sites.holds(run.settings.site):
-            await self.watchers.start()
+        self._owns_site = not run.reads or self.sites.holds(run.settings.site)
+        self._leases.start()
+        if self._owns_site:
+            self.watchers.start([name for name in role.WATCHERS if self._leases.of(name).is_ours])
             if role.WATCHERS & run.roles:
                 self._resumes.start()
         self._cycles.resume()
+
+    async def _lease_changed(self, name: str) -> None:
+        """A role's lease was won, or lost: what was begun in another term ends before anything else happens."""
+        self._dispatcher.abandon(registry.kinds_of([name], self._writers))
+        await self.watchers.stop([name])
+        if self._state.recovered and self._owns_site and self._leases.of(name).is_ours:
+            self.watchers.start([name])
+        self._cycles.poke(self._state.settings.site)
+
+    def _lease_of(self, kind: str) -> RoleLease:
+        return self._leases.of(registry.COMMANDS[kind].role)
+
+    def _standby(self) -> dict[str, str]:
+        """The kinds that are not carried out here now, though there is a sink, with the reason."""
+        doubts = {kind: self._lease_of(kind).doubt() for kind in self._kinds}
+        return {kind: doubt for kind, doubt in doubts.items() if doubt is not None}
+
+    def _is_left(self, action: Action) -> bool:
+        """Whether a command from the topics is another worker's to answer: the one that holds the lease decides, too.
+
+        What others decide is answered here, so that they decide it again.
+        """
+        doubt = self._lease_of(action.kind).doubt()
+        if doubt is None or not (action.kind in self._decided or action.kind == EVENT):
+            return False
+        # Nobody's outcome may come for what a worker ordered that has died: here it counts as failed.
+        self._cycles.observe(self._state.settings.site, outcome(action, FAILED, doubt))
+        return True
 
     def _alive(self) -> None:
         """This event loop runs, whether or not there is something to fetch."""

@@ -1,4 +1,4 @@
-"""The watchers of a site as supervised tasks: started when its partition is held, ended before it may move.
+"""The watchers of a site as supervised tasks: started when partition and lease are held, ended before they may move.
 
 In: a factory of sources. Out: running watchers; each start makes new sources, whose markers alone count from then on.
 Before a source's first success its error ends the worker; after it, the source is started again for ever.
@@ -25,17 +25,17 @@ SourceFactory = Callable[[str, Publisher, TopicReader], Sequence[Source]]
 
 
 class Watchers:
-    """The running sources of one site. `failed` is called with what ends the worker.
+    """The sources of one site. `failed` is called with what ends the worker.
 
     Attributes:
-        listed: whether every source has listed once, in this or an earlier start.
+        listed: whether every source that ran has listed once, in this or an earlier start.
     """
 
     def __init__(
         self,
         site: str,
         make: SourceFactory,
-        publisher: Publisher,
+        publisher: Callable[[str], Publisher],
         reader: TopicReader,
         sites: Sites | None,
         *,
@@ -43,12 +43,16 @@ class Watchers:
         metrics: Metrics,
         names: Collection[str] = (KUBERNETES, VSPHERE),
     ) -> None:
-        """`sites` is None where there is no consumer, and so no partition to hold; `names` are the sources to run."""
+        """`publisher` makes that of a source, by its name, at its start. `names` are the sources that may run.
+
+        `sites` is None where there is no consumer, and so no partition to hold.
+        """
         self._site, self._make, self._publisher, self._reader, self._sites = site, make, publisher, reader, sites
-        self._failed, self._metrics, self._names = failed, metrics, frozenset(names)
+        self._failed, self._metrics = failed, metrics
+        self._names = [name for name in (KUBERNETES, VSPHERE) if name in names]
         self._succeeded: set[str] = set()
         self._running: dict[str, Source] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self.listed = False
 
     @property
@@ -82,37 +86,35 @@ class Watchers:
         """A person says that what the sources do not believe is true: the lines that are settled by that."""
         return [line for source in self.sources for line in source.accept()]
 
-    async def start(self) -> None:
-        """Start them, unless they run."""
-        if not self._tasks:
-            sources = self._new()
-            self.listed = self.listed or not sources
-            for source in sources:
-                task = asyncio.get_running_loop().create_task(self._supervise(source), name=f"source {source.name}")
-                self._tasks.append(task)
+    def start(self, names: Collection[str] = (KUBERNETES, VSPHERE)) -> None:
+        """Start those of these names, unless they run."""
+        for name in self._names:
+            if name in names and name not in self._tasks:
+                source = self._new(name)
+                if source is not None:
+                    work = self._supervise(source)
+                    self._tasks[name] = asyncio.get_running_loop().create_task(work, name=f"source {name}")
+        self.listed = self.listed or not self._running
 
-    def _new(self, only: str | None = None) -> list[Source]:
-        sources = [
-            source
-            for source in self._make(self._site, self, self._reader)
-            if source.name in self._names and (only is None or source.name == only)
-        ]
-        for source in sources:
-            self._running[source.name] = source
+    def _new(self, name: str) -> Source | None:
+        publisher = _Noting(self._publisher(name), self._published)
+        made = self._make(self._site, publisher, self._reader)
+        source = next((each for each in made if each.name == name), None)
+        if source is not None:
+            self._running[name] = source
             if self._sites is not None:
-                self._sites.require_epoch(self._site, source.name, source.epoch)
-        return sources
+                self._sites.require_epoch(self._site, name, source.epoch)
+        return source
 
-    async def stop(self) -> None:
-        """End them and wait for their end: nothing of theirs is published after this."""
-        tasks, self._tasks = self._tasks, []
+    async def stop(self, names: Collection[str] = (KUBERNETES, VSPHERE)) -> None:
+        """End those of these names and wait for their end: nothing of theirs is published after this."""
+        tasks = [self._tasks.pop(name) for name in names if name in self._tasks]
+        for name in names:
+            if self._running.pop(name, None) is not None and self._sites is not None:
+                self._sites.require_epoch(self._site, name, None)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._sites is not None:
-            for name in self._running:
-                self._sites.require_epoch(self._site, name, None)
-        self._running.clear()
 
     async def _supervise(self, source: Source) -> None:
         pause = FIRST_PAUSE
@@ -127,14 +129,12 @@ class Watchers:
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
             self._metrics.restarts.labels(source.name).inc()
-            [source] = self._new(source.name)
+            again = self._new(source.name)
+            assert again is not None
+            source = again
 
-    async def publish(self, *records: Outgoing) -> None:
-        """The sources' publisher: it notes what they have achieved, a marker is a first success.
-
-        See `ports.Publisher`.
-        """
-        await self._publisher.publish(*records)
+    def _published(self, records: Collection[Outgoing]) -> None:
+        """Note what the sources have achieved: a marker is a first success."""
         for record in records:
             key = parse_key(record.key) if f"/{LISTED}/" in record.key else None
             if key is not None and key.kind == LISTED:
@@ -143,3 +143,15 @@ class Watchers:
         for source, count in Counter(record.topic.source for record in records).items():
             if source is not None:
                 self._metrics.sources.labels(source).inc(count)
+
+
+class _Noting:
+    """A source's publisher that tells `published` of what was acknowledged."""
+
+    def __init__(self, publisher: Publisher, published: Callable[[Collection[Outgoing]], None]) -> None:
+        self._publisher, self._published = publisher, published
+
+    async def publish(self, *records: Outgoing) -> None:
+        """See `ports.Publisher`."""
+        await self._publisher.publish(*records)
+        self._published(records)

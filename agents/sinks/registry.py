@@ -292,6 +292,13 @@ def limits_of(settings: Settings) -> dict[str, int]:
     }
 
 
+def decided_by(roles: Collection[str]) -> frozenset[str]:
+    """The kinds whose decider, or whose evaluator, a worker of these roles has."""
+    return frozenset(
+        row.name for row in COMMANDS.values() if (EVALUATOR if row.evaluator_decides else row.role) in roles
+    )
+
+
 def host_based(settings: Settings) -> frozenset[str]:
     """The kinds that rest on which host a VM runs on."""
     required = settings.physical_host == "required"
@@ -301,8 +308,4 @@ def host_based(settings: Settings) -> frozenset[str]:
 
 def must_be_wanted(roles: Collection[str]) -> frozenset[str]:
     """The kinds that a worker of these roles decides itself, and carries out only while its decisions stand by them."""
-    return frozenset(
-        row.name
-        for row in COMMANDS.values()
-        if row.must_be_wanted and (EVALUATOR if row.evaluator_decides else row.role) in roles
-    )
+    return frozenset(kind for kind in decided_by(roles) if COMMANDS[kind].must_be_wanted)

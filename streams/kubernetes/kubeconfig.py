@@ -23,8 +23,14 @@ from underhost.streams.settings.clusters import KubernetesSettings
 # What kubernetes_asyncio raises beside its own exception, for a file of the wrong shape or a failing plugin.
 _LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 
+POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""Where a pod finds the name of its namespace."""
 READ_BUFFER = 2**21
 """Bytes, as kubernetes_asyncio has it: an object can be longer than aiohttp's default."""
+
+
+class NotConfigured(InputError):
+    """Nothing says which cluster is meant: there may be none."""
 
 
 class Origin(NamedTuple):
@@ -38,7 +44,7 @@ class Origin(NamedTuple):
 
 
 def find(settings: KubernetesSettings, environ: Mapping[str, str]) -> Origin:
-    """The first place that is there. Raises InputError when it is not, or when there is none."""
+    """The first place that is there. Raises InputError when it is not, NotConfigured when there is none."""
     if settings.kubeconfig is not None:
         return Origin(_existing((settings.kubeconfig,), str(settings.kubeconfig)), settings.context)
     if listed := environ.get("KUBECONFIG"):
@@ -53,7 +59,7 @@ def find(settings: KubernetesSettings, environ: Mapping[str, str]) -> Origin:
                 f"context {settings.context}: there is no kubeconfig to find it in, only the pod's account"
             )
         return Origin((), None)
-    raise InputError(
+    raise NotConfigured(
         f"no Kubernetes cluster is configured: no kubeconfig given, no $KUBECONFIG, no {default}, not in a pod"
     )
 
@@ -72,7 +78,7 @@ async def prepare() -> None:
 
 async def load(origin: Origin) -> Any:
     """An ApiClient for the origin's cluster. Raises InputError."""
-    context = await asyncio.to_thread(_context, origin) if origin.files else None
+    context = (await asyncio.to_thread(_context, origin))[0] if origin.files else None
     # Half a second of imports: off the event loop, and only for a live cluster.
     config_module, client_module = await asyncio.to_thread(_import)
     configuration = client_module.Configuration()
@@ -121,12 +127,23 @@ def _import() -> tuple[Any, Any]:
     return config, client
 
 
-def _context(origin: Origin) -> str:
-    """The context to use: the given one, or the current one of the first file that has any, as kubectl does.
+def namespace(origin: Origin) -> str:
+    """The namespace in which the origin's user is at home: the pod's own, or the context's; else `default`.
 
-    Refuses what makes the library fail without a message: not readable, not YAML, not a mapping, an unknown context.
+    Reads files. Raises InputError.
     """
-    contexts: list[str] = []
+    if origin.files:
+        return _context(origin)[1] or "default"
+    return POD_NAMESPACE.read_text().strip() if POD_NAMESPACE.exists() else "default"
+
+
+def _context(origin: Origin) -> tuple[str, str]:
+    """The context to use, and its namespace: the given one, or the current one of the first file that has any.
+
+    As kubectl does it. Refuses what makes the library fail without a message: not readable, not YAML, not a mapping, an
+    unknown context.
+    """
+    contexts: dict[str, str] = {}
     current = ""
     for file in origin.files:
         try:
@@ -137,9 +154,9 @@ def _context(origin: Origin) -> str:
             raise InputError(f"{file}: not YAML: {_one_line(error)}") from error
         if not isinstance(tree, dict) or not any(isinstance(tree.get(key), list) for key in ("clusters", "contexts")):
             raise InputError(f"{file}: not a kubeconfig")
-        contexts += [
-            str(item["name"]) for item in tree.get("contexts") or [] if isinstance(item, dict) and "name" in item
-        ]
+        for item in tree.get("contexts") or []:
+            if isinstance(item, dict) and "name" in item:
+                contexts.setdefault(str(item["name"]), _namespace(item.get("context")))
         current = current or str(tree.get("current-context") or "")
     wanted = origin.context or current
     if not wanted:
@@ -149,7 +166,12 @@ def _context(origin: Origin) -> str:
     if wanted not in contexts:
         meant = did_you_mean(wanted, contexts)
         raise InputError(f"{origin}: no context {wanted}; it has {', '.join(contexts) or 'none'}{meant}")
-    return wanted
+    return wanted, contexts[wanted]
+
+
+def _namespace(context: Any) -> str:
+    """The namespace that a context of a kubeconfig names, "" where it names none."""
+    return str(context.get("namespace") or "") if isinstance(context, dict) else ""
 
 
 def _check_server(origin: Origin, server: str) -> None:

@@ -20,6 +20,15 @@ class WebSettings(SettingsGroup):
     """Public names that the page is called by; addresses, names without a dot and a cluster's own are always served."""
 
 
+class LeaseSettings(SettingsGroup):
+    """The leases that leave one worker of a site to act in each role, where Kubernetes is a live cluster."""
+
+    namespace: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+    """Absent: the pod's own, else that of the kubeconfig's context, else `default`. All workers of a site name one."""
+    seconds: int = Field(default=15, ge=3, le=3600)
+    """Seconds after which another worker takes over from one that has died."""
+
+
 class Settings(SettingsGroup):
     """Everything a worker needs to know, read once at its start."""
 
@@ -36,4 +45,5 @@ class Settings(SettingsGroup):
     evictions: EvictionSettings = EvictionSettings()
     limits: LimitSettings = LimitSettings()
     web: WebSettings = WebSettings()
+    lease: LeaseSettings = LeaseSettings()
     alerting: AlertingSettings = AlertingSettings()

@@ -9,7 +9,7 @@ they write.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,8 +42,8 @@ class Dispatcher:
     """Carries out the commands of one site.
 
     `gates` come before every write; `wanted` is the one of them that knows which commands this run has decided.
-    `answered` tells whether a command's outcome is known already, `ended` is called with each task once it has ended,
-    `wall` is the time in seconds since 1970.
+    `answered` tells whether a command's outcome is known already, `left` whether the command is left to another worker,
+    which answers it; `ended` is called with each task once it has ended, `wall` is the time in seconds since 1970.
     """
 
     def __init__(
@@ -56,13 +56,15 @@ class Dispatcher:
         *,
         answered: Callable[[str, Action], bool],
         ended: Callable[["asyncio.Task[None]"], None],
+        left: Callable[[Action], bool] = lambda action: False,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.site, self._wall = site, wall
         self.sinks = {sink.kind: sink for sink in sinks}
         self.wanted, self._gates = wanted, tuple(gates)
         self._publisher, self._outbox = publisher, Outbox(publisher, "outcomes")
-        self._answered, self._ended = answered, ended
+        self._answered, self._ended, self._left = answered, ended, left
+        self._applying: dict[asyncio.Future[Outcome], str] = {}
         self._lanes = {kind: asyncio.Semaphore(COMMANDS[kind].lanes) for kind in self.sinks}
         self._waiting: dict[tuple[str, str], _Backlog] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -101,6 +103,13 @@ class Dispatcher:
         publishing.add_done_callback(self._publishing.discard)
         return result
 
+    def abandon(self, kinds: Collection[str]) -> None:
+        """Another worker carries these kinds out: what is under way ends at its next step, and counts as failed."""
+        self.wanted.forget(kinds)
+        for answer, kind in self._applying.items():
+            if kind in kinds:
+                answer.cancel()
+
     async def suspend(self) -> None:
         """The partition may move: what is not done is left to its next owner."""
         self.wanted.end()
@@ -122,8 +131,8 @@ class Dispatcher:
         self._tasks.pop(place, None)
 
     async def _carry_out(self, action: Action, message: Any) -> Outcome | None:
-        """What became of the command that this record brought; None where that is known already."""
-        if self._answered(target_key(self.site, action.target), action):
+        """What became of the command that this record brought; None where that is known, or another worker's to say."""
+        if self._answered(target_key(self.site, action.target), action) or self._left(action):
             return None
         return (
             self._too_old(action, message) or await refusal(self._gates, action) or await self._apply(action, message)
@@ -151,6 +160,7 @@ class Dispatcher:
         earlier = message is not None and not self.wanted.is_of_this_run(action, message.timestamp)
         apply = sink.again if earlier else sink.apply
         answer: asyncio.Future[Outcome] = asyncio.ensure_future(apply(action))
+        self._applying[answer] = action.kind
         try:
             await asyncio.wait([answer], timeout=PATIENCE)
             timed_out = answer.cancel()  # does nothing to one that is done
@@ -158,8 +168,12 @@ class Dispatcher:
             answer.cancel()
             await asyncio.wait([answer])
             raise
+        finally:
+            del self._applying[answer]
         if timed_out:
             return outcome(action, FAILED, f"no answer within {PATIENCE:.0f} s")
+        if answer.cancelled():
+            return outcome(action, FAILED, "another worker carries it out by now")
         error = answer.exception()
         if error is None:
             for gate in self._gates:

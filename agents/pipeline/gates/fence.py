@@ -1,20 +1,23 @@
-"""Nothing is written by a worker that may have lost its partitions: the fence in front of every writer and publisher.
+"""Nothing is written by a worker that may have lost partitions or lease: the fence before writers and publishers.
 
-In: the membership of the consumer group. Out: the same writers and publishers, behind it. A
+In: the membership of the consumer group, and the lease of a role. Out: the same writers and publishers, behind both. A
 worker that was frozen goes on in the middle of what it did, while another one owns the site. Kafka's group tells nobody
 which of two is right, and a cluster knows nothing of the group; so each write asks this worker's own clock at the last
-moment whether the group still counts on it. What has left the process before is not to be had back: writes carry
-preconditions (uid, rule name) for that.
+moment whether the group and the lease still count on it. What has left the process before is not to be had back: writes
+carry preconditions (uid, rule name) for that, records their term.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from underhost.agents.pipeline.gates.may_write import Gate
+from underhost.agents.pipeline.leases.roles import RoleLease
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action, Outcome
-from underhost.streams.faust.membership import Membership
+from underhost.streams.cloudevents import TERM
+from underhost.streams.faust.membership import LOOK, Membership
 from underhost.streams.ports import Outgoing, Publisher
 
 
@@ -28,6 +31,27 @@ class FencedPublisher:
         """See `ports.Publisher`."""
         await self._membership.confirmed()
         await self._publisher.publish(*records)
+
+
+class LeasedPublisher:
+    """Publishes what one source sees, in the term in which that was started: later ones are another source's.
+
+    Its records carry the term, so that whoever reads them can refuse what has been under way for too long.
+    """
+
+    def __init__(self, publisher: Publisher, membership: Membership, lease: RoleLease) -> None:
+        self._publisher, self._membership, self._lease = publisher, membership, lease
+        self._term = lease.term
+        self._header = {} if self._term is None else {TERM: str(self._term).encode()}
+
+    async def publish(self, *records: Outgoing) -> None:
+        """See `ports.Publisher`. Where the lease is lost, whoever waits is cancelled."""
+        while True:
+            await self._membership.confirmed()
+            if self._lease.silence(self._term) is None:
+                break
+            await asyncio.sleep(LOOK)
+        await self._publisher.publish(*(each._replace(headers={**each.headers, **self._header}) for each in records))
 
 
 class MembershipGate(Gate):
@@ -52,27 +76,31 @@ class MembershipGate(Gate):
 
 
 class FencedWriter:
-    """A cluster's writer, whatever its methods are: each is Unreachable while membership is in doubt."""
+    """A cluster's writer, whatever its methods are: each is Unreachable while membership or lease is in doubt.
 
-    def __init__(self, writer: Any, membership: Membership) -> None:
-        self._writer, self._membership = writer, membership
+    What has begun in time is ended with the lease: another worker may write from then on.
+    """
+
+    def __init__(self, writer: Any, membership: Membership, lease: RoleLease) -> None:
+        self._writer, self._membership, self._lease = writer, membership, lease
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._writer, name)
 
         async def ask_and_call(*args: Any, **options: Any) -> Any:
-            doubt = self._membership.doubt()
+            doubt = self._membership.doubt() or self._lease.doubt()
             if doubt is not None:
                 raise Unreachable(f"nothing is written by this worker: {doubt}")
-            return await method(*args, **options)
+            async with self._lease.within():
+                return await method(*args, **options)
 
         return ask_and_call
 
 
-def fenced(writers: Writers, membership: Membership) -> Writers:
-    """The same writers behind the fence."""
+def fenced(writers: Writers, membership: Membership, lease: RoleLease) -> Writers:
+    """The same writers behind the fence of one role."""
 
     def behind(writer: Any) -> Any:
-        return writer and FencedWriter(writer, membership)
+        return writer and FencedWriter(writer, membership, lease)
 
     return Writers(behind(writers.kubernetes), behind(writers.drs), behind(writers.events))

@@ -31,11 +31,13 @@ class Standstill:
     Attributes:
         doubts: what each source does not believe. Nothing at all is written while there is one.
         stale: why the vSphere data is too old. Nothing is written then that rests on it: `kinds`.
+        standby: the kinds that another worker carries out, with the reason. Nothing is the matter with the site.
     """
 
     doubts: Mapping[str, str] = field(default_factory=dict)
     stale: str = ""
     kinds: frozenset[str] = frozenset()
+    standby: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def everything(self) -> str:
@@ -44,7 +46,7 @@ class Standstill:
 
     def forbids(self, kind: str) -> str:
         """Why no command of this kind may be ordered or carried out, "" where it may."""
-        return self.everything or (self.stale if kind in self.kinds else "")
+        return self.everything or self.standby.get(kind, "") or (self.stale if kind in self.kinds else "")
 
     def why(self) -> dict[str, str]:
         """The reasons by what is the matter: `shrunk`, `stale`."""
@@ -61,12 +63,21 @@ class Standstill:
 
 
 class Guards:
-    """Knows the standstill of each site. `wall` is the time in seconds since 1970, `watchers` are this process's."""
+    """Knows the standstill of each site.
+
+    `wall` is the time in seconds since 1970, `watchers` are this process's, `standby` see `Standstill`.
+    """
 
     def __init__(
-        self, settings: Settings, sites: Sites, watchers: Watchers | None = None, wall: Callable[[], float] = time.time
+        self,
+        settings: Settings,
+        sites: Sites,
+        watchers: Watchers | None = None,
+        wall: Callable[[], float] = time.time,
+        standby: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._settings, self._sites, self._watchers, self._wall = settings, sites, watchers, wall
+        self._standby = standby
         self._kinds = host_based(settings)
         vsphere = settings.vsphere
         # Markers come now and then; what is heard of a watcher elsewhere is as old as the last one.
@@ -79,7 +90,7 @@ class Guards:
         if site == self._settings.site and self._watchers is not None:
             doubts |= self._watchers.doubts()
             stale = self._watchers.stale() or stale
-        return Standstill(doubts, stale, self._kinds)
+        return Standstill(doubts, stale, self._kinds, self._standby() if site == self._settings.site else {})
 
     def stopped(self, sites: Iterable[str]) -> dict[str, str]:
         """Why not everything is written that should be, by site; empty when all is."""

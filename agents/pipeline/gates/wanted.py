@@ -37,6 +37,10 @@ class WantedCommands(Gate):
         self._decided.clear()
         self._ordered.clear()
 
+    def forget(self, kinds: Collection[str]) -> None:
+        """Another worker may carry out these kinds: what was ordered is not wanted any more."""
+        self._ordered = {place: id_ for place, id_ in self._ordered.items() if place[0] not in kinds}
+
     def order(self, actions: Iterable[Action]) -> None:
         """This run is about to order these. Of each target the newest command counts."""
         self._ordered.update(

@@ -8,22 +8,26 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from mode.threads import WorkerThread
+from support.fakes.leases import FakeLeases
 from support.fakes.pipeline import FakeCluster
 from support.processes.kafka import KafkaProcess
 from support.workers.fleet import SITES, Fleet, Worker, until
 from support.workers.pipeline import running
 
+from underhost.agents.pipeline.leases.roles import LeaseOrigin
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
-from underhost.streams.settings.model import Settings
+from underhost.streams.settings.labels import CAPV_HOST_KEY
+from underhost.streams.settings.model import LeaseSettings, Settings
 from underhost.streams.settings.sinks import SinkSettings
 
 pytestmark = pytest.mark.real
@@ -35,6 +39,31 @@ kubernetes: {{simulated: kubevirt}}
 vsphere: {{simulated: kubevirt}}
 web: {{listen: "127.0.0.1:0"}}
 """
+
+
+async def test_who_has_lost_kafka_lets_another_worker_act_at_once(broker: KafkaProcess, tmp_path: Path) -> None:
+    """The other one has topics of its own, so that only the lease can tell it."""
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=broker.address, partitions=4, session_timeout=6),
+        vsphere=VSphereSettings(simulated="of the test"),
+        sinks=SinkSettings(labels=True),
+        lease=LeaseSettings(seconds=3600),  # nobody waits for its end
+    )
+    embedded = settings.model_copy(update={"kafka": KafkaSettings(embedded=tmp_path / "log.db", partitions=4)})
+    cluster, leases = FakeCluster(), FakeLeases()
+    cluster.node("n1", "h1")
+    connections = cluster.connections()
+    async with running(settings, replace(connections, leases=LeaseOrigin(leases, "on kafka"))) as worker:
+        await worker.until(lambda: len(worker.records(OUTCOMES)) == 1)
+        broker.pause()
+        # It knows by its own clock that its group has gone on without it.
+        await until(lambda: {lease.holder for lease in leases.held.values()} == {""})
+        async with running(embedded, replace(connections, leases=LeaseOrigin(leases, "embedded"))) as other:
+            cluster.move("n1", "h2")
+            await other.until(lambda: len(other.records(OUTCOMES)) == 1)
+            broker.resume()
+            assert {lease.holder for lease in leases.held.values()} == {"embedded"}
+    assert [labels for _, labels in cluster.labelled] == [{CAPV_HOST_KEY: "h1"}, {CAPV_HOST_KEY: "h2"}]
 
 
 async def test_what_happens_while_the_broker_is_gone_is_found_when_it_is_back(broker: KafkaProcess) -> None:

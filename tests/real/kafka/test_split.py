@@ -3,30 +3,34 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from support.fakes.leases import FakeLeases
 from support.fakes.pipeline import FakeCluster
 from support.processes.kafka import KafkaProcess
 from support.processes.kwok import HOST_LABEL
 from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
-from support.workers.pipeline import running
+from support.workers.fleet import until
+from support.workers.pipeline import Running, running
 from typer.testing import CliRunner
 
 from underhost.agents.commands.application import build
+from underhost.agents.pipeline.leases.roles import LeaseOrigin
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.records import Placement
-from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, VIOLATIONS
+from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, PODS, VIOLATIONS
 from underhost.streams.derived import outgoing
 from underhost.streams.publish import KafkaPublisher
+from underhost.streams.reader import open_reader
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
-from underhost.streams.settings.model import Settings
+from underhost.streams.settings.model import LeaseSettings, Settings
 from underhost.streams.settings.sinks import SinkSettings
 
 pytestmark = pytest.mark.real
@@ -156,6 +160,41 @@ async def test_a_standby_of_the_same_roles_takes_the_site_over(settings: Setting
         await standby.until(lambda: len(cluster.bound) == 2)
     assert cluster.bound == [("db-1", "n1"), ("db-2", "n2")]
     assert standby.states(PLACEMENTS, "node") == [("prod/pod/shop/db-2", "n2")]
+
+
+async def test_one_change_is_one_record_where_two_replicas_may_watch(settings: Settings) -> None:
+    cluster, leases = FakeCluster(site="prod"), FakeLeases()
+    cluster.node("n1", "h1")
+
+    def replica(name: str) -> AbstractAsyncContextManager[Running]:
+        made = replace(cluster.connections(), leases=LeaseOrigin(leases, name))
+        short = settings.model_copy(update={"lease": LeaseSettings(seconds=3)})
+        return running(short, made, roles=("kubernetes", "vsphere"))
+
+    async with AsyncExitStack() as stack:
+        async with replica("one"):
+            await cluster.listed["kubernetes"].wait()
+            await cluster.listed["vsphere"].wait()
+            await stack.enter_async_context(replica("two"))
+            await until(lambda: len(set(leases.asked)) * 2 < len(leases.asked))
+            cluster.pod("db-1", app="db")
+            await until(lambda: not changes(cluster))
+            assert [source.name for source in cluster.sources] == ["kubernetes", "vsphere"]
+        # The first one has left: what changes now is the second one's to say, in a later term.
+        await until(lambda: len(cluster.sources) == 2)
+        cluster.pod("db-2", app="db")
+        await until(lambda: not changes(cluster))
+        reader = open_reader(settings.kafka)
+        pods = [record async for record in reader.history([PODS]) if b"/pod/" in (record.key or b"")]
+        await reader.close()
+    terms = [int(dict(record.headers)["ce_term"]) for record in pods]
+    assert [record.key for record in pods] == [b"prod/pod/shop/db-1", b"prod/pod/shop/db-2"]
+    assert terms[0] < terms[1]
+
+
+def changes(cluster: FakeCluster) -> int:
+    """The changes that a source has not taken yet."""
+    return sum(queue.qsize() for queues in cluster.watchers.values() for queue in queues)
 
 
 async def test_a_page_in_a_process_of_its_own_shows_what_others_decide_and_follows_it(

@@ -248,10 +248,40 @@ async def test_an_account_may(cluster: Cluster, account: str, verb: str, resourc
         assert await _may(client, verb, resource) is expected
 
 
-async def _may(client: KubernetesClient, verb: str, resource: str) -> bool:
+@pytest.mark.parametrize(
+    ("account", "verb", "name", "expected"),
+    [
+        pytest.param(account, verb, name, expected, id=f"{account.rpartition('-')[2]} {verb} {name}: {expected}")
+        for account, verb, name, expected in [
+            (WORKER, "update", "underhost-default-kubernetes", ALLOWED),
+            (WORKER, "update", "underhost-default-labeller", DENIED),
+            (ACTIVE, "get", "underhost-default-events", ALLOWED),
+            (LABELLER, "create", "", ALLOWED),
+            (LABELLER, "update", "underhost-prod-a-labeller", ALLOWED),
+            (LABELLER, "update", "underhost-prod-a-binder", DENIED),
+            (LABELLER, "delete", "underhost-prod-a-labeller", DENIED),
+            (LABELLER, "list", "", DENIED),
+            (DRS, "update", "underhost-prod-a-drs", ALLOWED),
+            (EVALUATOR, "get", "underhost-prod-a-labeller", DENIED),
+        ]
+    ],
+)
+async def test_a_lease_that_an_account_may_take(
+    cluster: Cluster, account: str, verb: str, name: str, expected: bool
+) -> None:
+    async with cluster.client(account) as client:
+        place = account.partition("/")[0]
+        assert await _may(client, verb, "leases.coordination.k8s.io", name, namespace=place) is expected
+        assert not await _may(client, verb, "leases.coordination.k8s.io", name)
+
+
+async def _may(
+    client: KubernetesClient, verb: str, resource: str, object_: str = "", *, namespace: str = "shop"
+) -> bool:
     name, _, group = resource.partition(".")
     plural, _, sub = name.partition("/")
-    asked = {"namespace": "shop", "verb": verb, "group": group, "resource": plural, "subresource": sub}
+    asked = {"namespace": namespace, "verb": verb, "group": group, "resource": plural, "subresource": sub}
+    asked["name"] = object_
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     said = await client.call("POST", path, body={**body, "spec": {"resourceAttributes": asked}})
@@ -384,7 +414,8 @@ def worker(cluster: Cluster, account: str, config: Path) -> Iterator[tuple[str, 
 
 def test_the_worker_of_the_manifests_gets_ready_with_its_account(cluster: Cluster, town: Town, tmp_path: Path) -> None:
     config = tmp_path / "underhost.yaml"
-    config.write_text(json.dumps({**config_of(PLAIN), "kafka": {"embedded": str(tmp_path / "underhost.db")}}))
+    parts = {"kafka": {"embedded": str(tmp_path / "underhost.db")}, "lease": {"namespace": "plain"}}
+    config.write_text(json.dumps({**config_of(PLAIN), **parts}))
     with worker(cluster, WORKER, config) as (address, log):
         eventually("the worker is ready", lambda: _answers(f"http://{address}/readyz"), within=120)
     assert "403" not in log.read_text()
@@ -398,7 +429,11 @@ def test_with_its_sinks_on_it_labels_tells_and_binds_with_its_account(
     vm = {"name": "node-1", "id": "vm-1", "uuid": UUID, "host": "host-1"}
     hosts = [{"name": "esx-7", "id": "host-1", "cluster": "C0"}]
     inventory.write_text(json.dumps({"kind": "Inventory", "hosts": hosts, "vms": [vm]}))
-    parts = {"kafka": {"embedded": str(tmp_path / "underhost.db")}, "vsphere": {"inventory": str(inventory)}}
+    parts = {
+        "kafka": {"embedded": str(tmp_path / "underhost.db")},
+        "vsphere": {"inventory": str(inventory)},
+        "lease": {"namespace": "sinks"},
+    }
     config.write_text(json.dumps({**config_of(SINKS), **parts}))
     with worker(cluster, ACTIVE, config) as (_, log):
         eventually("it has labelled the node", lambda: api.node_labels() == {"node-1": "esx-7"}, within=120)

@@ -12,6 +12,7 @@ from underhost.agents.compiled.state import State
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.schedule.pending import PodDecision
 from underhost.agents.sinks.bindings import OUR_SCHEDULER
+from underhost.agents.sinks.labels.managers import FIELD_MANAGER
 from underhost.agents.sinks.ports import Writers
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
@@ -110,7 +111,8 @@ class FakeCluster:
     # ----------------------------------------------------------------------------------------------------- as a writer
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
         """See `ports.KubernetesWriter`."""
-        return f"node-{node}", dict(self.labels.get(node, {})), {}
+        labels = dict(self.labels.get(node, {}))
+        return f"node-{node}", labels, dict.fromkeys(labels, FIELD_MANAGER)
 
     async def apply_node_labels(
         self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True

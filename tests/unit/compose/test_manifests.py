@@ -141,7 +141,7 @@ def test_each_worker_has_an_account_and_a_budget_of_its_own_and_spreads_over_hos
 
 @FILES
 def test_only_a_worker_that_asks_the_api_has_a_token(path: Path) -> None:
-    bound = {one["subjects"][0]["name"] for one in objects(path, "ClusterRoleBinding")}
+    bound = {one["subjects"][0]["name"] for one in objects(path, "ClusterRoleBinding", "RoleBinding")}
     tokens = {
         name for name, one in workers(path).items() if one["spec"]["template"]["spec"]["automountServiceAccountToken"]
     }
@@ -173,6 +173,8 @@ def test_no_secret_is_written_down(path: Path) -> None:
         "Deployment" if path is SPLIT else "StatefulSet",
         "NetworkPolicy",
         "PodDisruptionBudget",
+        "Role",
+        "RoleBinding",
         "Service",
         "ServiceAccount",
     }
@@ -229,6 +231,42 @@ def test_what_is_watched_may_be_listed_and_watched(path: Path) -> None:
     assert granted == {
         ("" if kind.api_version == "v1" else kind.api_version.partition("/")[0], kind.plural) for kind in KINDS
     }
+
+
+@FILES
+def test_a_worker_may_take_the_leases_of_what_it_acts_in_and_no_others(path: Path) -> None:
+    taken = {}
+    for one in objects(path, "Role"):
+        creating, holding = one["rules"]
+        assert (
+            (creating["resources"], creating["verbs"]) == (holding["resources"], ["create"]) == (["leases"], ["create"])
+        )
+        assert holding["verbs"] == ["get", "update"]
+        taken[one["metadata"]["name"].removeprefix("underhost-")] = holding["resourceNames"]
+    assert taken == LEASES[path]
+
+
+LEASES = {
+    # A dry run writes nothing, so that it takes no lease of those who do.
+    PLAIN: {"worker": ["underhost-default-kubernetes", "underhost-default-vsphere"]},
+    SINKS: {
+        "worker": [
+            f"underhost-default-{role}" for role in ("kubernetes", "vsphere", "labeller", "binder", "evictor", "events")
+        ]
+    },
+    SPLIT: {
+        "watcher": ["underhost-prod-a-kubernetes", "underhost-prod-a-vsphere"],
+        **{role: [f"underhost-prod-a-{role}"] for role in ("labeller", "binder", "drs", "evictor", "events")},
+    },
+}
+"""The leases of each worker: those of its sources, and of its sinks that write."""
+
+
+def test_the_leases_lie_where_the_configuration_says() -> None:
+    said = helm("template", "underhost", CHART, *RELEASE, "--set", "config.lease.namespace=elsewhere")
+    found = [one for one in yaml.safe_load_all(said.stdout) if one and one["kind"] in ("Role", "RoleBinding")]
+    assert [one["metadata"]["namespace"] for one in found] == ["elsewhere", "elsewhere"]
+    assert found[1]["subjects"][0]["namespace"] == "underhost"
 
 
 def test_image_and_chart_have_the_version_of_the_project() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.fakes.pipeline import FakeCluster
 
 from underhost.agents.pipeline.roles import (
     ALL,
@@ -10,10 +11,12 @@ from underhost.agents.pipeline.roles import (
     changelog_topics,
     consumes,
     derived_topics,
+    leased,
     parse_roles,
     state_topics,
     tied_to_a_site,
 )
+from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import InputError
 from underhost.schemas.topics import SOURCE_TOPICS
 from underhost.streams.faust.app import build_app
@@ -27,6 +30,31 @@ def names(topics: tuple[object, ...]) -> list[str]:
 
 def test_without_names_a_worker_has_every_role() -> None:
     assert parse_roles(None) == set(ALL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param({}, ["kubernetes"], id="a dry run without vSphere: what it publishes"),
+        pytest.param(
+            {"vsphere": {"url": "https://vc/sdk"}, "sinks": {"labels": True, "bindings": True}},
+            ["kubernetes", "vsphere", "labeller", "binder", "events"],
+            id="who binds tells pods why they wait",
+        ),
+        pytest.param(
+            {"sinks": {"drsRules": True, "evictions": True}},
+            ["kubernetes", "evictor"],
+            id="no vCenter, no rules of it",
+        ),
+    ],
+)
+def test_a_role_takes_a_lease_where_it_publishes_a_source_or_writes(
+    settings: dict[str, object], expected: list[str]
+) -> None:
+    cluster = FakeCluster()
+    writers = Writers(cluster, events=cluster)  # type: ignore[arg-type]
+    assert leased(ALL, Settings.model_validate(settings), writers) == expected
+    assert leased(["evaluator", "alerts", "web"], Settings.model_validate(settings), writers) == []
 
 
 def test_every_unknown_role_is_named() -> None:

@@ -66,7 +66,14 @@ class Script:
         self.sites = Sites((NODES,), (), partition_of=lambda site: 0, sources=lambda state: frozenset({"kubernetes"}))
         self.sites.resume({0}, {}, {})
         self.watchers = Watchers(
-            "prod", self._make, NullPublisher(), _reader(), self.sites, failed=self.failed.set_result, metrics=Metrics()
+            "prod",
+            self._make,
+            lambda name: NullPublisher(),
+            _reader(),
+            self.sites,
+            failed=self.failed.set_result,
+            metrics=Metrics(),
+            names=("kubernetes",),
         )
 
     def _make(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
@@ -97,14 +104,14 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 async def test_what_a_source_fails_of_before_its_first_list_ends_the_worker(error: Exception) -> None:
     script = Script((False, error))
-    await script.watchers.start()
+    script.watchers.start()
     assert await script.failed is error
     assert script.count == 1
 
 
 async def test_after_its_first_list_a_source_is_started_again() -> None:
     script = Script((True, Unreachable("gone")), (False, Refused("still no")), (True, None))
-    await script.watchers.start()
+    script.watchers.start()
     await script.up.wait()
     assert script.count == 3
     assert not script.failed.done()
@@ -115,26 +122,26 @@ async def test_after_its_first_list_a_source_is_started_again() -> None:
 async def test_a_bug_of_a_source_ends_the_worker_even_later() -> None:
     error = ZeroDivisionError("a bug")
     script = Script((True, error))
-    await script.watchers.start()
+    script.watchers.start()
     assert await script.failed is error
 
 
 async def test_only_the_markers_of_the_present_run_count() -> None:
     script = Script()
     assert script.sites.unready("prod") == "nothing has been listed"
-    await script.watchers.start()
+    script.watchers.start()
     await script.up.wait()
     assert script.sites._epochs == {("prod", "kubernetes"): 1}
     await script.watchers.stop()
     assert script.sites._epochs == {}
-    await script.watchers.start()
+    script.watchers.start()
     assert script.sites._epochs == {("prod", "kubernetes"): 2}
     await script.watchers.stop()
 
 
 async def test_a_stopped_source_has_ended_when_stop_returns() -> None:
     script = Script()
-    await script.watchers.start()
+    script.watchers.start()
     await script.up.wait()
     await script.watchers.stop()
     assert script.ended == 1
@@ -144,7 +151,7 @@ async def test_a_stopped_source_has_ended_when_stop_returns() -> None:
 
 async def test_what_has_not_listed_yet_is_named_with_its_reason() -> None:
     script = Script()
-    await script.watchers.start()
+    script.watchers.start()
     assert script.watchers.unlisted() == {"kubernetes": "has not listed yet"}
     script.watchers.sources[0].shrunk = ["pods: 3 of 40 are left"]  # type: ignore[attr-defined]
     assert script.watchers.unlisted() == {"kubernetes": "pods: 3 of 40 are left"}
@@ -154,7 +161,7 @@ async def test_what_has_not_listed_yet_is_named_with_its_reason() -> None:
 async def test_once_every_source_has_listed_it_stays_known() -> None:
     script = Script()
     assert not script.watchers.listed
-    await script.watchers.start()
+    script.watchers.start()
     await script.up.wait()
     assert script.watchers.listed
     await script.watchers.stop()

@@ -72,6 +72,21 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- end }}
 
+{{- /* The leases that agents take, as JSON: of those that publish a source, and those whose sink writes.
+In: agents, sinks, vcenter, site. */ -}}
+{{- define "underhost.leases" -}}
+{{- $writes := dict "labeller" .sinks.labels "binder" .sinks.bindings "drs" (and .vcenter .sinks.drsRules) -}}
+{{- $_ := set $writes "evictor" .sinks.evictions -}}
+{{- $_ := set $writes "events" (or .sinks.events .sinks.bindings) -}}
+{{- $_ := set $writes "kubernetes" true -}}
+{{- $_ := set $writes "vsphere" true -}}
+{{- $names := list -}}
+{{- range $agent := .agents -}}
+{{- if get $writes $agent -}}{{- $names = append $names (printf "underhost-%s-%s" $.site $agent) -}}{{- end -}}
+{{- end -}}
+{{- $names | toJson -}}
+{{- end }}
+
 {{- /* The configuration as it is mounted. */ -}}
 {{- define "underhost.config" -}}
 {{- $config := mustMergeOverwrite (dict "apiVersion" "underhost/v1" "kind" "Config") (deepCopy .Values.config) }}

@@ -1,6 +1,7 @@
 """Carrying out commands: the newest of a backlog, one after another, whatever a sink raises."""
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,6 +73,7 @@ class Bench:
         decided_here: tuple[str, ...] = (),
         limits: dict[str, int] | None = None,
         membership: Membership | None = None,
+        left: Callable[[Action], bool] = lambda action: False,
     ) -> None:
         self.sink = SlowSink(kind)
         self.outcomes: list[str] = []
@@ -92,6 +94,7 @@ class Bench:
             answered=lambda key, action: action.id in answered,
             ended=self._ended,
             wall=lambda: NOW,
+            left=left,
         )
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
@@ -160,6 +163,32 @@ async def test_of_a_backlog_only_the_newest_command_of_a_target_is_carried_out()
     bench.sink.gate.release()
     await asyncio.gather(*(event.acked.wait() for event in events))
     assert bench.outcomes == ["first", "third"]
+
+
+async def test_a_command_that_is_another_workers_is_acknowledged_without_an_outcome() -> None:
+    bench = Bench(left=lambda action: True)
+    await bench.order("first").acked.wait()
+    assert (bench.outcomes, bench.sink.begun.empty()) == ([], True)
+
+
+async def test_what_is_under_way_ends_where_another_worker_carries_it_out_by_now() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.wanted.decide([bench.action("first")], ())
+    event = bench.order("first")
+    assert await bench.begun() == "first"
+    bench.dispatcher.abandon(["label"])
+    await event.acked.wait()
+    assert (bench.results, bench.reasons) == (["failed"], ["another worker carries it out by now"])
+
+
+async def test_other_kinds_go_on_where_one_is_another_workers() -> None:
+    bench = Bench()
+    event = bench.order("first")
+    assert await bench.begun() == "first"
+    bench.dispatcher.abandon(["evict"])
+    bench.sink.gate.release()
+    await event.acked.wait()
+    assert bench.results == ["applied"]
 
 
 async def test_a_command_is_acknowledged_only_after_its_outcome_is_published() -> None:

@@ -5,11 +5,14 @@ import asyncio
 import pytest
 from support.fakes.pipeline import FakeCluster
 
-from underhost.agents.pipeline.gates.fence import FencedPublisher, fenced
+from underhost.agents.pipeline.gates.fence import FencedPublisher, LeasedPublisher, fenced
+from underhost.agents.pipeline.leases.election import Election
+from underhost.agents.pipeline.leases.roles import RoleLease
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import PODS
 from underhost.streams.faust.membership import Membership, now
+from underhost.streams.kubernetes.leases import Lease
 from underhost.streams.ports import Outgoing
 
 RECORD = Outgoing(PODS, "prod/pod/shop/db-0", b"{}", "1")
@@ -54,7 +57,7 @@ async def test_a_frozen_worker_reaches_no_cluster() -> None:
     cluster = FakeCluster()
     cluster.node("n1")
     cluster.pod("db-0")
-    writers = fenced(Writers(cluster), lapsed())
+    writers = fenced(Writers(cluster), lapsed(), RoleLease())
     assert writers.kubernetes is not None
     with pytest.raises(Unreachable, match="nothing is written by this worker: its consumer group has not answered"):
         await writers.kubernetes.bind_pod("shop", "db-0", "pod-db-0", "n1")
@@ -67,11 +70,66 @@ async def test_a_member_reaches_its_cluster_and_is_answered() -> None:
     cluster = FakeCluster()
     cluster.node("n1")
     cluster.pod("db-0")
-    writers = fenced(Writers(cluster), Membership())
+    writers = fenced(Writers(cluster), Membership(), RoleLease())
     assert writers.kubernetes is not None
     await writers.kubernetes.bind_pod("shop", "db-0", "pod-db-0", "n1")
     assert await writers.kubernetes.pod_node("shop", "db-0") == ("pod-db-0", "n1")
 
 
+class LeaseAt:
+    """A lease of fifteen seconds that was taken at the moment 0, in term 7; `at` is the time."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.election = Election("underhost-prod-binder", "a", 15, clock=lambda: self.at, wall=lambda: 0.0)
+        self.election.observe(None)
+        self.take(7)
+        self.lease = RoleLease(self.election)
+
+    def take(self, term: int) -> None:
+        """Hold it from now on, in this term."""
+        self.election.wrote(Lease("a", term, 15, "", str(term)), self.at)
+
+
+async def test_a_worker_whose_lease_is_too_old_reaches_no_cluster_though_it_is_a_member() -> None:
+    cluster, held = FakeCluster(), LeaseAt()
+    cluster.node("n1")
+    cluster.pod("db-0")
+    writers = fenced(Writers(cluster), Membership(), held.lease)
+    assert writers.kubernetes is not None
+    await writers.kubernetes.pod_node("shop", "db-0")
+    held.at = 10.0
+    with pytest.raises(Unreachable, match="nothing is written by this worker: lease underhost-prod-binder is not held"):
+        await writers.kubernetes.bind_pod("shop", "db-0", "pod-db-0", "n1")
+    assert cluster.bound == []
+
+
+async def test_the_records_of_a_source_carry_its_term() -> None:
+    published, held = Published(), LeaseAt()
+    await LeasedPublisher(published, Membership(), held.lease).publish(RECORD)
+    await LeasedPublisher(published, Membership(), RoleLease()).publish(RECORD)
+    assert [record.headers for record in published.records] == [{"ce_term": b"7"}, {}]
+
+
+async def test_a_source_that_was_started_in_another_term_publishes_nothing_any_more() -> None:
+    published, held = Published(), LeaseAt()
+    of_before = LeasedPublisher(published, Membership(), held.lease)
+    held.take(9)
+    publishing = asyncio.create_task(of_before.publish(RECORD))
+    await LeasedPublisher(published, Membership(), held.lease).publish(RECORD)
+    assert [record.headers for record in published.records] == [{"ce_term": b"9"}]
+    assert not publishing.done()
+    publishing.cancel()
+
+
+async def test_sources_go_on_in_their_last_term_while_the_api_server_is_away() -> None:
+    published, held = Published(), LeaseAt()
+    publisher = LeasedPublisher(published, Membership(), held.lease)
+    held.at = 12.0
+    held.election.unanswered(11.0, "https://c: no answer")
+    await publisher.publish(RECORD)
+    assert [record.headers for record in published.records] == [{"ce_term": b"7"}]
+
+
 def test_a_writer_that_is_not_there_stays_away() -> None:
-    assert fenced(Writers(FakeCluster()), Membership()).drs is None
+    assert fenced(Writers(FakeCluster()), Membership(), RoleLease()).drs is None

@@ -36,7 +36,15 @@ def a_world(physical_host: str = "preferred") -> tuple[Sites, Guards]:
     sites = Sites((NODES, HOSTS), (), partition_of=lambda site: 0, sources=lambda state: frozenset())
     sites.resume({0}, {}, {})
     reader = Nobody()
-    watchers = Watchers("prod", lambda *_: [], reader, reader, sites, failed=lambda error: None, metrics=Metrics())  # type: ignore[arg-type]
+    watchers = Watchers(
+        "prod",
+        lambda *_: [],
+        lambda name: reader,
+        reader,  # type: ignore[arg-type]
+        sites,
+        failed=lambda error: None,
+        metrics=Metrics(),
+    )
     return sites, Guards(settings, sites, watchers, wall=lambda: NOW)
 
 

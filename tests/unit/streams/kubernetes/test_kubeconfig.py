@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from underhost.schemas.errors import InputError
-from underhost.streams.kubernetes.kubeconfig import Origin, find, load
+from underhost.streams.kubernetes import kubeconfig
+from underhost.streams.kubernetes.kubeconfig import NotConfigured, Origin, find, load, namespace
 from underhost.streams.settings.clusters import KubernetesSettings
 
 CONFIG: dict[str, Any] = {
@@ -153,6 +154,32 @@ async def test_a_binary_file_is_said_to_be_no_text(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not a text file"):
         await load(Origin((path,), None))
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        pytest.param(None, "ops", id="the current context's"),
+        pytest.param("two", "default", id="a context without one"),
+    ],
+)
+def test_the_namespace_is_that_of_the_context(tmp_path: Path, context: str | None, expected: str) -> None:
+    one = {"name": "one", "context": {"cluster": "c", "user": "u", "namespace": "ops"}}
+    path = written(tmp_path, {**CONFIG, "contexts": [one, CONFIG["contexts"][1]]})
+    assert namespace(Origin((path,), context)) == expected
+
+
+def test_in_a_pod_the_namespace_is_the_pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubeconfig, "POD_NAMESPACE", written(tmp_path, "underhost\n", "namespace"))
+    assert namespace(Origin((), None)) == "underhost"
+
+
+def test_that_nothing_is_configured_can_be_told_from_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(NotConfigured):
+        find(KubernetesSettings(), {"HOME": str(tmp_path)})
+    with pytest.raises(InputError) as wrong:
+        find(KubernetesSettings(kubeconfig=tmp_path / "none"), {})
+    assert not isinstance(wrong.value, NotConfigured)
 
 
 async def test_the_chosen_context_decides_the_server(tmp_path: Path) -> None:

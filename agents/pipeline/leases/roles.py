@@ -1,0 +1,150 @@
+"""The leases of a worker's roles: one for each role that publishes a source or writes to a cluster.
+
+In: the roles, and the API of leases; None where the site's Kubernetes is files or simulated, or not configured. Out:
+a `RoleLease` for each role, whose hold `changed` is told of. A role without a lease always acts, as far as its consumer
+group lets it. Evaluator and alerts have none: they write to no cluster and publish no source, may judge sites whose
+clusters this worker does not know, and need no account in any.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from underhost.agents.pipeline.leases.election import Election
+from underhost.agents.pipeline.leases.keeper import Keeper, LeaseApi
+from underhost.schemas.errors import Unreachable
+
+
+@dataclass(frozen=True)
+class LeaseOrigin:
+    """Where a worker's leases are, and who it is to them."""
+
+    api: LeaseApi
+    identity: str
+
+
+class RoleLease:
+    """One role's lease as those see it who act by it; without an election there is none, and never a doubt."""
+
+    def __init__(self, election: Election | None = None) -> None:
+        self._election = election
+        self._limits: set[asyncio.Timeout] = set()
+
+    @property
+    def term(self) -> int | None:
+        """The term in which it is held; None where it is not, or where there is no lease."""
+        return self._election.term if self._election is not None else None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nobody else has begun to hold it, as far as is known; it may be too old to act by."""
+        return self._election is None or self._election.term is not None
+
+    def doubt(self) -> str | None:
+        """Why nothing may be written in this role now; None while it may."""
+        return self._election.doubt() if self._election is not None else None
+
+    def silence(self, term: int | None) -> str | None:
+        """Why nothing of this term may be published in this role now; None while it may."""
+        if self._election is None:
+            return None
+        if self._election.term != term:
+            return f"lease {self._election.name} was lost since"
+        return self._election.silence()
+
+    @asynccontextmanager
+    async def within(self) -> AsyncIterator[None]:
+        """What is begun as the holder ends with the lease, however often that is renewed meanwhile.
+
+        Raises Unreachable where it had to be ended: it may have been done.
+        """
+        if self._election is None:
+            yield
+            return
+        limit = asyncio.timeout(self._election.left())
+        try:
+            async with limit:
+                self._limits.add(limit)
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise Unreachable(f"no answer before the end of lease {self._election.name}") from None
+        finally:
+            self._limits.discard(limit)
+
+    def renewed(self) -> None:
+        """The lease ends later by now."""
+        if self._election is not None and self._election.term is not None:
+            at = asyncio.get_running_loop().time() + self._election.left()
+            for limit in self._limits:
+                if not limit.expired():
+                    limit.reschedule(at)
+
+
+class RoleLeases:
+    """The leases of one run. `may_seek` tells whether they are to be held now, `changed` is told of a role's hold."""
+
+    def __init__(
+        self,
+        origin: LeaseOrigin | None,
+        site: str,
+        seconds: int,
+        roles: Collection[str],
+        *,
+        may_seek: Callable[[], bool],
+        changed: Callable[[str], Awaitable[None]],
+        ended: Callable[["asyncio.Task[None]"], None],
+    ) -> None:
+        self._elections: dict[str, Election] = {}
+        self._leases: dict[str, RoleLease] = {}
+        self._keepers: dict[str, Keeper] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._may_seek, self._ended = may_seek, ended
+        for role in roles if origin is not None else ():
+            assert origin is not None
+            election = self._elections[role] = Election(lease_name(site, role), origin.identity, seconds)
+            lease = self._leases[role] = RoleLease(election)
+            self._keepers[role] = Keeper(origin.api, election, may_seek, partial(changed, role), lease.renewed)
+
+    def of(self, role: str) -> RoleLease:
+        """The role's lease, or one that never doubts."""
+        return self._leases.get(role) or RoleLease()
+
+    def start(self) -> None:
+        """Seek them from now on, unless that has begun."""
+        if not self._tasks:
+            for role, keeper in self._keepers.items():
+                task = asyncio.get_running_loop().create_task(keeper.run(), name=f"lease of {role}")
+                task.add_done_callback(self._ended)
+                self._tasks.append(task)
+
+    async def close(self) -> None:
+        """Seek no more, and give back what is held."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(keeper.release() for keeper in self._keepers.values()))
+
+    def unknown(self) -> dict[str, str]:
+        """The leases that are to be held and of which nothing is known yet, with the reason."""
+        sought = self._elections.values() if self._may_seek() else ()
+        return {f"lease {each.name}": each.doubt() or "" for each in sought if not each.known}
+
+    def standby(self) -> dict[str, str]:
+        """The leases that are another worker's, or are not to be had, with the reason; empty where all are held."""
+        doubts = {f"lease {each.name}": each.doubt() for each in self._elections.values()}
+        unknown = self.unknown()
+        return {lease: doubt for lease, doubt in doubts.items() if doubt is not None and lease not in unknown}
+
+    def held(self) -> dict[str, bool]:
+        """Whether each role that has a lease may act."""
+        return {role: lease.doubt() is None for role, lease in self._leases.items()}
+
+
+def lease_name(site: str, role: str) -> str:
+    """The name of a role's lease."""
+    return f"underhost-{site}-{role}"

@@ -1,0 +1,156 @@
+"""Two workers of one site that share no topics, on a real API server: exactly one acts, and another after it died.
+
+`underhost run` twice, each with an embedded log of its own; the API server's audit log says who wrote what, by the
+worker's account.
+"""
+
+import json
+import os
+import signal
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.processes.ports import free_ports
+from support.processes.underhost import Worker, running
+from support.processes.world import NODES, World, eventually, world
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/underhost-prod-a-labeller"
+TAKEN_WITHIN = 20.0
+"""Seconds after a crash until another worker has the lease: the lease's own fifteen, and the time to notice."""
+
+
+@pytest.fixture(scope="module")
+def here(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("world"), parts) as made:
+        yield made
+
+
+@dataclass
+class Beside:
+    """One of the workers: its process, its address, its log."""
+
+    worker: Worker
+    address: str
+
+    @property
+    def pid(self) -> int:
+        assert self.worker._process is not None
+        return self.worker._process.pid
+
+    def readyz(self) -> dict[str, Any] | None:
+        """What it says of itself, once it is ready."""
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/readyz", timeout=10) as answer:
+                return dict(json.load(answer))
+        except OSError:
+            return None
+
+
+def beside(stack: ExitStack, here: World, folder: Path, name: str) -> Beside:
+    """A worker that labels, with a log of its own."""
+    place = folder / name
+    place.mkdir()
+    [port] = free_ports(1)
+    tree = json.loads(here.config({"embedded": str(place / "underhost.db")}, port).read_text())
+    config = place / "underhost.yaml"
+    config.write_text(json.dumps({**tree, "sinks": {"labels": True}}))
+    return Beside(stack.enter_context(running(config, place / "underhost.log")), f"127.0.0.1:{port}")
+
+
+def holder(here: World) -> str:
+    return str(here.api.ask("GET", LEASE)["spec"]["holderIdentity"])
+
+
+def labels(here: World) -> list[tuple[str, str, int]]:
+    """The writes of nodes, in order."""
+    return [write for write in here.audit.product_writes() if write[1].startswith("/api/v1/nodes/")]
+
+
+def move(here: World, number: int, host: int) -> None:
+    hosts = sorted(here.vcenter.hosts)
+    here.vcenter.move(here.vm_of[NODES[number]], hosts[host])
+
+
+def all_labelled(here: World) -> bool:
+    """Whether each node carries the host of its VM."""
+    live = {node: here.vcenter.host_of(vm) for node, vm in here.vm_of.items()}
+    return here.api.node_labels() == live
+
+
+def two(stack: ExitStack, here: World, folder: Path) -> tuple[Beside, Beside]:
+    """The one that acts, and the one that stands by."""
+    first = beside(stack, here, folder, "first")
+    eventually("the first one holds every lease", lambda: (first.readyz() or {}).get("status") == "ok")
+    eventually("it labels", lambda: all_labelled(here))
+    second = beside(stack, here, folder, "second")
+    said = eventually("the second one is ready", second.readyz)
+    name = LEASE.rpartition("/")[2]
+    assert said["status"] == "standby"
+    assert said["reasons"][f"lease {name}"] == f"lease {name} is held by {holder(here)}"
+    return first, second
+
+
+def test_of_two_workers_one_labels_and_the_other_one_after_a_crash(here: World, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        first, second = two(stack, here, tmp_path)
+        before = len(labels(here))
+        move(here, 0, 3)
+        eventually("the label follows", lambda: all_labelled(here))
+        assert len(labels(here)) == before + 1
+
+        was, killed = holder(here), time.monotonic()
+        first.worker.end(signal.SIGKILL)
+        move(here, 1, 4)
+        eventually("another one holds the lease", lambda: holder(here) != was)
+        assert time.monotonic() - killed < TAKEN_WITHIN
+        eventually("the other one labels", lambda: all_labelled(here))
+        assert (second.readyz() or {})["status"] == "ok"
+        assert second.worker.end(signal.SIGTERM) == 0
+    assert here.api.ask("GET", LEASE)["spec"].get("holderIdentity", "") == ""
+
+
+def test_a_frozen_worker_writes_nothing_after_another_one_has_taken_over(here: World, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        first, second = two(stack, here, tmp_path)
+        was = holder(here)
+        os.kill(first.pid, signal.SIGSTOP)
+        move(here, 2, 5)
+        eventually("the other one labels", lambda: all_labelled(here))
+        assert holder(here) != was
+        before = len(labels(here))
+        os.kill(first.pid, signal.SIGCONT)
+        name = LEASE.rpartition("/")[2]
+        stands = f"lease {name} is held by {holder(here)}"
+        eventually("it stands by", lambda: (first.readyz() or {}).get("reasons", {}).get(f"lease {name}") == stands)
+        assert len(labels(here)) == before
+        move(here, 2, 6)
+        eventually("the label follows", lambda: all_labelled(here))
+        assert len(labels(here)) == before + 1
+        assert (second.readyz() or {})["status"] == "ok"
+        assert "writes stop" not in first.worker.log()
+
+
+def test_a_worker_that_is_killed_and_started_again_acts_at_once(here: World, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        first = beside(stack, here, tmp_path, "first")
+        eventually("it holds every lease", lambda: (first.readyz() or {}).get("status") == "ok")
+        was = here.api.ask("GET", LEASE)["spec"]
+        first.worker.end(signal.SIGKILL)
+        first.worker.start()
+        now = eventually("a new term has begun", lambda: later(here, was["leaseTransitions"]))
+        # Who takes another one's lease waits for its end; who has the same name does not.
+        assert now["holderIdentity"] == was["holderIdentity"]
+
+
+def later(here: World, term: int) -> dict[str, Any] | None:
+    """The lease in a later term than this."""
+    spec = here.api.ask("GET", LEASE)["spec"]
+    return dict(spec) if spec["leaseTransitions"] > term else None

@@ -1,0 +1,95 @@
+"""What is begun as the holder of a role's lease ends with it; a role without a lease never doubts."""
+
+import asyncio
+
+import pytest
+from support.fakes.leases import FakeLeases
+from support.workers.fleet import until
+
+from underhost.agents.pipeline.leases.election import Election
+from underhost.agents.pipeline.leases.roles import LeaseOrigin, RoleLease, RoleLeases
+from underhost.schemas.errors import Unreachable
+from underhost.streams.kubernetes.leases import Lease
+
+NAME = "underhost-prod-labeller"
+
+
+def held(at: list[float]) -> tuple[Election, RoleLease]:
+    """A lease of fifteen seconds that was taken at the first moment; `at` holds the time."""
+    election = Election(NAME, "a", 15, clock=lambda: at[0], wall=lambda: 0.0)
+    election.observe(None)
+    election.wrote(Lease("a", 7, 15, "", "1"), at[0])
+    return election, RoleLease(election)
+
+
+async def test_a_write_that_hangs_is_ended_with_the_lease() -> None:
+    at = [0.0]
+    _, lease = held(at)
+    at[0] = 14.99
+    with pytest.raises(Unreachable, match=f"no answer before the end of lease {NAME}"):
+        async with lease.within():
+            await asyncio.Event().wait()
+
+
+async def test_a_write_goes_on_as_long_as_the_lease_is_renewed() -> None:
+    at = [14.99]
+    election, lease = held([0.0])
+    election.clock = lambda: at[0]
+    written = asyncio.Event()
+    async with lease.within():
+        election.wrote(Lease("a", 7, 15, "", "2"), 14.99)
+        lease.renewed()
+        asyncio.get_running_loop().call_later(0.05, written.set)
+        await written.wait()
+    assert written.is_set()
+
+
+async def test_what_the_write_itself_fails_of_is_not_the_leases_end() -> None:
+    _, lease = held([0.0])
+    with pytest.raises(TimeoutError, match="of its own"):
+        async with lease.within():
+            raise TimeoutError("of its own")
+
+
+async def test_a_role_without_a_lease_acts_and_its_records_have_no_term() -> None:
+    lease = RoleLease()
+    async with lease.within():
+        pass
+    assert (lease.is_ours, lease.doubt(), lease.silence(None), lease.term) == (True, None, None, None)
+
+
+async def test_what_was_begun_in_another_term_is_not_published() -> None:
+    at = [0.0]
+    election, lease = held(at)
+    assert lease.silence(7) is None
+    election.wrote(Lease("a", 9, 15, "", "3"), 0.0)
+    assert lease.silence(7) == f"lease {NAME} was lost since"
+
+
+def of_role(server: FakeLeases, role: str, *, may_seek: bool) -> RoleLeases:
+    """The leases of a worker `a` that has one role, by which nobody acts."""
+
+    async def changed(role: str) -> None:
+        """Nobody is told."""
+
+    origin = LeaseOrigin(server, "a")
+    return RoleLeases(origin, "prod", 15, [role], may_seek=lambda: may_seek, changed=changed, ended=lambda task: None)
+
+
+async def test_who_does_not_own_the_site_says_who_holds_the_lease_and_does_not_seek_it() -> None:
+    server = FakeLeases()
+    server.give(NAME, "b")
+    leases = of_role(server, "labeller", may_seek=False)
+    assert leases.unknown() == {}
+    leases.start()
+    await until(lambda: bool(server.asked))
+    assert leases.standby() == {f"lease {NAME}": f"lease {NAME} is held by b"}
+    await leases.close()
+    assert [lease.holder for _, lease in server.written] == ["b"]
+
+
+def test_a_lease_that_was_not_asked_for_yet_is_waited_for() -> None:
+    leases = of_role(FakeLeases(), "drs", may_seek=True)
+    why = "lease underhost-prod-drs is not held: it has not been asked for yet"
+    assert (leases.unknown(), leases.standby()) == ({"lease underhost-prod-drs": why}, {})
+    assert leases.held() == {"drs": False}

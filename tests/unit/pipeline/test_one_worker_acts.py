@@ -1,0 +1,105 @@
+"""Workers that know nothing of one another's topics, on the leases of one cluster: one acts in each role."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from support.fakes.leases import FakeLeases
+from support.fakes.pipeline import FakeCluster
+from support.workers.fleet import until
+from support.workers.pipeline import Running, running, settings_in
+
+from underhost.agents.pipeline.leases.roles import LeaseOrigin
+from underhost.schemas.errors import Refused
+from underhost.schemas.topics import OUTCOMES
+from underhost.streams.settings.model import LeaseSettings, Settings, WebSettings
+
+LABELLER, KUBERNETES, BINDER = (f"underhost-default-{role}" for role in ("labeller", "kubernetes", "binder"))
+
+
+def configured(folder: Path) -> Settings:
+    """A worker's settings, with a log of its own; its leases last three seconds."""
+    folder.mkdir()
+    web = WebSettings(listen="127.0.0.1:0")
+    return settings_in(folder).model_copy(update={"lease": LeaseSettings(seconds=3), "web": web})
+
+
+class Worker:
+    """A worker, and what it says of itself."""
+
+    def __init__(self, worker: Running, address: str) -> None:
+        self.worker, self._address = worker, address
+
+    async def readyz(self) -> tuple[int, dict[str, Any]]:
+        """Code and document."""
+        async with aiohttp.ClientSession() as client, client.get(f"{self._address}readyz") as answer:
+            return answer.status, await answer.json()
+
+
+@asynccontextmanager
+async def a_worker(folder: Path, cluster: FakeCluster, leases: FakeLeases, identity: str) -> AsyncIterator[Worker]:
+    """A worker of this name; it is stopped cleanly at the end."""
+    connections = replace(cluster.connections(), leases=LeaseOrigin(leases, identity))
+    addresses: list[str] = []
+    async with running(configured(folder), connections, on_listening=addresses.append) as worker:
+        await until(lambda: bool(addresses))
+        yield Worker(worker, addresses[0])
+
+
+async def test_the_second_worker_stands_by_and_acts_once_the_first_has_ended(tmp_path: Path) -> None:
+    cluster, leases = FakeCluster(), FakeLeases()
+    cluster.node("n1", "h1")
+    async with AsyncExitStack() as stack:
+        async with a_worker(tmp_path / "one", cluster, leases, "one") as first:
+            await first.worker.until(lambda: len(cluster.labelled) == 1)
+            second = await stack.enter_async_context(a_worker(tmp_path / "two", cluster, leases, "two"))
+            held = {name: lease.holder for name, lease in leases.held.items()}
+            assert held == {
+                f"underhost-default-{role}": "one" for role in ("kubernetes", "vsphere", "labeller", "binder")
+            }
+            await until(lambda: leases.asked.count(LABELLER) > 1)
+            cluster.move("n1", "h2")
+            await first.worker.until(lambda: len(cluster.labelled) == 2)
+            code, said = await second.readyz()
+            assert (code, said["status"]) == (200, "standby")
+            assert said["reasons"][f"lease {LABELLER}"] == f"lease {LABELLER} is held by one"
+            assert (await first.readyz())[1] == {"status": "ok", "reasons": {}}
+            assert (second.worker.published, cluster.sources[0].name) == ([], "kubernetes")
+        cluster.move("n1", "h3")
+        await second.worker.until(lambda: len(cluster.labelled) == 3)
+        assert {lease.holder for lease in leases.held.values()} == {"two"}
+        assert len(second.worker.records(OUTCOMES)) >= 1
+    assert {lease.holder for lease in leases.held.values()} == {""}
+
+
+async def test_a_worker_whose_lease_another_one_takes_writes_no_more(tmp_path: Path) -> None:
+    cluster, leases = FakeCluster(), FakeLeases()
+    cluster.node("n1", "h1")
+    async with a_worker(tmp_path / "one", cluster, leases, "one") as worker:
+        await worker.worker.until(lambda: len(cluster.labelled) == 1)
+        leases.give(LABELLER, "another", seconds=3600)
+        asked = leases.asked.count(LABELLER)
+        await until(lambda: leases.asked.count(LABELLER) > asked)
+        cluster.move("n1", "h2")
+        cluster.pod("db-0", app="db")
+        await worker.worker.until(lambda: len(cluster.bound) == 1)  # its other roles go on
+        assert len(cluster.labelled) == 1
+        assert await worker.readyz() == (
+            200,
+            {"status": "standby", "reasons": {f"lease {LABELLER}": f"lease {LABELLER} is held by another"}},
+        )
+
+
+async def test_a_right_that_is_missing_is_said_and_nothing_is_done_without_a_lease(tmp_path: Path) -> None:
+    cluster, leases = FakeCluster(), FakeLeases(fails=Refused("cannot create leases in namespace a (403)"))
+    cluster.node("n1", "h1")
+    async with a_worker(tmp_path / "one", cluster, leases, "one") as worker:
+        await until(lambda: leases.asked.count(LABELLER) > 1)
+        code, said = await worker.readyz()
+        assert (code, said["status"]) == (200, "standby")
+        why = f"lease {LABELLER} is not held: cannot create leases in namespace a (403)"
+        assert said["reasons"][f"lease {LABELLER}"] == why
+        assert (cluster.labelled, cluster.sources, leases.held) == ([], [], {})
