@@ -6,7 +6,8 @@ equal input.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -37,14 +38,46 @@ def clique_cover(adjacency: Sequence[int], seeds: Iterable[int] = ()) -> list[in
     return sorted(_trim(chosen), key=_members)
 
 
-def split(clique: int, most: int) -> list[int]:
+def split(
+    clique: int,
+    most: int,
+    weight: Callable[[int], int] = lambda member: 0,
+    place: Callable[[int], str] = str,
+) -> list[int]:
     """The clique cut into disjoint parts of at most `most` members, parts of one left out.
 
     Disjoint parts can be kept all at once where the whole cannot, and still put as few members as possible together.
+    Members of the most `weight` are kept apart first; of equal ones those whose `place` is another now, so that nobody
+    moves without need.
     """
-    members = list(bits(clique))
-    parts = (members[start : start + most] for start in range(0, len(members), max(1, most)))
+    left = sorted(bits(clique), key=lambda member: (-weight(member), member))
+    parts: list[list[int]] = []
+    while left:
+        part, left = _part(left, max(1, most), weight, place)
+        parts.append(part)
     return [sum(1 << member for member in part) for part in parts if len(part) > 1]
+
+
+def _part(
+    members: list[int], most: int, weight: Callable[[int], int], place: Callable[[int], str]
+) -> tuple[list[int], list[int]]:
+    """The first part of these members, the heaviest first, and those that are left."""
+    part: list[int] = []
+    left: list[int] = []
+    taken = set[str]()
+    for _, alike in groupby(members, key=weight):
+        others = []
+        for member in alike:
+            if len(part) < most and place(member) not in taken:
+                part.append(member)
+                taken.add(place(member))
+            else:
+                others.append(member)
+        room = most - len(part)
+        part += others[:room]
+        taken.update(map(place, others[:room]))
+        left += others[room:]
+    return part, left
 
 
 def _members(mask: int) -> list[int]:

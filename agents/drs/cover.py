@@ -9,7 +9,7 @@ two VMs that need no separation, never a VM from itself, never fewer than two VM
 """
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from underhost.agents.compiled.model import Model
@@ -110,7 +110,8 @@ def _apart(graph: VmGraph, namer: "_Namer") -> list[tuple[str, int]]:
     """(label, VMs) of rules that keep exactly the pairs apart; a clique of more VMs than hosts is cut into parts."""
     cliques: set[int] = set()
     for clique in clique_cover(graph.adjacency(graph.edges), [edge.owners & edge.matched for edge in graph.edges]):
-        cliques.update([clique] if clique.bit_count() <= graph.usable else split(clique, graph.usable))
+        fits = clique.bit_count() <= graph.usable
+        cliques.update([clique] if fits else split(clique, graph.usable, _pairs(graph, clique).__getitem__, graph.host))
     held: defaultdict[int, list[int]] = defaultdict(list)
     for one in cliques:
         for at in bits(one):
@@ -120,6 +121,20 @@ def _apart(graph: VmGraph, namer: "_Namer") -> list[tuple[str, int]]:
         one for one in cliques if not any(one != other and one & other == one for other in held[one.bit_length() - 1])
     ]
     return [(namer.of_clique(one), one) for one in kept]
+
+
+def _pairs(graph: VmGraph, clique: int) -> Counter[int]:
+    """For each VM of the clique, how many pairs of pods on it and on the others must be apart."""
+    pairs: Counter[int] = Counter()
+    for edge in graph.edges:
+        if not (edge.owners & clique and edge.matched & clique):
+            continue
+        owners, matched = (graph.pods_by_vm(side, clique) for side in (edge.separation.owners, edge.separation.matched))
+        for here, there in ((owners, matched), (matched, owners)):
+            total = there.total()
+            for at, pods in here.items():
+                pairs[at] += pods * (total - there[at])
+    return pairs
 
 
 def _together(graph: VmGraph, namer: "_Namer", near: Sequence[Gathering]) -> list[tuple[str, int]]:

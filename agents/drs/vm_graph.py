@@ -45,6 +45,10 @@ class VmGraph:
         self._pods: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self._same_value: dict[str, list[int]] = {}
 
+    def host(self, vm: int) -> str:
+        """The host of a VM."""
+        return self.host_of[vm]
+
     def place(self, pod: int, cls: int, vm: int) -> None:
         """A running pod (position in `model.running`) is on a VM."""
         self.on[cls] = self.on.get(cls, 0) | 1 << vm
@@ -68,6 +72,10 @@ class VmGraph:
         """The names of the pods of these classes on these VMs, sorted."""
         keys = self._model.running.keys
         return sorted(keys[pod] for cls in set(classes) for vm, pod in self._pods.get(cls, ()) if vms >> vm & 1)
+
+    def pods_by_vm(self, classes: Iterable[int], vms: int) -> Counter[int]:
+        """How many pods of these classes each of these VMs runs."""
+        return Counter(vm for cls in set(classes) for vm, _ in self._pods.get(cls, ()) if vms >> vm & 1)
 
     def adjacency(self, edges: Sequence[Edge]) -> list[int]:
         """For each VM those it must be apart from: their nodes differ in the key, or the key is the host itself."""

@@ -9,6 +9,7 @@ Of each group of pods that refuse one another the fewest go (`fewest.py`), of eq
 the youngest. May the pod be evicted at all: `evictable.py`. When, and how many at once: the decider.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -53,10 +54,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Repair:
-    """Evict the candidate: the next one has a place on node `to`."""
+    """Evict the candidate: the next one has a place on node `to`.
+
+    `choices` are the hosts on which its scheduler may put it; infinite where that is ours, which takes `to`.
+    """
 
     candidate: Candidate
     to: str
+    choices: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -147,15 +152,15 @@ class Repairs:
             if candidate is None:
                 return
             here = self._places.where(candidate.pod)
-            to = None if here in vain else self._better(candidate, here.node)
-            if to is None:
+            better = None if here in vain else self._better(candidate, here.node)
+            if better is None:
                 vain.add(here)
                 never[candidate.pod] = NO_BETTER
             else:
                 vain.clear()
                 helped = True
                 self._going.add(candidate.pod)
-                yield Repair(candidate, to)
+                yield better
 
     def _able(self, members: Sequence[str], never: dict[str, str]) -> list[str]:
         """The members that may be evicted, in the order in which they rather go; the reasons of the others."""
@@ -171,15 +176,20 @@ class Repairs:
         application = application_of(self._snapshot, found)
         assert application is not None  # pods without an owner are never evicted
         node = found.spec.node_name
-        joined = self._snapshot.node_hosts.get(node)
-        host = joined.host if joined is not None and joined.host else f"node/{node}"
-        return Candidate(pod, found, node, host, application, group.finding, group.broken)
+        return Candidate(pod, found, node, self._host(node), application, group.finding, group.broken)
 
-    def _better(self, candidate: Candidate, here: int) -> str | None:
-        """The node on which the next pod is better off; from now on it counts as running there."""
+    def _host(self, node: str) -> str:
+        """The host's id, or "node/NAME" while that is unknown."""
+        joined = self._snapshot.node_hosts.get(node)
+        return joined.host if joined is not None and joined.host else f"node/{node}"
+
+    def _better(self, candidate: Candidate, here: int) -> Repair | None:
+        """The repair after which the next pod is better off; from now on it counts as running there."""
         names, spec = self._places.model.nodes.names, candidate.object.spec
         # Our own scheduler takes the first; of others nobody knows.
-        ranked = self._places.best(candidate.pod)[: 1 if spec.scheduler_name in self._terms.ours else PLACES]
+        ours = spec.scheduler_name in self._terms.ours
+        ranked = self._places.best(candidate.pod)[: 1 if ours else PLACES]
+        choices = math.inf if ours else len({self._host(names[node]) for node in ranked})
         for node in ranked:
             if node == here:
                 continue
@@ -190,5 +200,5 @@ class Repairs:
             facts = facts_of(self._evaluator.update(would_be).findings)
             if facts < self._facts and (*candidate.broken, candidate.pod) not in facts:
                 self._snapshot, self._facts = would_be, facts
-                return names[node]
+                return Repair(candidate, names[node], choices)
         return None

@@ -175,13 +175,17 @@ def _eviction_sink(parts: SinkParts) -> Sink:
 
 
 def _eviction_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.drs.decider import NeededRules
     from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
+    from underhost.agents.sinks.evictions.drs_first import DrsFirst
 
     settings = parts.settings
+    drs = DrsFirst(parts.site, NeededRules(parts.evaluator, parts.options))
     return EvictionDecider(
         settings.evictions,
         terms_of(settings.evictions, binds=settings.sinks.bindings),
         parts.evaluator,
+        drs_until=drs.until if settings.sinks.drs_rules else None,
         earlier=parts.earlier,
         outcomes=parts.outcomes,
         now=parts.now,

@@ -109,6 +109,7 @@ class EvictionDecider(Decider):
 
     Args:
         evaluator: of the site. now: monotonic seconds.
+        drs_until: for a snapshot and now, until when evictions wait for DRS (`drs_first.py`); None: not at all.
         earlier, outcomes: the newest `evict` command of each pod, and what became of it, in earlier runs.
         clock: seconds since 1970.
 
@@ -124,12 +125,14 @@ class EvictionDecider(Decider):
         terms: EvictionTerms,
         evaluator: SiteEvaluator,
         *,
+        drs_until: Callable[[Snapshot, float], float] | None = None,
         earlier: Iterable[Action] = (),
         outcomes: Iterable[Outcome] = (),
         now: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._terms, self._evaluator = settings, terms, evaluator
+        self._drs_until = drs_until
         self._clock = clock
         self._pace, self._guard = EvictionPace(settings), LoopGuard(settings.tries, settings.pause)
         self._said = remembered(earlier, outcomes, self._pace, self._guard, now, clock())
@@ -163,7 +166,12 @@ class EvictionDecider(Decider):
         self._forget_pauses(snapshot)
         if any(not one.leaving for one in self._pace.under_way.values()):
             return []  # where its next one goes is not in the picture yet
-        return self._order(look, standing, now) if standing else []
+        if not standing:
+            return []
+        if self._drs_until is not None and (until := self._drs_until(snapshot, now)) > now:
+            self._wake(until, now)
+            return []
+        return self._order(look, standing, now)
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """See `Decider.observe`."""
@@ -251,6 +259,8 @@ class EvictionDecider(Decider):
                 self._left.update(dict.fromkeys(each.ids, now + AGAIN))
                 self._wake(now + AGAIN, now)
                 refusals.append((each.finding, each.finding.pod or "", told(each.reasons)))
+            elif not self._pace.leaves_places(each.choices):
+                break  # one might take the only place of another: it has its turn once these are over
             else:
                 actions.append(self._begin(look, each, now))
         if repairs.exhausted:
@@ -297,7 +307,19 @@ class EvictionDecider(Decider):
         action = order(EVICT, f"pod/{one.pod}", msgspec.to_builtins(desired), because, look.snapshot.offsets)
         wanted = look.workloads.replicas(one.application).wanted
         self._pace.begin(
-            UnderWay(action.id, one.pod, uid, one.application, one.node, one.host, case, desired.broken, wanted, now)
+            UnderWay(
+                action.id,
+                one.pod,
+                uid,
+                one.application,
+                one.node,
+                one.host,
+                case,
+                desired.broken,
+                wanted,
+                now,
+                choices=repair.choices,
+            )
         )
         look.budgets.take(one.object)
         self._wake(now + LOST, now)

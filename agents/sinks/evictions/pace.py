@@ -4,6 +4,7 @@ In: evictions that are ordered, and what became of them. Out: whether one more m
 eviction is under way from its order until the next pod is ready.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ class UnderWay:
         id: of the command. pod, uid: who goes. wanted: replicas of its workload when it was ordered.
         broken: how many pods of the workload the case held then. at: when it was ordered.
         earlier: ordered by an earlier run. applied: the sink has said so. leaving: the pod is seen to go or to be gone.
-        counted: the guard knows of it.
+        counted: the guard knows of it. choices: hosts on which its next one may be put, as in `Repair`.
     """
 
     id: str
@@ -41,6 +42,7 @@ class UnderWay:
     applied: bool = False
     leaving: bool = False
     counted: bool = False
+    choices: float = math.inf
 
 
 class EvictionPace:
@@ -73,6 +75,11 @@ class EvictionPace:
         most = min(settings.per_owner, max(1, replicas.wanted * settings.share // 100))
         unseen = sum(other.application == candidate.application and not other.leaving for other in others)
         return replicas.missing + unseen < most
+
+    def leaves_places(self, choices: float) -> bool:
+        """Whether one more with so many choices, and each under way, has a place wherever the others' next ones go."""
+        others = self.under_way.values()
+        return min([choices, *(one.choices for one in others)]) > len(others)
 
     def holds(self, case: CaseKey) -> bool:
         """Whether an eviction of the case is under way."""

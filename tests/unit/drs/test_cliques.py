@@ -97,3 +97,17 @@ def test_a_clique_covered_by_others_is_left_out():
 )
 def test_a_clique_is_split_into_disjoint_parts(size, most, expected):
     assert members(split((1 << size) - 1, most)) == expected
+
+
+@pytest.mark.parametrize(
+    ("weights", "places", "expected"),
+    [
+        pytest.param([1, 2, 2], "abc", [[1, 2]], id="those with most to be apart for"),
+        pytest.param([1, 1, 1], "aab", [[0, 2]], id="those that are apart already"),
+        pytest.param([1, 2, 2], "abb", [[1, 2]], id="what weighs most, though it must move"),
+        pytest.param([1, 1, 1, 1], "aabb", [[0, 2], [1, 3]], id="two parts that are apart already"),
+    ],
+)
+def test_where_hosts_are_few_a_clique_is_split_so_that_least_is_broken_and_moved(weights, places, expected):
+    parts = split((1 << len(weights)) - 1, 2, weights.__getitem__, places.__getitem__)
+    assert members(parts) == expected

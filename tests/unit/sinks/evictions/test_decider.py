@@ -114,6 +114,16 @@ def test_a_workload_lacks_at_most_its_share(per_owner: int, share: int, replicas
     assert len(town.evicted) == at_once
 
 
+def test_two_pods_that_might_take_the_only_place_of_one_another_go_one_by_one() -> None:
+    town = Town("aab", ["h1", "h1", "h2"])
+    town.workload("one", "n1", "n2")
+    town.workload("two", "n1", "n2")
+    town.starts = 10.0
+    decider = town.decider(EvictionSettings(wait=0, per_node=9, per_host=9, per_minute=99))
+    town.run(decider, 30, pace=1)
+    assert [(at, pod) for at, pod, _ in town.evicted] == [(0.0, "shop/one-0"), (10.0, "shop/two-0")]
+
+
 def two_hosts() -> Town:
     """Six pairs, three on host h1 and three on h2, each on two nodes of one zone; two zones are free."""
     town = Town(["a", "a", "b", "b", "c", "d"], ["h1", "h1", "h2", "h2", "h3", "h4"])
