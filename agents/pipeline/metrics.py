@@ -26,6 +26,8 @@ class Metrics:
         )
         self.findings = gauge("underhost_findings", "Open findings.", ["site", "severity"])
         self.objects = gauge("underhost_objects", "Objects of a site.", ["site", "topic"])
+        self.rows = gauge("underhost_table_rows", "Rows that a topic's table holds in this worker.", ["topic"])
+        self.tasks = gauge("underhost_tasks", "Asynchronous tasks of the worker.")
         self.ready = gauge("underhost_site_ready", "1 when the site is decided for.", ["site"])
         text = "Seconds since the newest record that the picture of a site is made from."
         self.age = gauge("underhost_picture_age_seconds", text, ["site"])

@@ -4,6 +4,7 @@ In: the parts of a run, and the offsets of its consumer. Out: reasons in words, 
 all is well. The same in figures: gauges brought up to date.
 """
 
+import asyncio
 import time
 from collections import Counter
 
@@ -15,6 +16,7 @@ from underhost.agents.pipeline.gates.guards import SHRUNK, STALE, Guards
 from underhost.agents.pipeline.leases.roles import RoleLeases
 from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.supervisor import Watchers
+from underhost.agents.pipeline.tables.agents import Tables
 from underhost.schemas.commands import BIND
 from underhost.schemas.topics import BY_NAME
 
@@ -25,9 +27,17 @@ class Readiness:
     """Of one run."""
 
     def __init__(
-        self, run: RunState, app: faust.App, watchers: Watchers, cycles: Cycles, guards: Guards, leases: RoleLeases
+        self,
+        run: RunState,
+        app: faust.App,
+        watchers: Watchers,
+        tables: Tables,
+        cycles: Cycles,
+        guards: Guards,
+        leases: RoleLeases,
     ) -> None:
-        self._run, self._app, self._watchers, self._cycles, self._guards = run, app, watchers, cycles, guards
+        self._run, self._app, self._tables = run, app, tables
+        self._watchers, self._cycles, self._guards = watchers, cycles, guards
         self._leases = leases
 
     def behind(self) -> str | None:
@@ -88,9 +98,12 @@ class Readiness:
     # ------------------------------------------------------------------------------------------------- in figures
     def measure(self) -> None:
         """Bring the gauges up to date: what is so now, as opposed to what `metrics.py` counts as it happens."""
+        self._run.metrics.tasks.set(len(asyncio.all_tasks()))
         self._of_sources()
         for name, is_held in self._leases.held().items():
             self._run.metrics.leases.labels(name).set(is_held)
+        for short, rows in self._tables.sizes().items():
+            self._run.metrics.rows.labels(short).set(rows)
         for site in self._run.sites.held():
             self._of_site(site)
         if self._run.reads and self._run.recovered:  # else there are no partitions whose ends can be told

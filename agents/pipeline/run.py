@@ -178,7 +178,7 @@ class Pipeline:
         if role.ALERTS in run.roles:
             self.tables.watch(VIOLATIONS, self._alerting.observe)
             consumers.attach_webhooks(self.app, self._alerting)
-        self.readiness = Readiness(run, self.app, self.watchers, self._cycles, self._guards, self._leases)
+        self.readiness = Readiness(run, self.app, self.watchers, self.tables, self._cycles, self._guards, self._leases)
         self._watchdog = Watchdog(
             run.membership,
             settings.kafka.session_timeout,

@@ -79,6 +79,10 @@ class Tables:
         """Tell the watcher of every live record of a derived topic."""
         self._watchers.setdefault(topic.short, []).append(watcher)
 
+    def sizes(self) -> dict[str, int]:
+        """How many rows each table holds, by the short name of its topic."""
+        return {short: len(_stored(table)) for short, table in self._tables.items()}
+
     def rows(self, topic: Topic, site: str | None = None) -> Iterator[tuple[bytes, bytes]]:
         """The rows of the topic's table, of one site if asked; nothing where this worker does not keep that table."""
         table = self._tables.get(topic.short)

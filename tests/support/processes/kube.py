@@ -18,6 +18,8 @@ NOBODY_TOKEN = "nobodytoken"
 """The token of a user without any rights: what it asks for is answered 403."""
 USER_TOKENS = {name: f"{name}token" for name in ("watcher", "actor")}
 """Tokens of users that have the rights a test gives them."""
+ADMINS = {f"worker-{number}": f"worker-{number}-token" for number in (1, 2, 3)}
+"""Tokens of cluster admins that the audit log can tell apart."""
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -68,6 +70,7 @@ def start_kube(folder: Path, parts: Path, *flags: str) -> Iterator[Kube]:
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     tokens = folder / "tokens.csv"
     users = "".join(f"{token},{name},{name}\n" for name, token in USER_TOKENS.items())
+    users += "".join(f"{token},{name},{name},system:masters\n" for name, token in ADMINS.items())
     tokens.write_text(f"{ADMIN_TOKEN},admin,admin,system:masters\n{NOBODY_TOKEN},nobody,nobody\n{users}")
     started: dict[str, subprocess.Popen[bytes]] = {}
     ca = folder / "pki" / "apiserver.crt"

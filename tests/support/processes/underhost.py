@@ -53,6 +53,12 @@ class Worker:
         command = [UNDERHOST, "run", "--config", str(self._config)]
         return subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "NO_COLOR": "1"})
 
+    @property
+    def pid(self) -> int:
+        """Its process, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def end(self, number: signal.Signals) -> int:
         """Send it the signal if it still runs; its exit code."""
         assert self._process is not None

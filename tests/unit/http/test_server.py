@@ -14,6 +14,7 @@ from underhost.agents.http.guard import body_of
 from underhost.agents.http.routes import HttpRoutes
 from underhost.agents.http.server import split_listen, start_server
 from underhost.schemas.errors import InputError
+from underhost.streams.settings.model import WebSettings
 
 HEALTHY = '{"apiVersion": "underhost/v1", "kind": "Health", "status": "ok"}'
 READY = '{"apiVersion": "underhost/v1", "kind": "Readiness", "reasons": {}, "status": "ok"}'
@@ -81,6 +82,26 @@ async def test_a_worker_counts_what_it_does(tmp_path: Path, monkeypatch: pytest.
 
 
 PHYSICAL = {"site": "default", "severity": "physical"}
+
+
+async def test_a_worker_tells_how_many_rows_its_tables_hold(tmp_path: Path) -> None:
+    cluster = FakeCluster()
+    cluster.node("n1", "h1")
+    for number in range(3):
+        cluster.pod(f"db-{number}", "n1")
+    settings = settings_in(tmp_path).model_copy(update={"web": WebSettings(listen="127.0.0.1:0")})
+    addresses: list[str] = []
+    async with running(settings, cluster, on_listening=addresses.append) as worker:
+        await worker.until(lambda: len(cluster.labelled) == 1)
+        _, text = await get(int(addresses[0].strip("/").rpartition(":")[2]), "/metrics")
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    # The marker of the source's list is a row, too.
+    assert [found[f'underhost_table_rows{{topic="{topic}"}}'] for topic in ("nodes", "pods", "vms")] == [
+        "2.0",
+        "4.0",
+        "2.0",
+    ]
+    assert float(found["underhost_tasks"]) > 10
 
 
 HALF = b"POST /echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
