@@ -54,6 +54,12 @@ class Membership:
             return None
         return f"its consumer group has not answered for {silent:.0f} s, and counts on it for {self._timeout:.0f} s"
 
+    def left(self) -> float | None:
+        """Seconds for which the group counts on it, whatever happens; None where there is no group."""
+        if self._timeout is None:
+            return None
+        return 0.0 if self._heard is None else max(0.0, self._timeout - (self._clock() - self._heard))
+
     async def confirmed(self) -> None:
         """Wait until there is no doubt. The caller is cancelled where the partitions move meanwhile."""
         while True:

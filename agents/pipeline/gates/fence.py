@@ -78,7 +78,8 @@ class MembershipGate(Gate):
 class FencedWriter:
     """A cluster's writer, whatever its methods are: each is Unreachable while membership or lease is in doubt.
 
-    What has begun in time is ended with the lease: another worker may write from then on.
+    What has begun in time is ended with the lease, or where there is none with the membership as it is at the start:
+    another worker may write from then on.
     """
 
     def __init__(self, writer: Any, membership: Membership, lease: RoleLease) -> None:
@@ -91,8 +92,14 @@ class FencedWriter:
             doubt = self._membership.doubt() or self._lease.doubt()
             if doubt is not None:
                 raise Unreachable(f"nothing is written by this worker: {doubt}")
-            async with self._lease.within():
-                return await method(*args, **options)
+            limit = asyncio.timeout(self._membership.left() if self._lease.term is None else None)
+            try:
+                async with limit, self._lease.within():
+                    return await method(*args, **options)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise Unreachable("no answer for as long as the consumer group counts on this worker") from None
 
         return ask_and_call
 

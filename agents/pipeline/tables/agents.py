@@ -27,6 +27,7 @@ from underhost.schemas.errors import BackendError, BadEvent, LateRecord
 from underhost.schemas.keys import LISTED, Key, site_of
 from underhost.schemas.records import Action, Listed, Outcome
 from underhost.schemas.topics import Topic
+from underhost.streams.cloudevents import TERM
 from underhost.streams.derived import FLEETING
 from underhost.streams.faust.app import declare
 
@@ -139,7 +140,8 @@ class Tables:
                     self._orphans.note(key, now)
 
     def _has_target(self, key: bytes) -> bool:
-        return is_target(self.sites.state(site_of(key.decode())), key)
+        state = self.sites.states.get(site_of(key.decode()))  # none is made: a site of commands alone is not shown
+        return state is not None and is_target(state, key)
 
     def _forget_orphans(self, now: float) -> None:
         for key in self._orphans.due(now, self._has_target):
@@ -236,7 +238,7 @@ class Tables:
 
     def _follow_term(self, topic: Topic, site: str, message: Any) -> None:
         """Keep the newest term of the topic and site, over restarts, too. Raises LateRecord for an older one."""
-        said = header_of(message.headers, terms.HEADER)
+        said = header_of(message.headers, TERM)
         if not said or topic in SEVERAL:
             return
         table, row_key = self._tables[topic.short], terms.row_key(site)

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from underhost.schemas.errors import LateRecord
 
-HEADER = "ce_term"
 BEGUN_ANEW = 600.0
 """Seconds after the first record of a term from which on an older one is no late one. The fence lets nobody publish for
 so long after a successor: the leases have begun anew then (a Lease was deleted, etcd was restored from a backup)."""

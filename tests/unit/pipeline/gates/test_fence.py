@@ -131,5 +131,24 @@ async def test_sources_go_on_in_their_last_term_while_the_api_server_is_away() -
     assert [record.headers for record in published.records] == [{"ce_term": b"7"}]
 
 
+class SilentCluster(FakeCluster):
+    """A cluster that takes requests and does not answer."""
+
+    async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
+        """See `ports.KubernetesWriter`."""
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+async def test_without_a_lease_a_request_ends_before_another_worker_may_be_a_member() -> None:
+    membership = Membership(10)
+    membership.renewed(now() - 9.9)
+    writer = fenced(Writers(SilentCluster()), membership, RoleLease()).kubernetes
+    assert writer is not None
+    async with asyncio.timeout(30):
+        with pytest.raises(Unreachable, match="for as long as the consumer group counts on this worker"):
+            await writer.pod_node("shop", "db-0")
+
+
 def test_a_writer_that_is_not_there_stays_away() -> None:
     assert fenced(Writers(FakeCluster()), Membership(), RoleLease()).drs is None

@@ -83,6 +83,7 @@ async def test_where_the_objects_are_not_read_rows_are_kept_for_a_while_only(tmp
         key = target_key(SITE, row.target)
         await tables.take(OUTCOMES, key, msgspec.json.encode(row), at=number * KEPT)
     assert rows_of(tables, OUTCOMES) == ["prod/pod/shop/p2"]
+    assert tables.sites.states == {}, "a site of which only commands are read is not one to wait for"
 
 
 async def test_an_object_that_comes_in_time_keeps_its_rows(tmp_path: Path) -> None:

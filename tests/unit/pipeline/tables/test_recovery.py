@@ -1,0 +1,88 @@
+"""What happens once Faust has recovered the tables: the objects are decoded anew, and others have their turn."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from faust.types import TP
+from support.fakes.tables import StoredTables
+
+from underhost.agents.pipeline.tables import recovery
+from underhost.schemas.keys import object_key
+from underhost.schemas.kubernetes import Metadata, Pod, encode
+from underhost.schemas.topics import PODS
+
+SITE, MANY = "prod", 5 * recovery.SLICE
+
+
+class Rebalances:
+    """A Faust app, as far as recoveries need it: it holds the one partition of pods."""
+
+    def __init__(self) -> None:
+        self.hooks: list[Callable[..., Awaitable[None]]] = []
+        self.on_partitions_revoked = self.on_rebalance_complete = self
+        self.consumer = SimpleNamespace(
+            stop_flow=lambda: None,
+            assignment=lambda: {TP(PODS.name, 0)},
+            highwaters=self._offsets,
+            earliest_offsets=self._offsets,
+            seek_to_committed=self._offsets,
+            seek_wait=self._offsets,
+        )
+
+    def connect(self, hook: Callable[..., Awaitable[None]], weak: bool) -> None:
+        """See `mode.Signal`."""
+        self.hooks.append(hook)
+
+    async def _offsets(self, *of: object) -> dict[TP, int]:
+        return {}
+
+    async def begin(self) -> None:
+        """The partitions may move."""
+        await self.hooks[0](self)
+
+    async def complete(self) -> None:
+        """The tables are recovered."""
+        await self.hooks[1](self)
+
+
+async def many_rows(folder: Path, app: Rebalances, told: list[str]) -> StoredTables:
+    """A worker whose table holds many pods, of which nothing is decoded yet."""
+    tables = StoredTables(folder, (PODS,))
+    for number in range(MANY):
+        key = object_key(SITE, "pod", f"p{number}", "shop").encode()
+        tables._tables[PODS.short][key] = encode(Pod(Metadata(name=f"p{number}", namespace="shop")))
+
+    def say(what: str) -> Callable[[], Awaitable[None]]:
+        async def said() -> None:
+            told.append(what)
+
+        return said
+
+    anything: Any = app
+    recovery.attach(anything, tables.sites, tables, on_suspended=say("suspended"), on_resumed=say("resumed"))
+    return tables
+
+
+async def test_while_many_rows_are_decoded_the_event_loop_has_its_turn(tmp_path: Path) -> None:
+    app, told, turns = Rebalances(), list[str](), 0
+    tables = await many_rows(tmp_path, app, told)
+    completing = asyncio.ensure_future(app.complete())
+    while not completing.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await completing
+    assert turns >= MANY // recovery.SLICE
+    assert (len(tables.sites.state(SITE).rows(PODS)), told) == (MANY, ["resumed"])
+
+
+async def test_partitions_that_move_while_rows_are_decoded_are_not_resumed(tmp_path: Path) -> None:
+    app, told = Rebalances(), list[str]()
+    await many_rows(tmp_path, app, told)
+    completing = asyncio.ensure_future(app.complete())
+    await asyncio.sleep(0)
+    await app.begin()
+    await completing
+    assert told == ["suspended"]
