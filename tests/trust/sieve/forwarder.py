@@ -4,10 +4,12 @@ In: the address of the real server, and who is told of each write. Out: an addre
 writes, and whose answers are held back, is left to the subclasses (`apiserver.py`, `vcenter.py`).
 """
 
+import asyncio
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -32,6 +34,7 @@ class Forwarder(ABC):
 
     def __init__(self, target: str, trusted: ssl.SSLContext, on_write: OnWrite) -> None:
         self._target, self._trusted, self._on_write = target.rstrip("/"), trusted, on_write
+        self._answering: set[asyncio.Task[web.StreamResponse]] = set()
 
     @asynccontextmanager
     async def serving(self, tls: ssl.SSLContext) -> AsyncIterator[str]:
@@ -80,14 +83,24 @@ class Forwarder(ABC):
         response.headers["Content-Type"] = answer.headers.get("Content-Type", "application/json")
         return response
 
+    def _kept(self, answering: Coroutine[Any, Any, web.StreamResponse]) -> "asyncio.Task[web.StreamResponse]":
+        """A task that lasts until it is done, whoever stops waiting for it."""
+        task = asyncio.ensure_future(answering)
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        return task
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         write = self.write_of(request, body)
         try:
             if write is not None:
                 await self._on_write(BEFORE, write)
-            response = await self.answer(request, body)
-            if write is not None and response.status < 300:
+            if write is None:
+                return await self.answer(request, body)
+            # What has left a worker is carried out, though it may be dead by then: not even its end tears it in two.
+            response = await asyncio.shield(self._kept(self.answer(request, body)))
+            if response.status < 300:
                 await self._on_write(AFTER, write)
         except (Cut, aiohttp.ClientError):
             if request.transport is not None:

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 from typing import Any
@@ -76,9 +77,19 @@ def _main() -> None:
 
 
 def kill(pid: int) -> None:
-    """As a power failure does; nothing where it has ended."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    """As a power failure does; nothing where it has ended, or where there is none (0, which is this whole group)."""
+    if pid:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process is still there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _import() -> None:
@@ -121,6 +132,8 @@ def _run(asked: dict[str, Any]) -> None:
             with Path(os.devnull).open() as nothing:
                 os.dup2(nothing.fileno(), 0)  # closed, it would be the number of a socket, which uvloop refuses
             logs.configure(1, log)
+            # Who a worker is to a lease lies in this folder: the next worker of the plan is the same, and no other is.
+            tempfile.tempdir = str(Path(asked["config"]).parent)
             quicken()
             if asked["mutant"]:
                 MUTANTS[asked["mutant"]]()

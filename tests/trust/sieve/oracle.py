@@ -115,3 +115,9 @@ def told(log: Path, scope: str, uids: Mapping[str, str]) -> list[str]:
             if held.get(key) != there.get(key)
         ]
     return wrong
+
+
+def any_node_says(log: Path, text: str) -> bool:
+    """Whether the newest record of any node in the embedded log holds this text. Blocks."""
+    newest = {record.key: record.value for record in Listener({"embedded": str(log)}).records("underhost.nodes")}
+    return any(text in json.dumps(value) for value in newest.values())

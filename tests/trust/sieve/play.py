@@ -5,7 +5,6 @@ In: a plan, the shared parts and a lane. Out: a `Verdict`.
 
 import asyncio
 import json
-import os
 import ssl
 import time
 from collections import Counter
@@ -18,10 +17,10 @@ from support.processes.vcsim import PASSWORD, USERNAME
 from trust.sieve import oracle
 from trust.sieve.apiserver import PLURALS, ApiServerView
 from trust.sieve.forwarder import BEFORE, Cut
-from trust.sieve.nursery import kill
+from trust.sieve.nursery import is_alive, kill
 from trust.sieve.parts import Lane, Shared
 from trust.sieve.plans import Kill, Plan, Withhold
-from trust.sieve.scene import Scene, State, until
+from trust.sieve.scene import STARTING, Scene, State, until
 from trust.sieve.stories import STORIES, Step
 from trust.sieve.vcenter import VCenterView
 
@@ -29,7 +28,7 @@ PATIENCE = 60.0
 """Seconds that a step may take, on a busy machine."""
 DECEIVED = 0.7
 """Seconds that a worker is shown an old state, after it has listed it."""
-QUIET = 0.6
+QUIET = 1.0
 """Seconds for which nothing may happen at the end."""
 KINDS = tuple(PLURALS.values())
 VCENTER = "vcenter"
@@ -58,11 +57,12 @@ class Play:
         self._story = STORIES[plan.story]
         self._scope = f"s{plan.number:04d}-{time.time_ns() // 1000 % 10**9:x}"
         self._folder = shared.folder / self._scope
+        self._log = self._folder / "underhost.db"
         self._scene = Scene(shared, lane, self._scope)
         self._made: Counter[str] = Counter()
         self._writes: list[str] = []
         self._left = plan.kill.times if plan.kill is not None else 0
-        self._pid = 0
+        self._pid = self._killed = 0
         self._restarts: set[asyncio.Task[None]] = set()
         self._versions: list[str] = []
 
@@ -104,7 +104,7 @@ class Play:
             "apiVersion": "underhost/v1",
             "kind": "Config",
             "site": self._scope,
-            "kafka": {"embedded": str(self._folder / "underhost.db")},
+            "kafka": {"embedded": str(self._log)},
             "kubernetes": {"kubeconfig": str(kubeconfig)},
             "vsphere": {
                 "url": f"{vcenter}/sdk",
@@ -113,7 +113,7 @@ class Play:
                 "caFile": str(shared.authority.cert),
                 "pollInterval": 1,
             },
-            "hostLabel": {"startupTaint": "underhost.io/starting"},
+            "hostLabel": {"startupTaint": STARTING},
             "sinks": {"labels": True, "bindings": True, "drsRules": True, "evictions": True},
             "evictions": {"wait": 0, "perMinute": 1000},
             "drsRules": {"editsPerMinute": 1000},
@@ -122,11 +122,16 @@ class Play:
 
     async def _start_worker(self) -> None:
         folder = self._folder
+        # A kill takes its time on a busy machine, and until then the log is locked.
+        await until("the killed worker has gone", self._is_gone, PATIENCE)
         self._pid = await self._shared.nursery.worker(folder / "underhost.yaml", folder / "worker.log", self._mutant)
 
     def _kill_worker(self) -> None:
         kill(self._pid)
-        self._pid = 0
+        self._killed, self._pid = self._pid, 0
+
+    async def _is_gone(self) -> bool:
+        return not self._killed or not is_alive(self._killed)
 
     async def _on_write(self, when: str, write: str) -> None:
         """A worker is about to write, or has written. Raises Cut where that was its last act."""
@@ -175,6 +180,8 @@ class Play:
             else:
                 await step.act(self._scene)
             await self._reached(step)
+            if step is self._story.steps[0]:
+                await until("the worker has seen its nodes without the taint", self._has_seen_its_nodes, PATIENCE)
 
     async def _unseen(self, step: Step, withheld: Withhold) -> None:
         """A step of which the worker sees nothing before it is over."""
@@ -209,34 +216,35 @@ class Play:
         except TimeoutError:
             raise Diverged(f"after {step.name}: {_difference(last, step.right)}") from None
 
+    async def _has_seen_its_nodes(self) -> bool:
+        """Before that the worker would rightly take the first node that it sees without the taint."""
+        return not await asyncio.to_thread(oracle.any_node_says, self._log, STARTING)
+
     def _must_live(self) -> None:
-        if self._pid:
-            try:
-                os.kill(self._pid, 0)
-            except ProcessLookupError:
-                said = (self._folder / "worker.log").read_text()[-600:]
-                raise Diverged(f"the worker has ended: {said}") from None
+        if self._pid and not is_alive(self._pid):
+            said = (self._folder / "worker.log").read_text()[-600:]
+            raise Diverged(f"the worker has ended: {said}")
 
     async def _judge(self, offset: int) -> list[str]:
-        """What is wrong at the end: first the topics come to what is so, then nothing more may happen."""
+        """What is wrong at the end, once nothing more happens."""
         wrong: list[str] = []
+        await asyncio.gather(*self._restarts)
 
         async def right() -> bool:
-            uids = await self._scene.uids()
-            wrong[:] = await asyncio.to_thread(oracle.told, self._folder / "underhost.db", self._scope, uids)
-            return not wrong
+            made = len(self._writes)
+            await asyncio.sleep(QUIET)
+            uids, state = await self._scene.uids(), await self._scene.state()
+            last = self._story.steps[-1].right
+            told = await asyncio.to_thread(oracle.told, self._log, self._scope, uids)
+            wrong[:] = told if state in last else [f"at the end: {_difference(state, last)}", *told]
+            return not wrong and made == len(self._writes)
 
         try:
-            await until("the topics say what is so", right, PATIENCE)
-        except TimeoutError:
-            return wrong
-        await asyncio.gather(*self._restarts)
-        await asyncio.sleep(QUIET)
-        state, right = await self._scene.state(), self._story.steps[-1].right
-        if state not in right:
-            wrong.append(f"later: {_difference(state, right)}")
+            await until("all is as it should be, and stays so", right, PATIENCE)
+        except TimeoutError as error:
+            return wrong or [str(error)]
         writes = await asyncio.to_thread(oracle.written, self._shared.audit.log, offset, self._scope)
-        return wrong + oracle.forbidden(writes, self._scope, self._story, self._scene.visited)
+        return oracle.forbidden(writes, self._scope, self._story, self._scene.visited)
 
 
 def _difference(now: State | None, right: tuple[State, ...]) -> str:
