@@ -91,7 +91,7 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
             self._generation += 1
             app.consumer_generation_id = self._generation  # streams drop messages of another generation
             self._assigned = {TP(topic, part) for topic, parts in assignment.assignment for part in parts}
-            for tp in self._assigned:
+            for tp in sorted(self._assigned):  # the order in which they are read
                 self._position.setdefault(tp, self._start_of(tp))
             await self.on_partitions_assigned(set(self._assigned), self._generation)
 

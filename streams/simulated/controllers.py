@@ -138,8 +138,9 @@ class Controllers:
         else:
             for _ in range(owner.replicas - len(active)):
                 self._create_pod(place, owner, self._next_name(place, owner))
-        # Too many: those that wait go first, then the youngest.
-        surplus = sorted(active.values(), key=lambda pod: (not pod.spec.node_name, age(pod)), reverse=True)
+        # Too many: those that wait go first, then the youngest; of a StatefulSet the last ordinals.
+        of_set = owner.kind == "StatefulSet"
+        surplus = sorted(active.values(), key=_ordinal if of_set else _dispensable, reverse=True)
         for pod in surplus[: max(0, len(active) - owner.replicas)]:
             self._cluster.delete_pod(pod.metadata.namespace, pod.metadata.name)
 
@@ -199,6 +200,14 @@ class Controllers:
             )
 
         self._timeline.after(self._start, start)
+
+
+def _ordinal(pod: Pod) -> int:
+    return int(pod.metadata.name.rpartition("-")[2])
+
+
+def _dispensable(pod: Pod) -> tuple[bool, tuple[str, int]]:
+    return not pod.spec.node_name, age(pod)
 
 
 def _pinned(spec: PodSpec, node: str) -> PodSpec:

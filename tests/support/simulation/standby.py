@@ -4,6 +4,7 @@ In: the name, the host, and a node to be like. Out: a VM and a node.
 """
 
 import random
+from collections.abc import Mapping
 
 import msgspec
 from support.simulation.drains import CORDONED
@@ -23,7 +24,9 @@ def add_standby(
     model, vm = kubernetes.node(like), vsphere.vm(like)
     uuid = random_uid(source)
     number = 1 + max(int(ref.removeprefix("vm-")) for ref in vsphere.vms())
-    kubernetes.create(_node(model, name, uuid), manager="kubelet")
+    registered = {key for key, managers in kubernetes.managers[like].items() if managers == {"kubelet"}}
+    labels = {key: value for key, value in labels_of(model.metadata).items() if key in registered}
+    kubernetes.create(_node(model, name, uuid, labels), manager="kubelet")
     vsphere.add_vm(
         msgspec.structs.replace(
             vm, name=name, id=f"vm-{number}", uuid=uuid, uid="", host=vsphere.host(host).id, hostname=name
@@ -31,9 +34,9 @@ def add_standby(
     )
 
 
-def _node(model: Node, name: str, uuid: str) -> Node:
+def _node(model: Node, name: str, uuid: str, labels: Mapping[str, str]) -> Node:
     """As the model was when it joined: what people and controllers did to it since is its own."""
-    labels = {**labels_of(model.metadata), HOSTNAME: name}
+    labels = {**labels, HOSTNAME: name}
     taints = [taint for taint in plain(model.spec.taints) or [] if taint["key"] != CORDONED]
     addresses = [NodeAddress("Hostname", name)]
     info = msgspec.structs.replace(model.status.node_info, system_uuid=byte_swapped(uuid))  # type: ignore[type-var]

@@ -4,6 +4,8 @@ import pytest
 from support.simulation.operated import OperatedSite, a_site
 
 from underhost.schemas.errors import Conflict, Gone, Retry
+from underhost.schemas.kubernetes import PodSpec
+from underhost.streams.simulated.controllers import Owner
 from underhost.streams.simulated.objects import is_ready
 
 DATABASE = "virt-launcher-mssql2016p948r-257pn"
@@ -96,6 +98,17 @@ def test_an_owner_that_is_scaled_down_gives_up_the_pods_that_wait() -> None:
     site.controllers.scale("ReplicaSet", "customapp", "varnish-cache-54489f9fc9", 1)
     site.advance(2)
     assert len([name for name in application(site) if name.startswith("varnish-cache")]) == 1
+
+
+def test_a_stateful_set_that_is_scaled_down_gives_up_its_last_ordinals() -> None:
+    site = a_site()
+    site.controllers.add_owner(Owner("StatefulSet", "customapp", "db", {"app": "db"}, PodSpec(), replicas=3))
+    site.advance(1)
+    site.delete_pod("customapp", "db-0")  # made anew, it is the youngest
+    site.advance(2)
+    site.controllers.scale("StatefulSet", "customapp", "db", 1)
+    site.advance(2)
+    assert [name for name in application(site) if name.startswith("db-")] == ["db-0"]
 
 
 async def test_a_budget_counts_what_is_ready() -> None:

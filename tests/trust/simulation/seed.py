@@ -1,0 +1,173 @@
+"""One seed, from its site to its verdict: a story of acts and faults, then calm, then the invariants.
+
+In: the number of the seed. Out: a `Verdict`: what was violated, how much happened, and the hash of all that did.
+"""
+
+import asyncio
+import gc
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from support.simulation.operated import OperatedSite
+from trust.simulation import clock as machine
+from trust.simulation import town
+from trust.simulation.faults import Faults
+from trust.simulation.invariants import violations
+from trust.simulation.loop import SeededLoop, Stuck
+from trust.simulation.memory import MemoryFile
+from trust.simulation.trace import Trace
+from trust.simulation.worker import Programs
+
+from underhost.streams.simulated.scenarios import SCENARIOS
+from underhost.streams.simulated.timeline import Clock
+
+EVENTS, FAULTS = 500, 5
+"""Records of the topics and faults that each seed has at least."""
+MEAN_PAUSE = 0.6
+"""Seconds between two acts, on average."""
+LONGEST_STORY = 900.0
+QUIET, PATIENCE, LONGEST_CALM = 12.0, 75.0, 900.0
+"""Seconds without a change after which a site is judged; after which nothing is due any more, as no pause of the
+pipeline is longer, so that what is wrong then stays wrong; and the most that it may take until then."""
+KILL_WITHIN = 3000
+"""Steps within which a planned kill comes."""
+
+
+@dataclass
+class Verdict:
+    """What became of one seed.
+
+    Attributes:
+        violations: what was violated, one line each; none is good.
+        events, faults: records of the topics, and faults by what they were.
+        trace: the hash of all that happened.
+        seconds: of processor time.
+    """
+
+    seed: int
+    violations: list[str] = field(default_factory=list)
+    events: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+    trace: str = ""
+    seconds: float = 0.0
+
+
+class _WorldClock(Clock):
+    """The time of the world, which no jump of the worker's wall clock changes."""
+
+    def __init__(self, clock: machine.VirtualClock) -> None:
+        self._clock = clock
+
+    def now(self) -> float:
+        return self._clock.true_time
+
+
+class Story:
+    """One seed's world. `run` is the whole story."""
+
+    def __init__(self, seed: int, *, loud: bool = False) -> None:
+        self.seed, self.clock = seed, machine.begin(seed)
+        self.trace = Trace(self.clock, loud=loud)
+        self.loop = SeededLoop(self.clock, self._dice("threads"))
+        self.faults = Faults(self._dice("faults"), self.trace)
+        self._fate = self._dice("fate")
+        SCENARIOS["town"] = town.scenario(self._dice("town"))
+        self.site = OperatedSite("town", seed=seed, clock=_WorldClock(self.clock))
+        self.file = MemoryFile(f"seed-{seed}", self._recorded)
+        self.events, self._last = 0, 0.0
+        self._topics: dict[int, str] = {}
+
+    def _dice(self, of: str) -> random.Random:
+        return machine.RealRandom(f"{self.seed}/{of}")
+
+    def _recorded(self, row: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
+        """A record is on disk."""
+        number = row >> 40
+        if number not in self._topics:
+            self._topics = self.file.topics()
+        topic = self._topics[number]
+        self.trace.note("record", topic, row, timestamp, key, value)
+        if topic.startswith("underhost.") and b"/listed/" not in (key or b""):
+            self.events, self._last = self.events + 1, self.clock.now
+
+    def run(self) -> Verdict:
+        """Everything. What it raises is a fault of the harness."""
+        began = machine.processor_seconds()
+        self.file.install()
+        asyncio.set_event_loop(self.loop)
+        found: list[str]
+        try:
+            found = self.loop.run_until_complete(self._tell())
+        except Stuck as error:
+            found = [f"the simulation stands still: {error}"]
+        finally:
+            self.loop.kill(self._programs.number)
+            self.loop.close()
+            asyncio.set_event_loop(None)
+            self.file.close()
+        took = machine.processor_seconds() - began
+        return Verdict(self.seed, found, self.events, dict(self.faults.struck), self.trace.digest, took)
+
+    async def _tell(self) -> list[str]:
+        self._programs = Programs(self.loop, self.site, self.file, self.faults, self._dice("programs"))
+        others = [asyncio.ensure_future(self._programs.run()), asyncio.ensure_future(self._drive())]
+        began = self.clock.now
+        while self.events < EVENTS or self.faults.struck.total() < FAULTS:
+            await asyncio.sleep(self._fate.expovariate(1 / MEAN_PAUSE))
+            self.trace.note("act", town.act(self.site, self._fate))
+            await self._misfortune()
+            if self.clock.now - began > LONGEST_STORY:
+                return [f"only {self.events} records and {self.faults.struck.total()} faults in {LONGEST_STORY:.0f} s"]
+        self.faults.on, self.loop.kill_at = False, None
+        town.calm(self.site)
+        found = await self._calm(QUIET) or (self._wrong() and await self._calm(PATIENCE)) or self._wrong()
+        del others
+        return found + self._programs.violations + self._programs.writes.violations
+
+    def _wrong(self) -> list[str]:
+        """What is not as it has to be now."""
+        return violations(self._programs.pipeline, self.site, self.file)
+
+    async def _misfortune(self) -> None:
+        """Now and then something befalls the worker as a whole."""
+        match self._fate.randrange(60):
+            case 0 | 1:
+                self._programs.kill_within(KILL_WITHIN)
+            case 2:
+                self._programs.terminate()
+            case 3:
+                await self._programs.suspend(self._fate.uniform(0.5, 40.0))
+            case 4:
+                self.faults.strike("wall clock jumped")
+                self.clock.skew += self._fate.choice((-1, 1)) * self._fate.choice((0.5, 30.0, 3600.0))
+
+    async def _drive(self) -> None:
+        """The world goes on, whether or not a worker looks."""
+        changed, timeline = asyncio.Event(), self.site.timeline
+        timeline.planned.append(changed.set)
+        while True:
+            changed.clear()
+            timeline.run_due()
+            await timeline.clock.wait(changed, timeline.next_due())
+
+    async def _calm(self, quiet: float) -> list[str]:
+        """Until nothing has changed for so many seconds; what does not come to rest is a violation."""
+        began, stores = self.clock.now, (self.site.kubernetes.store, self.site.vsphere.store)
+        versions, self._last = (0, 0), self.clock.now
+        while self.clock.now - self._last < quiet:
+            await asyncio.sleep(1.0)
+            if (now := tuple(store.version for store in stores)) != versions:
+                versions, self._last = now, self.clock.now
+            if self.clock.now - began > LONGEST_CALM:
+                return [f"nothing comes to rest within {LONGEST_CALM:.0f} s"]
+        return []
+
+
+def run_seed(seed: int, **options: Any) -> Verdict:
+    """One seed, with nothing left of it afterwards."""
+    gc.disable()  # what is collected runs code, so that the moment of it would have to be the same every time
+    verdict = Story(seed, **options).run()
+    gc.collect()
+    gc.freeze()  # what is left, the code above all, need not be looked at again
+    return verdict

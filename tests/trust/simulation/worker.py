@@ -1,0 +1,197 @@
+"""The worker under test as a program of the seeded loop: the real one, started, killed, frozen and stopped.
+
+In: a site, faults, the loop. Out: a worker that is always started again, the pipeline that runs now, and what a
+run did after it had ended, which is a violation.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from pathlib import Path
+from typing import Any
+
+from support.simulation.operated import OperatedSite
+from trust.simulation.faults import Faults, UnreliablePublisher, UnreliableSource, UnreliableWriter
+from trust.simulation.loop import PROGRAM, SeededLoop
+from trust.simulation.memory import MemoryFile
+from trust.simulation.writes import Writes
+
+from underhost.agents import worker
+from underhost.agents.pipeline import run as pipeline_run
+from underhost.agents.pipeline.connections import Connections
+from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
+from underhost.agents.pipeline.run import Pipeline
+from underhost.agents.sinks.ports import Writers
+from underhost.schemas.errors import BackendError
+from underhost.schemas.records import Action, Outcome
+from underhost.streams.ports import Publisher, Source, TopicReader
+from underhost.streams.publish import FaustPublisher
+from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
+from underhost.streams.settings.sinks import EvictionSettings, SinkSettings
+
+SITE = "town"
+RUN: ContextVar[Any] = ContextVar("run", default=None)
+"""The run of the pipeline that a callback belongs to."""
+COMMAND: ContextVar[str] = ContextVar("command", default="")
+"""The id of the command that a callback carries out."""
+
+
+def settings() -> Settings:
+    """Every sink writes; an evictor that need not wait for long."""
+    return Settings(
+        site=SITE,
+        kafka=KafkaSettings(embedded=Path("/nowhere/town.db"), partitions=1),
+        kubernetes=KubernetesSettings(simulated="town"),
+        vsphere=VSphereSettings(simulated="town"),
+        sinks=SinkSettings(labels=True, bindings=True, drs_rules=True, evictions=True, events=True),
+        evictions=EvictionSettings(wait=10.0, pause=60.0),
+    )
+
+
+class WatchedPipeline(Pipeline):
+    """The pipeline, which says when a run of it begins and has ended."""
+
+    newest: "WatchedPipeline | None" = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.is_over = False
+        WatchedPipeline.newest = self
+
+    async def run(self) -> None:
+        """Until cancelled; see `Pipeline.run`."""
+        RUN.set(self)
+        await super().run()
+
+    async def close(self) -> None:
+        """End everything; nothing may be written by this run from then on."""
+        await super().close()
+        self.is_over = True
+
+
+class WatchedDispatcher(Dispatcher):
+    """The dispatcher, under whose eyes each write knows its command."""
+
+    async def _apply(self, action: Action, message: Any) -> Outcome:
+        COMMAND.set(action.id)
+        return await super()._apply(action, message)
+
+
+class Counted(dict[tuple[str, str], dict[str, Any]]):
+    """The Events that people are told, which count their changes."""
+
+    changes = 0
+
+    def __setitem__(self, key: tuple[str, str], value: dict[str, Any]) -> None:
+        super().__setitem__(key, value)
+        self.changes += 1
+
+
+class Programs:
+    """The workers of one seed, one after another on one log.
+
+    Attributes:
+        number: of the newest program. writes: what all of them wrote. violations: of the others' ends, a line each.
+    """
+
+    def __init__(
+        self, loop: SeededLoop, site: OperatedSite, file: MemoryFile, faults: Faults, dice: random.Random
+    ) -> None:
+        self._loop, self._site, self._file, self._faults, self._dice = loop, site, file, faults, dice
+        self.number, self.violations = 0, list[str]()
+        self.writes = Writes(site)
+        self._told = site.events.held = Counted(site.events.held)
+        self._killed, self._stop = asyncio.Event(), asyncio.Event()
+        self._over = False
+        loop.on_kill = self.kill
+        worker.Pipeline = WatchedPipeline  # type: ignore[misc]
+        pipeline_run.Dispatcher = WatchedDispatcher  # type: ignore[misc]
+        pipeline_run.FaustPublisher = self._publisher  # type: ignore[assignment,misc]
+
+    @property
+    def pipeline(self) -> WatchedPipeline:
+        """The run that is there now, or was last."""
+        assert WatchedPipeline.newest is not None
+        return WatchedPipeline.newest
+
+    # ---------------------------------------------------------------------------------------------- what befalls them
+    def kill(self) -> None:
+        """As SIGKILL, now."""
+        self._faults.strike("worker killed")
+        self._loop.kill(self.number)
+        self._killed.set()
+
+    def kill_within(self, steps: int) -> None:
+        """Kill it at one of its next steps."""
+        self._loop.kill_at = self._loop.steps + self._dice.randint(1, steps)
+
+    def terminate(self) -> None:
+        """As SIGTERM: it ends by itself."""
+        self._faults.strike("worker told to end")
+        self._stop.set()
+
+    async def suspend(self, seconds: float) -> None:
+        """As SIGSTOP and SIGCONT: the worker stands still while the world goes on."""
+        self._faults.strike("worker frozen")
+        self._loop.freeze(self.number)
+        await asyncio.sleep(seconds)
+        self._loop.thaw()
+
+    async def run(self) -> None:
+        """Until `end`: start a worker, and another one where it has ended, however that came."""
+        while not self._over:
+            self.number += 1
+            self._killed, self._stop = asyncio.Event(), asyncio.Event()
+            context = copy_context()
+            context.run(PROGRAM.set, self.number)
+            task = self._loop.create_task(worker.run_worker(settings(), **self._options()), context=context)
+            killed = asyncio.ensure_future(self._killed.wait())
+            await asyncio.wait([task, killed], return_when=asyncio.FIRST_COMPLETED)
+            killed.cancel()
+            self._file.crashed()
+            if task.done() and (error := task.exception()) is not None and not isinstance(error, BackendError):
+                self.violations.append(f"the worker ended with {type(error).__name__}: {error}")
+            self._faults.trace.note("worker ended", self.number, task.done())
+            await asyncio.sleep(self._dice.uniform(0.05, 3.0))
+
+    def _options(self) -> dict[str, Any]:
+        return {"connections": Connections(self._sources, self._writers()), "stop": self._stop, "web": False}
+
+    async def end(self) -> None:
+        """The last worker ends by itself, within its time."""
+        self._over = True
+        self._stop.set()
+
+    # -------------------------------------------------------------------------------------------------- the outside
+    def _publisher(self, app: Any) -> UnreliablePublisher:
+        return UnreliablePublisher(FaustPublisher(app), self._faults)
+
+    def _sources(self, site: str, publisher: Publisher, reader: TopicReader) -> list[Source]:
+        return [UnreliableSource(source, self._faults) for source in self._site.sources(site, publisher, reader)]
+
+    def _writers(self) -> Writers:
+        site, told = self._site, self._told
+
+        def of(writer: Any, version: Any) -> Any:
+            return UnreliableWriter(writer, self._faults, version, self._judge)
+
+        return Writers(
+            kubernetes=of(site.kubernetes, lambda: site.kubernetes.store.version),
+            drs=of(site.vsphere, lambda: site.vsphere.store.version),
+            events=of(site.events, lambda: (site.kubernetes.store.version, told.changes)),
+        )
+
+    def _judge(self, name: str, args: tuple[Any, ...]) -> Callable[[], None]:
+        """A request is about to be made; the answer is called if it has changed a cluster."""
+        program, run, command, wrong = PROGRAM.get(), RUN.get(), COMMAND.get(), self.writes.before(name, args)
+
+        def made() -> None:
+            self._faults.trace.note("write", program, command, name, args)
+            by = f"program {program}, which has ended" if program != self.number else ""
+            by = by or ("a run that has ended" if run is None or run.is_over else "")
+            self.writes.made(by, command, name, args, wrong)
+
+        return made
