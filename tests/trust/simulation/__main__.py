@@ -19,6 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m trust.simulation")
     parser.add_argument("--seeds", nargs="+", required=True, metavar="A:B", help="from A to before B; one of them: A")
     parser.add_argument("--mutant", help="with one old defect brought back (mutants.py)")
+    parser.add_argument("--first", action="store_true", help="end with the first seed that shows a defect")
     parser.add_argument("--loud", action="store_true", help="say all that happens, on standard error")
     asked = parser.parse_args()
     _hush()
@@ -36,6 +37,8 @@ def main() -> None:
             verdict = run_seed(seed, loud=asked.loud)
             good = good and not verdict.violations
             print(msgspec.json.encode(verdict).decode(), flush=True)
+            if verdict.violations and asked.first:
+                sys.exit(1)
     sys.exit(0 if good else 1)
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from support.simulation.operated import OperatedSite
 from trust.simulation.memory import MemoryFile
+from trust.simulation.town import vm_of
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.pipeline.decide.restored import options_of
@@ -21,8 +22,17 @@ from underhost.agents.site.objects import SiteState, read_key
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import encode
-from underhost.schemas.records import OPENED, RESOLVED, FindingEvent, NodeHost
-from underhost.schemas.topics import BY_NAME, NODE_HOSTS, SOURCE_TOPICS, VIOLATIONS, Topic
+from underhost.schemas.records import OPENED, RESOLVED, Action, FindingEvent, NodeHost, Outcome
+from underhost.schemas.topics import (
+    ACTIONS,
+    BY_NAME,
+    DEAD_LETTERS,
+    NODE_HOSTS,
+    OUTCOMES,
+    SOURCE_TOPICS,
+    VIOLATIONS,
+    Topic,
+)
 from underhost.streams.settings.model import Settings
 from underhost.streams.simulated.objects import labels_of
 from underhost.streams.simulated.sources import TOPICS_OF
@@ -48,6 +58,8 @@ def violations(pipeline: Pipeline, site: OperatedSite, file: MemoryFile) -> list
         _labels_differ(settings, site),
         _findings_lives(file),
         _order(file),
+        _unanswered(file),
+        _dead_letters(file),
     )
     return [line for check in checks for line, _ in zip(check, range(MOST), strict=False)]
 
@@ -138,7 +150,7 @@ def _labels_differ(settings: Settings, site: OperatedSite) -> Iterator[str]:
     values = label_values({ref: host.name for ref, host in site.vsphere.hosts().items()})
     key = settings.host_label.key
     for name, node in sorted(site.kubernetes.nodes().items()):
-        wanted, labels = values[site.vsphere.vm(name).host], labels_of(node.metadata)
+        wanted, labels = values[vm_of(site, node).host], labels_of(node.metadata)
         if labels.get(key) != wanted:
             yield f"node {name} is labelled {labels.get(key)!r}, but runs on {wanted!r}"
 
@@ -174,3 +186,18 @@ def _order(file: MemoryFile) -> Iterator[str]:
             yield f"{topic} {key.decode()}: version {version} comes after {newest[topic, key]}"
         seen.add((topic, key, version))
         newest[topic, key] = max(version, newest.get((topic, key), 0))
+
+
+def _unanswered(file: MemoryFile) -> Iterator[str]:
+    """The newest command of each target has its outcome."""
+    outcomes = _newest(file, OUTCOMES, Outcome)
+    for key, action in _newest(file, ACTIONS, Action).items():
+        if key not in outcomes or outcomes[key].id != action.id:
+            yield f"command {action.id} for {action.target} has no outcome: {action.because}"
+
+
+def _dead_letters(file: MemoryFile) -> Iterator[str]:
+    """Everything that is written can be read, and no sink raises."""
+    for topic, key, value in file.records():
+        if topic == DEAD_LETTERS.name:
+            yield f"dead letter: {key!r} {value!r}"

@@ -1,13 +1,14 @@
 """An event loop that one seed decides: time moves only when nothing is left to do, threads are turns of the loop.
 
 In: a clock and dice. Out: asyncio, but that waiting takes no time, that work for a thread is done in the loop after a
-moment that the dice choose (in order for each executor), and that a program of it can be killed: none of its
-callbacks runs from then on. A killed program is known by the context variable `PROGRAM`, which its tasks inherit.
+moment that the dice choose (in order for each executor), and that a program of it can be killed or frozen as by a
+signal. A program is known by the context variable `PROGRAM`, which its tasks inherit.
 """
 
 import asyncio
 import heapq
 import random
+from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -26,20 +27,6 @@ class Stuck(Exception):
     """Nothing is left to do, and nothing is waited for."""
 
 
-class _NoFiles:
-    """What a loop selects from: there are no files, so the time of the wait is skipped."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-
-    def select(self, timeout: float | None) -> list[Any]:
-        """Move the time on by the timeout. Raises Stuck where there is none."""
-        if timeout is None:
-            raise Stuck("every task waits for another one")
-        self._clock.now += max(0.0, timeout)
-        return []
-
-
 class SeededLoop(asyncio.BaseEventLoop):
     """The loop of one seed.
 
@@ -50,14 +37,16 @@ class SeededLoop(asyncio.BaseEventLoop):
 
     def __init__(self, clock: VirtualClock, dice: random.Random) -> None:
         super().__init__()
-        self._selector = _NoFiles(clock)
         self.virtual, self._dice = clock, dice
         self.steps = 0
         self.kill_at: int | None = None
         self.on_kill: Callable[[], None] = lambda: None
+        self._ready: deque[Any] = deque()
+        self._timers: list[tuple[float, int, Any]] = []
+        self._count = 0
         self._dead: set[int] = set()
         self._frozen = 0
-        self._held: list[Any] = []
+        self._held: tuple[list[Any], list[tuple[float, int, Any]]] = ([], [])
         self._buried: list[Any] = []
         self._free: dict[Any, float] = {}
 
@@ -65,60 +54,69 @@ class SeededLoop(asyncio.BaseEventLoop):
         """Virtual seconds."""
         return self.virtual.now
 
-    def _process_events(self, events: Any) -> None:
-        """There are no files."""
-
-    def _write_to_self(self) -> None:
-        """No other thread has to wake this loop."""
-
-    # ------------------------------------------------------------------------------------------------------- programs
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
         """asyncio's; nothing of a killed program is planned any more."""
-        handle = super().call_soon(callback, *args, context=context)
-        program = _program_of(handle)
-        if program:
-            if program in self._dead:
-                handle.cancel()
-            elif program == self._frozen:
-                self._held.append(self._ready.pop())  # type: ignore[attr-defined]
-            else:
-                self.steps += 1
-                if self.steps == self.kill_at:
-                    self.on_kill()
+        handle = asyncio.Handle(callback, args, self, context)
+        program = handle._context.get(PROGRAM, 0)  # type: ignore[attr-defined]
+        if not program:
+            self._ready.append(handle)
+        elif program == self._frozen:
+            self._held[0].append(handle)
+        elif program not in self._dead:
+            self._ready.append(handle)
+            self.steps += 1
+            if self.steps == self.kill_at:
+                self.on_kill()
         return handle
 
     def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
         """asyncio's; nothing of a killed program is planned any more."""
-        handle = super().call_at(when, callback, *args, context=context)
-        if _program_of(handle) in self._dead:
-            handle.cancel()
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        if _program_of(handle) not in self._dead:
+            self._count += 1
+            heapq.heappush(self._timers, (when, self._count, handle))
         return handle
 
+    def _run_once(self) -> None:
+        """Everything that is ready now; before, if nothing is, the time moves on. Raises Stuck."""
+        ready, timers = self._ready, self._timers
+        while timers and (timers[0][2]._cancelled or timers[0][0] <= self.virtual.now or not ready):
+            when, _, handle = heapq.heappop(timers)
+            if not handle._cancelled:
+                self.virtual.now = max(self.virtual.now, when)
+                ready.append(handle)
+        if not ready:
+            raise Stuck("every task waits for another one")
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    # ------------------------------------------------------------------------------------------------------- programs
     def freeze(self, program: int) -> None:
         """As SIGSTOP: no callback of this program runs until `thaw`; what it waits for comes then, all at once."""
         self._frozen = program
-        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
-        self._held = [handle for handle in (*ready, *scheduled) if _program_of(handle) == program]
-        for queue in (ready, scheduled):
-            others = [handle for handle in queue if _program_of(handle) != program]
-            queue.clear()
-            queue.extend(others)
-        heapq.heapify(scheduled)
+        self._held = (
+            [handle for handle in self._ready if _program_of(handle) == program],
+            [timer for timer in self._timers if _program_of(timer[2]) == program],
+        )
+        for handle in self._held[0]:
+            self._ready.remove(handle)
+        self._timers[:] = [timer for timer in self._timers if _program_of(timer[2]) != program]
+        heapq.heapify(self._timers)
 
     def thaw(self) -> None:
         """The frozen program goes on."""
-        held, self._held, self._frozen = self._held, [], 0
-        for handle in held:
-            if isinstance(handle, asyncio.TimerHandle):
-                heapq.heappush(self._scheduled, handle)  # type: ignore[attr-defined]
-            else:
-                self._ready.append(handle)  # type: ignore[attr-defined]
+        (ready, timers), self._held, self._frozen = self._held, ([], []), 0
+        self._ready.extend(ready)
+        for timer in timers:
+            heapq.heappush(self._timers, timer)
 
     def kill(self, program: int) -> None:
-        """No callback of this program runs from now on; its tasks neither end nor clean up."""
+        """As SIGKILL: no callback of this program runs from now on; its tasks neither end nor clean up."""
         self.thaw()
         self._dead.add(program)
-        for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]
+        for handle in (*self._ready, *(timer[2] for timer in self._timers)):
             if _program_of(handle) == program:
                 handle.cancel()
         # Kept alive until the seed is over: what their collection would run must not run between two steps.
@@ -149,6 +147,13 @@ class SeededLoop(asyncio.BaseEventLoop):
         else:
             self.call_soon(work)
         return future
+
+    # ------------------------------------------------------------------------------------- what a loop of files needs
+    def _process_events(self, events: Any) -> None:
+        """There are no files."""
+
+    def _write_to_self(self) -> None:
+        """No other thread has to wake this loop."""
 
 
 def _program_of(handle: Any) -> int:

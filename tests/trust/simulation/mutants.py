@@ -1,19 +1,82 @@
 """Old defects, brought back one at a time: a simulation that does not find them again looks at the wrong things.
 
-In: nothing. Out: a table of mutations, each of which replaces what mended a defect of CHANGELOG by what was there
-before.
+In: nothing. Out: a table of mutations, each of which replaces what mended a defect, or keeps a promise of CHANGELOG, by
+what was there before.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from underhost.agents.pipeline.decide.open_findings import PublishedFindings
+from underhost.agents.pipeline.decide.placements import BindingQueue
+from underhost.agents.pipeline.gates.wanted import WantedCommands
+from underhost.agents.pipeline.tables.agents import Tables
+from underhost.schemas.errors import BackendError
+from underhost.schemas.records import Action, FindingEvent
+from underhost.streams.faust.fetching import CarefulFetches
+from underhost.streams.ports import Outgoing, Publisher
+from underhost.streams.simulated import sources
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One defect. `bring_back` replaces functions of the product in this process."""
+    """One defect: what a user saw, and how it is brought back in this process."""
 
     defect: str
     bring_back: Callable[[], None]
 
 
-MUTANTS: Mapping[str, Mutant] = {}
+def _stands_by_everything() -> None:
+    async def at_once(self: WantedCommands, action: Action) -> bool:
+        return False
+
+    WantedCommands.refuses = lambda self, action: None  # type: ignore[method-assign]
+    WantedCommands.waits = at_once  # type: ignore[method-assign]
+
+
+def _fetches_carelessly() -> None:
+    for name in ("stop_flow", "on_partitions_revoked", "_getmany", "seek_wait"):
+        delattr(CarefulFetches, name)
+
+
+def _forgets_failed_bindings() -> None:
+    BindingQueue.observe = lambda self, outcome, now: None  # type: ignore[method-assign]
+
+
+def _leaves_resolved_rows() -> None:
+    begin = PublishedFindings.__init__
+
+    def without(self: PublishedFindings, site: str, published: Iterable[FindingEvent]) -> None:
+        begin(self, site, published)
+        self._due = []
+
+    PublishedFindings.__init__ = without  # type: ignore[method-assign]
+
+
+def _carries_out_again() -> None:
+    Tables.is_done = lambda self, key, action: False  # type: ignore[method-assign]
+
+
+def _gives_up() -> None:
+    async def once(publisher: Publisher, records: Sequence[Outgoing], what: str, timing: Any = None) -> None:
+        try:
+            await publisher.publish(*records)
+        except BackendError:
+            return
+
+    sources.publish_until_taken = once
+
+
+MUTANTS: Mapping[str, Mutant] = {
+    "superseded": Mutant(
+        "a command from before a restart is carried out though it stands no more", _stands_by_everything
+    ),
+    "fetches": Mutant("a record is left out after a rebalance", _fetches_carelessly),
+    "bindings": Mutant("a binding that failed is never tried again", _forgets_failed_bindings),
+    "resolved": Mutant(
+        "a finding stays open after a kill between its resolution and its tombstone", _leaves_resolved_rows
+    ),
+    "answered": Mutant("a command whose outcome is known is carried out again after a kill", _carries_out_again),
+    "given up": Mutant("a change is lost while the topics take no records", _gives_up),
+}

@@ -121,6 +121,7 @@ class Story:
                 return [f"only {self.events} records and {self.faults.struck.total()} faults in {LONGEST_STORY:.0f} s"]
         self.faults.on, self.loop.kill_at = False, None
         town.calm(self.site)
+        others.append(asyncio.ensure_future(self._accept()))
         found = await self._calm(QUIET) or (self._wrong() and await self._calm(PATIENCE)) or self._wrong()
         del others
         return found + self._programs.violations + self._programs.writes.violations
@@ -135,12 +136,19 @@ class Story:
             case 0 | 1:
                 self._programs.kill_within(KILL_WITHIN)
             case 2:
-                self._programs.terminate()
+                await self._programs.terminate()
             case 3:
                 await self._programs.suspend(self._fate.uniform(0.5, 40.0))
             case 4:
                 self.faults.strike("wall clock jumped")
                 self.clock.skew += self._fate.choice((-1, 1)) * self._fate.choice((0.5, 30.0, 3600.0))
+
+    async def _accept(self) -> None:
+        """A person looks, and says that what is missing is gone."""
+        while True:
+            if self._programs.pipeline.watchers.accept():
+                self.trace.note("act", "resumed by hand")
+            await asyncio.sleep(5.0)
 
     async def _drive(self) -> None:
         """The world goes on, whether or not a worker looks."""

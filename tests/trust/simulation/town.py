@@ -171,6 +171,12 @@ ACTS: Mapping[str, tuple[int, Act]] = {
 """What may happen: how often, by weight, and the act."""
 
 
+def vm_of(site: OperatedSite, node: k8s.Node) -> Vm:
+    """The VM that a node is; others may have its name, as a deleted node leaves its VM behind."""
+    uuid = node.spec.provider_id.removeprefix("vsphere://")
+    return next(vm for vm in site.vsphere.vms().values() if vm.uuid == uuid)
+
+
 def act(site: OperatedSite, dice: random.Random) -> str:
     """One thing happens; its name, with what refused it."""
     name = dice.choices(list(ACTS), [weight for weight, _ in ACTS.values()])[0]

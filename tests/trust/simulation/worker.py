@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from support.simulation.operated import OperatedSite
+from trust.simulation.api import ApiServer
 from trust.simulation.faults import Faults, UnreliablePublisher, UnreliableSource, UnreliableWriter
 from trust.simulation.loop import PROGRAM, SeededLoop
 from trust.simulation.memory import MemoryFile
@@ -25,6 +26,7 @@ from underhost.agents.pipeline.run import Pipeline
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import BackendError
 from underhost.schemas.records import Action, Outcome
+from underhost.streams.kubernetes.watcher import KubernetesSource
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.publish import FaustPublisher
 from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
@@ -80,6 +82,10 @@ class WatchedDispatcher(Dispatcher):
         return await super()._apply(action, message)
 
 
+ENDS_WITHIN = 15.0
+"""Seconds in which a worker that is told to end has ended: what it waits for, added up."""
+
+
 class Counted(dict[tuple[str, str], dict[str, Any]]):
     """The Events that people are told, which count their changes."""
 
@@ -102,11 +108,12 @@ class Programs:
     ) -> None:
         self._loop, self._site, self._file, self._faults, self._dice = loop, site, file, faults, dice
         self.number, self.violations = 0, list[str]()
+        self._ended = False
         self.writes = Writes(site)
         self._told = site.events.held = Counted(site.events.held)
         self._killed, self._stop = asyncio.Event(), asyncio.Event()
-        self._over = False
         loop.on_kill = self.kill
+        ApiServer(site.kubernetes.store, faults).install()
         worker.Pipeline = WatchedPipeline  # type: ignore[misc]
         pipeline_run.Dispatcher = WatchedDispatcher  # type: ignore[misc]
         pipeline_run.FaustPublisher = self._publisher  # type: ignore[assignment,misc]
@@ -128,10 +135,15 @@ class Programs:
         """Kill it at one of its next steps."""
         self._loop.kill_at = self._loop.steps + self._dice.randint(1, steps)
 
-    def terminate(self) -> None:
-        """As SIGTERM: it ends by itself."""
+    async def terminate(self) -> None:
+        """As SIGTERM: it ends by itself, in time."""
         self._faults.strike("worker told to end")
+        number, self._loop.kill_at = self.number, None
         self._stop.set()
+        await asyncio.sleep(ENDS_WITHIN)
+        if self.number == number and not self._ended:
+            self.violations.append(f"a worker that was told to end has not ended after {ENDS_WITHIN:.0f} s")
+            self.kill()
 
     async def suspend(self, seconds: float) -> None:
         """As SIGSTOP and SIGCONT: the worker stands still while the world goes on."""
@@ -141,9 +153,9 @@ class Programs:
         self._loop.thaw()
 
     async def run(self) -> None:
-        """Until `end`: start a worker, and another one where it has ended, however that came."""
-        while not self._over:
-            self.number += 1
+        """Until cancelled: start a worker, and another one where it has ended, however that came."""
+        while True:
+            self.number, self._ended = self.number + 1, False
             self._killed, self._stop = asyncio.Event(), asyncio.Event()
             context = copy_context()
             context.run(PROGRAM.set, self.number)
@@ -152,6 +164,7 @@ class Programs:
             await asyncio.wait([task, killed], return_when=asyncio.FIRST_COMPLETED)
             killed.cancel()
             self._file.crashed()
+            self._ended = True
             if task.done() and (error := task.exception()) is not None and not isinstance(error, BackendError):
                 self.violations.append(f"the worker ended with {type(error).__name__}: {error}")
             self._faults.trace.note("worker ended", self.number, task.done())
@@ -160,17 +173,14 @@ class Programs:
     def _options(self) -> dict[str, Any]:
         return {"connections": Connections(self._sources, self._writers()), "stop": self._stop, "web": False}
 
-    async def end(self) -> None:
-        """The last worker ends by itself, within its time."""
-        self._over = True
-        self._stop.set()
-
     # -------------------------------------------------------------------------------------------------- the outside
     def _publisher(self, app: Any) -> UnreliablePublisher:
         return UnreliablePublisher(FaustPublisher(app), self._faults)
 
     def _sources(self, site: str, publisher: Publisher, reader: TopicReader) -> list[Source]:
-        return [UnreliableSource(source, self._faults) for source in self._site.sources(site, publisher, reader)]
+        [vsphere] = [each for each in self._site.sources(site, publisher, reader) if each.name == "vsphere"]
+        kubernetes = KubernetesSource(site, KubernetesSettings(), publisher, reader)
+        return [kubernetes, UnreliableSource(vsphere, self._faults)]
 
     def _writers(self) -> Writers:
         site, told = self._site, self._told

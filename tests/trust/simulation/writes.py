@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from support.simulation.operated import OperatedSite
+from trust.simulation.town import vm_of
 
 from underhost.schemas.kubernetes import Budget
 from underhost.streams.settings.labels import CAPV_HOST_KEY
@@ -33,14 +34,14 @@ class Writes:
         self._hosts: dict[str, list[str]] = defaultdict(list)
         self._labelled: dict[str, int] = {}
         for vm in site.vsphere.vms().values():
-            self._hosts[vm.name].append(site.vsphere.host(vm.host).name)
+            self._hosts[vm.id].append(site.vsphere.host(vm.host).name)
         site.vsphere.store.listen(self._on_change)
 
     def _on_change(self, change: Change) -> None:
         if change.key.kind == "vm" and change.value is not None:
-            name = self._site.vsphere.host(change.value.host).name
-            if self._hosts[change.value.name][-1:] != [name]:
-                self._hosts[change.value.name].append(name)
+            name, hosts = self._site.vsphere.host(change.value.host).name, self._hosts[change.value.id]
+            if hosts[-1:] != [name]:
+                hosts.append(name)
 
     def before(self, name: str, args: tuple[Any, ...]) -> str:
         """What is wrong with a request that is about to be made, should it take effect; "" for nothing."""
@@ -61,13 +62,14 @@ class Writes:
 
     def _follows_the_vm(self, node: str, labels: dict[str, str | None]) -> None:
         """Labels may lag behind a VM, but they never go back to where it was before."""
-        host, hosts = labels.get(CAPV_HOST_KEY), self._hosts[node]
+        vm = vm_of(self._site, self._site.kubernetes.node(node)).id
+        host, hosts = labels.get(CAPV_HOST_KEY), self._hosts[vm]
         if host not in hosts:
             return self.violations.append(f"node {node} is labelled {host}, where its VM never was ({hosts})")
         at = len(hosts) - 1 - hosts[::-1].index(host)
-        if at < self._labelled.get(node, 0):
+        if at < self._labelled.get(vm, 0):
             self.violations.append(f"the label of node {node} goes back to {host} ({hosts})")
-        self._labelled[node] = max(at, self._labelled.get(node, 0))
+        self._labelled[vm] = max(at, self._labelled.get(vm, 0))
 
     def _breaks_a_budget(self, namespace: str, name: str, uid: str) -> str:
         """The budget that forbids the pod's end now, counted from the pods themselves."""
