@@ -8,6 +8,7 @@ a command of before waits for the first decisions of this run.
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Collection, Iterable
 
 from underhost.agents.pipeline.gates.may_write import Gate
@@ -15,6 +16,8 @@ from underhost.agents.sinks.orders import REFUSED, outcome
 from underhost.schemas.records import Action, Outcome
 
 SUPERSEDED = "it was ordered before a restart or by another worker, and is not what is wanted now"
+REMEMBERED = 10_000
+"""Commands that are stood by though they have their outcome."""
 
 
 class WantedCommands(Gate):
@@ -25,6 +28,7 @@ class WantedCommands(Gate):
         self._kinds = frozenset(kinds)
         self._began = 0.0
         self._ordered: dict[tuple[str, str], str] = {}
+        self._done: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._earlier: frozenset[str] = frozenset()
         self._decided = asyncio.Event()
 
@@ -36,6 +40,7 @@ class WantedCommands(Gate):
         """The partition may move: what was decided is nobody's any more."""
         self._decided.clear()
         self._ordered.clear()
+        self._done.clear()
 
     def forget(self, kinds: Collection[str]) -> None:
         """Another worker may carry out these kinds: what was ordered is not wanted any more."""
@@ -43,9 +48,11 @@ class WantedCommands(Gate):
 
     def order(self, actions: Iterable[Action]) -> None:
         """This run is about to order these. Of each target the newest command counts."""
-        self._ordered.update(
-            {(action.kind, action.target): action.id for action in actions if action.kind in self._kinds}
-        )
+        for action in actions:
+            if action.kind in self._kinds:
+                place = action.kind, action.target
+                self._ordered[place] = action.id
+                self._done.pop(place, None)
 
     def decide(self, actions: Iterable[Action], earlier: Collection[str]) -> None:
         """One evaluation orders `actions`; `earlier` are the ids of commands of earlier runs that it would order again.
@@ -58,9 +65,16 @@ class WantedCommands(Gate):
             self._decided.set()
 
     def done(self, action: Action) -> None:
-        """The command has its outcome."""
-        if self._is_ordered(action):
-            del self._ordered[action.kind, action.target]
+        """The command has its outcome.
+
+        It is stood by until its target has a newer one: it may come once more, because the topic holds it twice, or
+        because the decider has read that it failed, and has ordered the very same, before this is called.
+        """
+        place = action.kind, action.target
+        if self._ordered.get(place) == action.id:
+            self._done[place] = self._ordered.pop(place)
+            if len(self._done) > REMEMBERED:
+                self._done.popitem(last=False)
 
     def is_of_this_run(self, action: Action, at: float) -> bool:
         """Whether it was ordered since the partition is ours; where others decide, only its time `at` can tell."""
@@ -83,4 +97,5 @@ class WantedCommands(Gate):
         return action.kind in self._kinds and not self._is_ordered(action) and not self._decided.is_set()
 
     def _is_ordered(self, action: Action) -> bool:
-        return self._ordered.get((action.kind, action.target)) == action.id
+        place = action.kind, action.target
+        return action.id in (self._ordered.get(place), self._done.get(place))

@@ -13,7 +13,7 @@ from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
 from underhost.agents.pipeline.gates.fence import MembershipGate
 from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.pipeline.gates.may_write import Gate
-from underhost.agents.pipeline.gates.wanted import WantedCommands
+from underhost.agents.pipeline.gates.wanted import SUPERSEDED, WantedCommands
 from underhost.agents.sinks.ports import Sink
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.faust.membership import Membership, now
@@ -82,6 +82,8 @@ class Bench:
         self.failures: list[BaseException] = []
         self.reasons: list[str] = []
         self._told = asyncio.Condition()
+        self.asked, self.publishing = asyncio.Event(), asyncio.Event()
+        self.publishing.set()
         self.stopped = ""
         self.wanted = WantedCommands(decided_here)
         gates = [Stop(self), self.wanted, MembershipGate(membership or Membership()), WriteLimits(limits or {})]
@@ -104,6 +106,8 @@ class Bench:
 
     async def publish(self, *records: Outgoing) -> None:
         """See `ports.Publisher`."""
+        self.asked.set()
+        await self.publishing.wait()
         read = [msgspec.json.decode(record.value or b"", type=Outcome) for record in records]
         self.outcomes += [outcome.id for outcome in read]
         self.results += [outcome.result for outcome in read]
@@ -340,6 +344,44 @@ async def test_a_command_decided_here_by_an_earlier_run_may_have_been_carried_ou
     sink.gate.release()
     await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b").acked.wait())
     assert (sink.recalled, sorted(bench.results)) == (["earlier"], ["applied", "applied"])
+
+
+async def test_an_order_repeated_while_its_failure_is_being_published_is_carried_out() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.sink.result = "failed"
+    bench.wanted.decide([bench.action("same")], ())
+    first = bench.order("same")
+    await bench.begun()
+    bench.publishing.clear()
+    bench.sink.gate.release()
+    await bench.asked.wait()
+    bench.wanted.order([bench.action("same")])  # the outcome was read from the topic before its acknowledgement came
+    second = bench.order("same")
+    bench.publishing.set()
+    await first.acked.wait()
+    bench.sink.gate.release()
+    await second.acked.wait()
+    assert (bench.results, bench.reasons) == (["failed", "failed"], ["", ""])
+
+
+async def test_a_command_that_the_topic_holds_twice_is_not_refused_once_it_has_failed() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.sink.result = "failed"
+    bench.wanted.decide([bench.action("same")], ())
+    for _ in range(2):
+        bench.sink.gate.release()
+        await bench.order("same").acked.wait()
+    assert (bench.results, bench.reasons) == (["failed", "failed"], ["", ""])
+
+
+async def test_a_newer_order_is_the_only_one_that_is_carried_out_after_it() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.wanted.decide([bench.action("older")], ())
+    bench.sink.gate.release()
+    await bench.order("older").acked.wait()
+    bench.wanted.order([bench.action("newer")])
+    await bench.order("older").acked.wait()
+    assert (bench.results, bench.reasons) == (["applied", "refused"], ["", SUPERSEDED])
 
 
 async def test_a_sink_that_gives_no_answer_in_time_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
