@@ -17,6 +17,7 @@ from underhost.schemas.errors import BackendError, Refused
 from underhost.streams.embedded import registry
 from underhost.streams.embedded.log import Log
 from underhost.streams.embedded.store import Entry
+from underhost.streams.faust.commits import CarefulCommits
 from underhost.streams.faust.fetching import CarefulFetches
 
 POLL_RECORDS = 500
@@ -220,5 +221,5 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
         return TP(topic, partition)
 
 
-class Consumer(CarefulFetches, LogConsumer):
+class Consumer(CarefulFetches, CarefulCommits, LogConsumer):
     """The consumer of the embedded log as Faust uses it."""

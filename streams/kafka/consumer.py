@@ -14,6 +14,7 @@ from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from underhost.streams.faust.commits import CarefulCommits
 from underhost.streams.faust.fetching import CarefulFetches
 from underhost.streams.faust.membership import Membership, now
 
@@ -136,7 +137,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return {TP(*tp): committed[tp].offset if tp in committed else None for tp in mine}
 
 
-class KafkaConsumer(CarefulFetches, driver.Consumer):  # type: ignore[misc]
+class KafkaConsumer(CarefulFetches, CarefulCommits, driver.Consumer):  # type: ignore[misc]
     """Faust's consumer of Kafka."""
 
     RebalanceListener = RebalanceListener

@@ -1,5 +1,6 @@
 """A small share of the simulation: `make trust ARGS=simulation` runs ten thousand seeds."""
 
+import pytest
 from trust.simulation.regime import results_of, start
 
 
@@ -16,3 +17,9 @@ def test_a_seed_replays_exactly_twice_and_in_another_process() -> None:
     first, second = ([(result.seed, result.trace) for result in results_of(process)] for process in processes)
     assert first[:2] == first[2:] == second[::-1]
     assert first[0][1] != first[1][1]
+
+
+@pytest.mark.parametrize("defect", ["answered", "bindings"])
+def test_a_defect_that_was_mended_is_found_again(defect: str) -> None:
+    results = results_of(start("0:60", "--first", "--mutant", defect))
+    assert [result.seed for result in results if result.violations] != []

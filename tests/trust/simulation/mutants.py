@@ -58,6 +58,14 @@ def _carries_out_again() -> None:
     Tables.is_done = lambda self, key, action: False  # type: ignore[method-assign]
 
 
+def _refuses_what_is_ordered_again() -> None:
+    def forget(self: WantedCommands, action: Action) -> None:
+        if self._ordered.get((action.kind, action.target)) == action.id:
+            del self._ordered[action.kind, action.target]
+
+    WantedCommands.done = forget  # type: ignore[method-assign]
+
+
 def _gives_up() -> None:
     async def once(publisher: Publisher, records: Sequence[Outgoing], what: str, timing: Any = None) -> None:
         try:
@@ -78,5 +86,8 @@ MUTANTS: Mapping[str, Mutant] = {
         "a finding stays open after a kill between its resolution and its tombstone", _leaves_resolved_rows
     ),
     "answered": Mutant("a command whose outcome is known is carried out again after a kill", _carries_out_again),
+    "refused again": Mutant(
+        "an order that failed and is given again is refused as one of before a restart", _refuses_what_is_ordered_again
+    ),
     "given up": Mutant("a change is lost while the topics take no records", _gives_up),
 }

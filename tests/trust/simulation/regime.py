@@ -82,11 +82,10 @@ def replay(seed: int) -> str:
     return f"cd tests && ../.venv/bin/python -m trust.simulation --seeds {seed} --loud"
 
 
-def start(*seeds: str, mutant: str | None = None, **environment: str) -> "subprocess.Popen[str]":
-    """A process that runs these ranges of seeds."""
-    options = ["--mutant", mutant] if mutant is not None else []
+def start(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
+    """A process that runs ranges of seeds; `arguments` are those of `python -m trust.simulation` after `--seeds`."""
     return subprocess.Popen(
-        [sys.executable, "-m", "trust.simulation", "--seeds", *seeds, *options],
+        [sys.executable, "-m", "trust.simulation", "--seeds", *arguments],
         cwd=TESTS,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

@@ -1,0 +1,84 @@
+"""Committing nothing that is not done: a mixin in front of each transport's consumer, like `fetching.py`.
+
+Commands of one topic are carried out side by side, so that a later record can be done before an earlier one. Faust
+looks at the records that are done, and takes the first of them for the next one: an earlier record that is under way is
+committed with it, and a killed worker's command never comes again. Here the records that are under way decide: the
+first of them is what is read next.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, MutableSet
+from typing import Any
+
+
+class RecordsUnderWay(MutableSet[Any]):
+    """The records that streams have taken and that are not acknowledged, by partition. Faust adds and removes them."""
+
+    def __init__(self) -> None:
+        self._records: defaultdict[Any, set[Any]] = defaultdict(set)
+
+    def add(self, value: Any) -> None:
+        """A stream has taken the record."""
+        self._records[value.tp].add(value)
+
+    def discard(self, value: Any) -> None:
+        """The record is acknowledged."""
+        self._records[value.tp].discard(value)
+
+    def forget(self, partition: Any) -> None:
+        """The partition is another's: what was under way is read again by whoever has it."""
+        self._records.pop(partition, None)
+
+    def first(self, partition: Any) -> int | None:
+        """The offset of the first record of a partition that is under way; None where none is."""
+        return min((record.offset for record in self._records.get(partition, ())), default=None)
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._records.get(value.tp, ())
+
+    def __iter__(self) -> Iterator[Any]:
+        return (record for records in self._records.values() for record in records)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._records.values()))
+
+
+class CarefulCommits:
+    """Mixin of a Faust consumer; the transport's class comes after it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._unacked_messages = self._under_way = RecordsUnderWay()
+
+    def ack(self, message: Any) -> bool:
+        """Faust's; but what was read before the last rebalance says nothing of what is read since."""
+        self._under_way.discard(message)
+        if message.generation_id != self.app.consumer_generation_id:  # type: ignore[attr-defined]
+            return False
+        return bool(super().ack(message))  # type: ignore[misc]
+
+    async def on_partitions_revoked(self, revoked: set[Any]) -> None:
+        """Faust's; what is under way in these partitions is read again."""
+        await super().on_partitions_revoked(revoked)  # type: ignore[misc]
+        for partition in revoked:
+            self._under_way.forget(partition)
+
+    def _new_offset(self, tp: Any) -> int | None:
+        """The offset of the next record to read after a restart; None where nothing was done since the last time."""
+        acked = self._acked[tp]  # type: ignore[attr-defined]
+        if not acked:
+            return None
+        # What is done stays known until everything before it is: it is what is committed then.
+        self._gap.pop(tp, None)  # type: ignore[attr-defined]
+        first = self._under_way.first(tp)
+        if first is None:
+            beyond = int(max(acked)) + 1
+            acked.clear()
+            self._acked_index[tp].clear()  # type: ignore[attr-defined]
+            return beyond
+        left = [offset for offset in acked if offset > first]
+        if len(left) == len(acked):
+            return None
+        acked[:] = left
+        self._acked_index[tp] = set(left)  # type: ignore[attr-defined]
+        return first

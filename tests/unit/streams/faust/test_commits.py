@@ -1,0 +1,111 @@
+"""What is committed of records that are done in another order than that in which they came."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import faust
+import pytest
+from support.workers.embedded import a_topic, an_app, running
+
+from underhost.streams.embedded import registry
+
+RECORDS = 5
+
+
+class Slow:
+    """An agent's records, each of which is done when the test says so."""
+
+    def __init__(self, path: Path) -> None:
+        self.app = an_app(path, broker_commit_interval=60)
+        self.read: list[Any] = []
+        self._arrived = asyncio.Condition()
+        self.app.agent(a_topic(self.app, "orders"), name="slow")(self._take)
+
+    async def _take(self, stream: faust.StreamT) -> None:
+        async for event in stream.noack().events():
+            self.read.append(event)
+            async with self._arrived:
+                self._arrived.notify_all()
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        """Until the records that were read make it true."""
+        async with asyncio.timeout(60), self._arrived:
+            await self._arrived.wait_for(true)
+
+    @property
+    def offsets(self) -> list[int]:
+        """Of the records that were read, in that order."""
+        return [event.message.offset for event in self.read]
+
+
+async def committed(path: Path) -> int | None:
+    log = await registry.acquire(path)
+    try:
+        return log.committed("t", ("orders", 0))
+    finally:
+        await registry.release(log)
+
+
+@pytest.mark.parametrize(
+    ("done", "next_one"),
+    [
+        pytest.param([0, 1, 2], 3, id="in order"),
+        pytest.param([1, 2, 3, 4], None, id="all but the first"),
+        pytest.param([0, 2, 3, 4], 1, id="all but the second"),
+        pytest.param([4, 3, 1, 0], 2, id="backwards, all but the third"),
+        pytest.param([3, 2, 4, 0, 1], 5, id="all, in any order"),
+    ],
+)
+async def test_a_record_that_is_not_done_is_read_again_though_later_ones_are_done(
+    tmp_path: Path, done: list[int], next_one: int | None
+) -> None:
+    path = tmp_path / "log.db"
+    slow = Slow(path)
+    async with running(slow.app):
+        for number in range(RECORDS):
+            await slow.app.producer.send_and_wait("orders", b"k", b"%d" % number, 0, None, None)
+        await slow.until(lambda: len(slow.read) == RECORDS)
+        for offset in done:
+            slow.read[offset].ack()
+            await slow.app.consumer.commit()
+    assert await committed(path) == next_one
+    again = Slow(path)
+    async with running(again.app):
+        await again.app.producer.send_and_wait("orders", b"k", b"last", 0, None, None)
+        await again.until(lambda: RECORDS in again.offsets)
+        assert again.offsets == list(range(next_one or 0, RECORDS + 1))
+
+
+async def test_what_was_read_before_a_rebalance_does_not_count_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    slow = Slow(path)
+    async with running(slow.app):
+        for number in range(3):
+            await slow.app.producer.send_and_wait("orders", b"k", b"%d" % number, 0, None, None)
+        await slow.until(lambda: len(slow.read) == 3)
+        await slow.app.consumer.subscribe({tp.topic for tp in slow.app.consumer.assignment()} | {"another"})
+        await slow.until(lambda: len(slow.read) == 6)
+        assert slow.offsets == [0, 1, 2, 0, 1, 2]
+        slow.read[2].ack()
+        await slow.app.consumer.commit()
+        assert await committed(path) is None
+        slow.read[3].ack()
+    assert await committed(path) == 1
+
+
+async def test_what_is_done_after_a_gap_of_compaction_is_committed(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = await registry.acquire(path)
+    await log.create_topic("orders", 4, {"cleanup.policy": "compact"})
+    for number in range(RECORDS):
+        await log.append(("orders", 0), b"k", b"%d" % number, 0)
+    await log.commit("t", {("orders", 0): 1})
+    assert await log.compact(force=True) == RECORDS - 1
+    slow = Slow(path)
+    async with running(slow.app):
+        await slow.until(lambda: slow.offsets == [RECORDS - 1])
+        slow.read[0].ack()
+    assert log.committed("t", ("orders", 0)) == RECORDS
+    await registry.release(log)
