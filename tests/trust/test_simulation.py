@@ -1,13 +1,12 @@
 """A small share of the simulation: `make trust ARGS=simulation` runs ten thousand seeds."""
 
-import pytest
 from trust.simulation.regime import results_of, start
 
 
-def test_forty_seeds_keep_every_promise() -> None:
-    results = [result for process in [start("0:20"), start("20:40")] for result in results_of(process)]
+def test_a_few_seeds_keep_every_promise() -> None:
+    results = [result for process in [start("0:12"), start("12:24")] for result in results_of(process)]
     assert [(result.seed, result.violations) for result in results if result.violations] == []
-    assert [result.seed for result in results] == list(range(40))
+    assert [result.seed for result in results] == list(range(24))
     assert min(result.events for result in results) >= 500
     assert min(sum(result.faults.values()) for result in results) >= 5
 
@@ -19,7 +18,6 @@ def test_a_seed_replays_exactly_twice_and_in_another_process() -> None:
     assert first[0][1] != first[1][1]
 
 
-@pytest.mark.parametrize("defect", ["answered", "bindings"])
-def test_a_defect_that_was_mended_is_found_again(defect: str) -> None:
-    results = results_of(start("0:60", "--first", "--mutant", defect))
+def test_a_defect_that_was_mended_is_found_again() -> None:
+    results = results_of(start("0:20", "--first", "--mutant", "given up"))
     assert [result.seed for result in results if result.violations] != []

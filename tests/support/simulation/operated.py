@@ -26,7 +26,7 @@ class OperatedSite(SimulatedSite):
         super().__init__(scenario, seed=seed, **options)
         self.failures = Failures(self.timeline, self.kubernetes, self.vsphere)
         self.taints = TaintEvictions(self.timeline, self.kubernetes)
-        self._random = random.Random(seed)
+        self._random = random.Random(f"{seed}/operator")  # not the numbers that the site itself is made of
 
     def advance(self, seconds: float) -> None:
         """Let time pass and do what is due. Only with a LogicalClock."""

@@ -190,9 +190,10 @@ def _order(file: MemoryFile) -> Iterator[str]:
 
 def _unanswered(file: MemoryFile) -> Iterator[str]:
     """The newest command of each target has its outcome."""
-    outcomes = _newest(file, OUTCOMES, Outcome)
-    for key, action in _newest(file, ACTIONS, Action).items():
-        if key not in outcomes or outcomes[key].id != action.id:
+    values = (value for topic, _, value in file.records() if topic == OUTCOMES.name and value is not None)
+    answered = {msgspec.json.decode(value, type=Outcome).id for value in values}
+    for action in _newest(file, ACTIONS, Action).values():
+        if action.id not in answered:
             yield f"command {action.id} for {action.target} has no outcome: {action.because}"
 
 

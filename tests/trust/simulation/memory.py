@@ -5,7 +5,9 @@ restarted worker finds what a killed one had committed.
 """
 
 import io
+import random
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,9 @@ OnRecord = Callable[[int, int, bytes | None, bytes | None], None]
 
 class MemoryFile:
     """One database, and whoever listens to its commits."""
+
+    path = Path("/nowhere/town.db")
+    """What the settings call it; nothing is ever there."""
 
     def __init__(self, name: str, on_record: OnRecord) -> None:
         self._name, self._on_record = name, on_record
@@ -33,10 +38,10 @@ class MemoryFile:
         store._prepare(db, path, read_only, sync)
         return db
 
-    def append(self, db: sqlite3.Connection, records: Any, committed: Any) -> None:
+    def append(self, db: sqlite3.Connection, records: Any, committed: Any, **options: Any) -> None:
         """In the place of `store.append`."""
         rows = list(records)
-        _append(db, rows, committed)
+        _append(db, rows, committed, **options)
         for row, timestamp, key, _, value in rows:
             self._on_record(row, timestamp, key, value)
 
@@ -50,6 +55,22 @@ class MemoryFile:
         topics = self.topics()
         rows = self._anchor.execute("SELECT id, key, value FROM records ORDER BY id")
         return [(topics[number >> store.OFFSET_BITS], key, value) for number, key, value in rows]
+
+    def send_late(self, dice: random.Random, topic: str, exists: Callable[[str], bool]) -> bool:
+        """Send an old record of the topic once more, as the batch of a former owner that was cut off meanwhile.
+
+        Only of an object that exists: a term, which no worker of this log has, is what tells of one that is gone.
+        """
+        log = registry.held(self.path)
+        query = "SELECT r.key, r.value, r.headers FROM records r WHERE r.id >= ? AND r.id < ? AND r.value IS NOT NULL"
+        [number] = [number for number, name in self.topics().items() if name == topic] or [0]
+        rows = self._anchor.execute(query, (store.rowid(number, 0), store.rowid(number + 1, 0))).fetchall()
+        rows = [row for row in rows if exists(row[0].decode())]
+        if log is None or not rows:
+            return False
+        key, value, headers = dice.choice(rows)
+        log.put((topic, 0), key, value, int(time.time() * 1000), store.unpack(headers))
+        return True
 
     def install(self) -> None:
         """Let the embedded log open this file, whatever its path."""

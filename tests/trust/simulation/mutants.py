@@ -12,11 +12,14 @@ from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.placements import BindingQueue
 from underhost.agents.pipeline.gates.wanted import WantedCommands
 from underhost.agents.pipeline.tables.agents import Tables
+from underhost.agents.site import objects
 from underhost.schemas.errors import BackendError
 from underhost.schemas.records import Action, FindingEvent
+from underhost.streams.faust.commits import CarefulCommits
 from underhost.streams.faust.fetching import CarefulFetches
 from underhost.streams.ports import Outgoing, Publisher
 from underhost.streams.simulated import sources
+from underhost.streams.watching import reflector
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,15 @@ def _refuses_what_is_ordered_again() -> None:
     WantedCommands.done = forget  # type: ignore[method-assign]
 
 
+def _takes_late_records() -> None:
+    objects._refuse_late = lambda held, value, deleted_uid: None
+
+
+def _commits_what_is_under_way() -> None:
+    for name in ("_new_offset", "ack"):
+        delattr(CarefulCommits, name)
+
+
 def _gives_up() -> None:
     async def once(publisher: Publisher, records: Sequence[Outgoing], what: str, timing: Any = None) -> None:
         try:
@@ -73,7 +85,7 @@ def _gives_up() -> None:
         except BackendError:
             return
 
-    sources.publish_until_taken = once
+    sources.publish_until_taken = reflector.publish_until_taken = once
 
 
 MUTANTS: Mapping[str, Mutant] = {
@@ -89,5 +101,7 @@ MUTANTS: Mapping[str, Mutant] = {
     "refused again": Mutant(
         "an order that failed and is given again is refused as one of before a restart", _refuses_what_is_ordered_again
     ),
+    "late": Mutant("a record of a former owner that comes late overwrites newer state", _takes_late_records),
+    "committed": Mutant("a command under way is lost by a kill where a later one was done", _commits_what_is_under_way),
     "given up": Mutant("a change is lost while the topics take no records", _gives_up),
 }

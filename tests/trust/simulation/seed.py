@@ -19,6 +19,8 @@ from trust.simulation.memory import MemoryFile
 from trust.simulation.trace import Trace
 from trust.simulation.worker import Programs
 
+from underhost.schemas.keys import parse_key
+from underhost.schemas.topics import NODES, PODS
 from underhost.streams.simulated.scenarios import SCENARIOS
 from underhost.streams.simulated.timeline import Clock
 
@@ -139,7 +141,11 @@ class Story:
                 await self._programs.terminate()
             case 3:
                 await self._programs.suspend(self._fate.uniform(0.5, 40.0))
-            case 4:
+            case 4 | 5 | 6 | 7:
+                topic = self._fate.choice((PODS, NODES))
+                if self.file.send_late(self._fate, topic.name, self._exists):
+                    self.faults.strike("record of a former owner came late")
+            case 8:
                 self.faults.strike("wall clock jumped")
                 self.clock.skew += self._fate.choice((-1, 1)) * self._fate.choice((0.5, 30.0, 3600.0))
 
@@ -149,6 +155,11 @@ class Story:
             if self._programs.pipeline.watchers.accept():
                 self.trace.note("act", "resumed by hand")
             await asyncio.sleep(5.0)
+
+    def _exists(self, key: str) -> bool:
+        """Whether there is an object of this key in Kubernetes now."""
+        _, kind, namespace, name = parse_key(key) if "/listed/" not in key else ("", "", "", "")
+        return self.site.kubernetes.store.get(kind, name, namespace) is not None
 
     async def _drive(self) -> None:
         """The world goes on, whether or not a worker looks."""

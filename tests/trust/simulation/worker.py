@@ -8,7 +8,6 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from pathlib import Path
 from typing import Any
 
 from support.simulation.operated import OperatedSite
@@ -45,7 +44,7 @@ def settings() -> Settings:
     """Every sink writes; an evictor that need not wait for long."""
     return Settings(
         site=SITE,
-        kafka=KafkaSettings(embedded=Path("/nowhere/town.db"), partitions=1),
+        kafka=KafkaSettings(embedded=MemoryFile.path, partitions=1),
         kubernetes=KubernetesSettings(simulated="town"),
         vsphere=VSphereSettings(simulated="town"),
         sinks=SinkSettings(labels=True, bindings=True, drs_rules=True, evictions=True, events=True),
