@@ -16,8 +16,3 @@ def test_a_seed_replays_exactly_twice_and_in_another_process() -> None:
     first, second = ([(result.seed, result.trace) for result in results_of(process)] for process in processes)
     assert first[:2] == first[2:] == second[::-1]
     assert first[0][1] != first[1][1]
-
-
-def test_a_defect_that_was_mended_is_found_again() -> None:
-    results = results_of(start("0:20", "--first", "--mutant", "given up"))
-    assert [result.seed for result in results if result.violations] != []
