@@ -190,7 +190,7 @@ async def test_a_restarted_watcher_tombstones_what_vanished_meanwhile() -> None:
     async with running(a_source(vcenter, topics)):
         log = await topics.until(4)
     assert [(record.key, record.value) for record in log[:1]] == [("s/vm//vm-4", None)]
-    assert log[0].event_id == "vm-4/deleted"
+    assert log[0].event_id == "s/vm//vm-4/deleted"
     assert [record.key for record in log[1:]] == ["s/listed/vsphere"] * 3
 
 
