@@ -136,6 +136,10 @@ async def _listen(
         pipeline = current()
         return pipeline.readiness.standby() if pipeline is not None else {}
 
+    def noted() -> dict[str, str]:
+        pipeline = current()
+        return pipeline.readiness.skewed() if pipeline is not None else {}
+
     routes = http_routes(settings, latest, reasons, current, metrics.registry, observer)
     return await start_server(
         settings.web.listen,
@@ -146,6 +150,7 @@ async def _listen(
         routes=routes,
         stopped=stopped,
         standby=standby,
+        noted=noted,
     )
 
 

@@ -52,10 +52,12 @@ async def start_server(
     routes: HttpRoutes | None = None,
     stopped: Callable[[], dict[str, str]] = dict,
     standby: Callable[[], dict[str, str]] = dict,
+    noted: Callable[[], dict[str, str]] = dict,
     patience: float = PATIENCE,
 ) -> HttpServer:
     """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read;
-    `stopped` gives a reason by what is ready and writes nothing all the same, `standby` by what is another worker's.
+    `stopped` gives a reason by what is ready and writes nothing all the same, `standby` by what is another worker's;
+    `noted` is what people should know though all is well.
 
     `hosts` are further names that the listener answers to, `routes` what there is beside the probes.
     Raises InputError where the address is none or cannot be had.
@@ -64,7 +66,7 @@ async def start_server(
     app = web.Application(client_max_size=BODY_LIMIT, middlewares=[guard(hosts)])
     app[SENDING] = patience
     app.on_response_prepare.append(harden)
-    app.add_routes(_probes(unready, registry, refresh, stopped, standby))
+    app.add_routes(_probes(unready, registry, refresh, stopped, standby, noted))
     if routes is not None:
         app.add_routes(routes.routes)
         app.cleanup_ctx.extend(routes.running)
@@ -92,6 +94,7 @@ def _probes(
     refresh: Callable[[], None],
     stopped: Callable[[], dict[str, str]],
     standby: Callable[[], dict[str, str]],
+    noted: Callable[[], dict[str, str]],
 ) -> list[web.RouteDef]:
     """`/healthz`, `/readyz`, `/metrics`; who is `stopped` serves all who ask all the same, the scheduler among them."""
 
@@ -101,7 +104,7 @@ def _probes(
     async def readyz(request: web.Request) -> web.Response:
         waiting, still, others = unready(), stopped(), standby()
         status = "waiting" if waiting else "stopped" if still else "standby" if others else "ok"
-        reasons = dict(sorted({**others, **still, **waiting}.items()))
+        reasons = dict(sorted({**noted(), **others, **still, **waiting}.items()))
         return say("Readiness", {"status": status, "reasons": reasons}, 503 if waiting else 200)
 
     async def metrics(request: web.Request) -> web.Response:

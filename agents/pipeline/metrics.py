@@ -45,7 +45,9 @@ class Metrics:
         self.sources = counter("underhost_source_records", "Records published by the watchers.", ["source"])
         text = "1 while a source is stale, or does not believe what it lists."
         self.doubts = gauge("underhost_source_doubted", text, ["source", "why"])
-        text = "1 while nothing is written (shrunk), or nothing that rests on hosts (stale)."
+        text = "Seconds that the clock of the worker that watches is behind this worker's; negative: ahead of it."
+        self.skew = gauge("underhost_source_clock_skew_seconds", text, ["site", "source"])
+        text = "1 while writes stop: an inventory is not believed (shrunk), or data is too old (stale)."
         self.stopped = gauge("underhost_writes_stopped", text, ["site", "why"])
         text = "Writes of ours that no source has shown for over a minute."
         self.unseen = gauge("underhost_own_writes_unseen", text, ["site"])

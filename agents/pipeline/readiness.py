@@ -95,6 +95,10 @@ class Readiness:
         """Why not everything is written that should be, by site; empty when all is."""
         return self._guards.stopped(self._run.sites.held())
 
+    def skewed(self) -> dict[str, str]:
+        """Whose clock differs too much from this worker's, by site and source."""
+        return self._guards.skewed(self._run.sites.held())
+
     # ------------------------------------------------------------------------------------------------- in figures
     def measure(self) -> None:
         """Bring the gauges up to date: what is so now, as opposed to what `metrics.py` counts as it happens."""
@@ -120,6 +124,8 @@ class Readiness:
         stopped = self._guards.standstill(site).why()
         for why in (SHRUNK, STALE):
             self._run.metrics.stopped.labels(site, why).set(why in stopped)
+        for source in self._run.sites.signs.sources(site):
+            self._run.metrics.skew.labels(site, source).set(self._run.sites.signs.skew(site, source))
         self._run.metrics.ready.labels(site).set(self._run.sites.unready(site) is None)
         state = self._run.sites.states.get(site)
         if state is None:

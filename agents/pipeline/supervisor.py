@@ -78,9 +78,9 @@ class Watchers:
         lines = {source.name: "; ".join(source.shrunk) for source in self.sources}
         return {name: line for name, line in lines.items() if line}
 
-    def stale(self) -> str:
-        """Why what a source has published is too old to act on, "" where it is not."""
-        return "; ".join(filter(None, (source.stale for source in self.sources)))
+    def stale(self) -> dict[str, str]:
+        """The sources whose data is too old to act on, with what they say about it."""
+        return {source.name: why for source in self.sources if (why := source.stale)}
 
     def accept(self) -> list[str]:
         """A person says that what the sources do not believe is true: the lines that are settled by that."""

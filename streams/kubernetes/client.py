@@ -134,6 +134,16 @@ class KubernetesClient:
                 raise self.refusal(response.status, data, response.headers)
             return data
 
+    async def answers(self, timeout: float) -> bool:
+        """Whether the server answers within so many seconds, is ready, and takes our credentials."""
+        try:
+            async with self.open("GET", "/readyz", timeout=aiohttp.ClientTimeout(total=timeout)) as response:
+                await response.read()
+                # This user may not be let ask, a proxy may not know the path, a busy server may put us off.
+                return response.status < 500 and response.status != 401
+        except UnderhostError:
+            return False
+
     def refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> UnderhostError:
         """The error that an answer other than 2xx means."""
         text = f"{self.server}: {said(status, body)}"

@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.streams.kubernetes.client import KubernetesClient, Status, retry_after, said
+from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import Identified, Kind
 from underhost.streams.timing import Timing
 from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
@@ -48,17 +49,23 @@ UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 class KindListWatch:
     """A kind over one client, for `streams.watch`."""
 
-    def __init__(self, client: KubernetesClient, kind: Kind, site: str, timing: Timing) -> None:
+    def __init__(self, client: KubernetesClient, kind: Kind, site: str, timing: Timing, contact: Contact) -> None:
+        """`contact` is told of everything that arrives."""
         self.kind = kind
         self.name = kind.plural
-        self._client, self._site, self._timing = client, site, timing
+        self._client, self._site, self._timing, self._contact = client, site, timing, contact
 
     async def list(self) -> Listing:
         """See `ListWatch.list`. Page by page; where a page has expired, once more and without pages."""
-        for limit in (PAGE, 0):
-            listing = await self._list(limit)
-            if listing is not None:
-                return listing
+        try:
+            for limit in (PAGE, 0):
+                listing = await self._list(limit)
+                if listing is not None:
+                    return listing
+        except (Gone, Refused):
+            if self.kind.optional:
+                self._contact.absent(self.name)
+            raise
         raise Retry(f"{self.name}: the list expires before its end", 1.0)
 
     async def _list(self, limit: int) -> Listing | None:
@@ -69,6 +76,7 @@ class KindListWatch:
             data = await self._page(limit, token)
             if data is None:
                 return None
+            self._contact.hear(self.name)
             try:
                 page = _pages.decode(data)
             except UNDECODABLE as error:
@@ -114,11 +122,16 @@ class KindListWatch:
         async with self._client.open("GET", self.kind.path, query=query, timeout=timeout) as response:
             if response.status != 200:
                 raise self._no_watch(response.status, await response.read(), response)
-            rest = b""
-            async for piece in response.content.iter_any():
-                *lines, rest = (rest + piece).split(b"\n")
-                changes, position = self._changes(lines, position)
-                yield WatchBatch(changes, position)
+            self._contact.opened(self.name)
+            try:
+                rest = b""
+                async for piece in response.content.iter_any():
+                    self._contact.hear(self.name)
+                    *lines, rest = (rest + piece).split(b"\n")
+                    changes, position = self._changes(lines, position)
+                    yield WatchBatch(changes, position)
+            finally:
+                self._contact.ended(self.name)
         # A line in `rest` was cut off with the connection: it is sent again after `position`.
 
     def _no_watch(self, status: int, body: bytes, response: aiohttp.ClientResponse) -> Exception:

@@ -1,7 +1,8 @@
 """The Kubernetes watcher of a site: first list, markers, then every change, until it is cancelled.
 
-In: one API server. Out: the change topics of source `kubernetes`. It leaves the HTTP to `list_watch.py`, what to
-publish after a list to `watching/listing.py`, and staying up to date to one `watching/reflector.py` for each kind.
+In: one API server. Out: the change topics of source `kubernetes`, and signs of life while the server is heard of. It
+leaves the HTTP to `list_watch.py`, what to publish after a list to `watching/listing.py`, and staying up to date to one
+`watching/reflector.py` for each kind.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreach
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import KUBERNETES_TOPICS, NODES
 from underhost.streams.kubernetes.client import KubernetesClient, connect
+from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import KINDS, Kind
 from underhost.streams.kubernetes.list_watch import KindListWatch
 from underhost.streams.kubernetes.past import newest_held, number
@@ -65,6 +67,7 @@ class KubernetesSource(Source):
         self._accepted, self._doubted = asyncio.Event(), asyncio.Event()
         self._counts: dict[str, int] = {}
         self._reflectors: dict[str, Reflector] = {}
+        self._contact, self._marking = Contact(), asyncio.Lock()
 
     @property
     def shrunk(self) -> list[str]:
@@ -74,7 +77,12 @@ class KubernetesSource(Source):
     @property
     def contact(self) -> float | None:
         """See `Source.contact`: of the kind that has been silent for longest."""
-        return min((each.contact for each in self._reflectors.values() if each.contact is not None), default=None)
+        return self._contact.since
+
+    @property
+    def stale(self) -> str:
+        """One line when the API, or one kind of it, has been silent for too long (`kubernetes.staleAfter`)."""
+        return self._contact.silent(self._settings.stale_after)
 
     @property
     def relists(self) -> Mapping[str, int]:
@@ -84,7 +92,9 @@ class KubernetesSource(Source):
     async def run(self) -> None:
         """See `Source.run`."""
         async with await connect(self._settings) as client:
-            list_watches = [KindListWatch(client, kind, self._site, self._timing) for kind in self._kinds]
+            list_watches = [
+                KindListWatch(client, kind, self._site, self._timing, self._contact) for kind in self._kinds
+            ]
             starts = await self._start(client, list_watches, first=True)
             while self._doubts or self._accepted.is_set():
                 await self._timing.pause(RETRY_SHRUNK, self._accepted)
@@ -98,6 +108,7 @@ class KubernetesSource(Source):
                 for each, start in zip(list_watches, starts, strict=True):
                     tasks.create_task(self._reflector(each, start).run(start.position), name=f"watch {each.name}")
                 tasks.create_task(self._tell_doubts(), name="doubts")
+                tasks.create_task(self._probe(client), name="probe")
 
     def accept(self) -> list[str]:
         """See `Source.accept`."""
@@ -114,12 +125,36 @@ class KubernetesSource(Source):
             self._doubted.clear()
             for reflector in self._reflectors.values():
                 await reflector.delete_accepted()
+            await self._mark()
+
+    async def _probe(self, client: KubernetesClient) -> None:
+        """Ask whether the API still answers; now and then publish markers that say that all of it is heard of."""
+        interval, marked = self._settings.probe_interval, time.monotonic()
+        while True:
+            await asyncio.sleep(interval)
+            if await client.answers(interval):
+                self._contact.answered()
+            contact = self._contact.since
+            if contact is not None and contact - marked >= self._settings.sign_of_life:
+                marked = contact
+                await self._mark()
+
+    async def _mark(self) -> None:
+        """Publish the markers anew: what is doubted now, and when the server was last heard of."""
+        async with self._marking:  # one after another, so that an older one is never the last
             doubt = "; ".join(self.shrunk)
             markers = [
-                marker_of(self._site, self.name, topic, Listed(self.epoch, self._counts[topic.name], doubt))
+                marker_of(self._site, self.name, topic, Listed(self.epoch, self._counts[topic.name], doubt, self._seen))
                 for topic in KUBERNETES_TOPICS
             ]
             await publish_until_taken(self._publisher, markers, f"markers of site {self._site}", self._timing)
+
+    @property
+    def _seen(self) -> int:
+        """When the server was last heard of, for the markers."""
+        contact = self._contact.since
+        silent = 0.0 if contact is None else time.monotonic() - contact
+        return round((time.time() - silent) * 1000)
 
     async def _start(
         self, client: KubernetesClient, list_watches: Sequence[KindListWatch], *, first: bool = False
@@ -146,7 +181,16 @@ class KubernetesSource(Source):
                 letters.append(letter_of(list_watch.kind.topic, item))
                 held[topic].pop(item.key, None)  # the object exists, so its record stays as it is
         await publish_list(
-            self._site, self.name, KUBERNETES_TOPICS, held, listed, self.epoch, doubts, self._publisher, letters
+            self._site,
+            self.name,
+            KUBERNETES_TOPICS,
+            held,
+            listed,
+            self.epoch,
+            doubts,
+            self._publisher,
+            letters,
+            seen=self._seen,
         )
         self._counts = {topic.name: len(listed[topic.name]) for topic in KUBERNETES_TOPICS}
         log.info("listed", site=self._site, objects=sum(self._counts.values()), shrunk=bool(doubts))

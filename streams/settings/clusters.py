@@ -18,6 +18,18 @@ class KubernetesSettings(SettingsGroup):
     context: str | None = None
     files: tuple[Path, ...] = ()
     simulated: str | None = None
+    stale_after: float = Field(default=60.0, ge=2)
+    """Seconds of the API's silence after which nothing at all is written, and the extender gives no answer."""
+
+    @property
+    def probe_interval(self) -> float:
+        """Seconds between two questions whether the API still answers: a watch is silent for a minute at a time."""
+        return self.stale_after / 4
+
+    @property
+    def sign_of_life(self) -> float:
+        """Seconds between two markers that say that the watcher still hears from the API."""
+        return self.stale_after / 2
 
 
 class VSphereSettings(SettingsGroup):

@@ -26,12 +26,14 @@ async def publish_list(
     doubts: Doubts,
     publisher: Publisher,
     first: Sequence[Outgoing] = (),
+    *,
+    seen: int = 0,
 ) -> None:
-    """Publish the records in `first`, then how the list differs from what is held; see `plan_listing`."""
+    """Publish the records in `first`, then how the list differs from what is held; `seen` and more: `plan_listing`."""
     accepted = doubts.accepted
     # Off the event loop: with 100,000 pods this is a second of work.
     plan = await asyncio.to_thread(
-        plan_listing, site, source, topics, held, listed, epoch, accepted=accepted, doubt=str(doubts)
+        plan_listing, site, source, topics, held, listed, epoch, accepted=accepted, doubt=str(doubts), seen=seen
     )
     doubts.see(plan.shrunk, plan.missing)
     records = [*first, *map(deliverable, plan.records)]

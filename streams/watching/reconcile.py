@@ -58,6 +58,7 @@ def plan_listing(
     *,
     accepted: Collection[str] = (),
     doubt: str = "",
+    seen: int = 0,
 ) -> ListingPlan:
     """Compare a list with what is held, topic by topic.
 
@@ -69,7 +70,7 @@ def plan_listing(
 
     `accepted` are objects that a person has confirmed to be gone. `doubt` is that of an earlier list which nobody has
     accepted yet: while it stands no object is believed to be gone. The markers carry the doubt of this list, or else
-    that one.
+    that one, and `seen` (`records.Listed`).
     """
     plan = ListingPlan()
     objects = {topic.name: _objects(held.get(topic.name, {})) for topic in topics}
@@ -99,7 +100,7 @@ def plan_listing(
         plan.changes.extend(outgoing_of(topic, key, None) for key in deleted)
     now = "; ".join(plan.shrunk) or doubt
     for topic in topics:
-        listed_now = Listed(epoch=epoch, count=len(listed.get(topic.name, {})), doubt=now)
+        listed_now = Listed(epoch=epoch, count=len(listed.get(topic.name, {})), doubt=now, seen=seen)
         plan.markers.append(marker_of(site, source, topic, listed_now))
     return plan
 

@@ -50,7 +50,6 @@ class Reflector:
 
     Attributes:
         relists: how often everything was listed again.
-        contact: when the server was last heard of this kind (the event loop's seconds): a list, a change or a bookmark.
     """
 
     def __init__(
@@ -74,7 +73,6 @@ class Reflector:
         self._deletions = Deletions(source.name, self._doubts, clock) if guarded else None
         self._reached = 0
         self.relists = 0
-        self.contact: float | None = None
 
     @property
     def shrunk(self) -> str:
@@ -99,10 +97,9 @@ class Reflector:
             try:
                 if position is None:
                     position = await self._relist()
-                    begun = self.contact = clock()
+                    begun = clock()
                 async with aclosing(self._source.watch(position)) as batches:
                     async for batch in batches:
-                        self.contact = clock()
                         await self._take(self._believed(batch.changes))
                         position = batch.position
                         self._reached = max(self._reached, _number(position))

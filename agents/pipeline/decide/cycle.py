@@ -53,6 +53,7 @@ class SiteCycle:
         self._outcomes: list[Outcome] = []
         self._evaluation: Evaluation | None = None
         self._reason: str | None = None
+        self._skewed: frozenset[str] = frozenset()
         self.still = Standstill()
 
     @property
@@ -80,6 +81,7 @@ class SiteCycle:
             changed = await self._wake()
             reason = self._sites.unready(self._site)
             self._explain(reason)
+            self._tell_clocks()
             if reason is None and (changed or self._evaluation is not None):
                 await self._decide(changed)
 
@@ -87,6 +89,13 @@ class SiteCycle:
         if reason != self._reason:
             self._reason = reason
             log.info("site %s: %s", self._site, "ready" if reason is None else f"waiting: {reason}")
+
+    def _tell_clocks(self) -> None:
+        """One line when a clock begins to differ from ours by too much."""
+        skewed = self._guards.skewed([self._site])
+        for what in sorted(skewed.keys() - self._skewed):
+            log.warning("%s: it is %s", what, skewed[what])
+        self._skewed = frozenset(skewed)
 
     async def _wake(self) -> bool:
         """Wait for a change and for quiet after it; False when only time has passed."""

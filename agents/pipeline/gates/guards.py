@@ -1,4 +1,4 @@
-"""When nothing may be written to a site's clusters: an inventory that is not believed, vSphere data that is too old.
+"""When nothing may be written to a site's clusters: an inventory that is not believed, data that is too old.
 
 In: the markers that every worker reads with the objects, and the sources of this process, which know first. Out: a
 `Standstill`, which the cycle asks before anything is ordered and the gate before each write; findings that say so.
@@ -7,14 +7,14 @@ workers which watch nothing themselves, and every next run, stand still as well 
 SITE`.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from underhost.agents.evaluate import findings as f
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.supervisor import Watchers
-from underhost.agents.pipeline.tables.sites import VSPHERE, Sites
+from underhost.agents.pipeline.tables.signs import SKEWED
+from underhost.agents.pipeline.tables.sites import KUBERNETES, VSPHERE, Sites
 from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.registry import host_based
 from underhost.schemas.records import Action, Domain, Finding, Outcome
@@ -24,72 +24,76 @@ from underhost.streams.settings.model import Settings
 SHRUNK, STALE = "shrunk", "stale"
 
 
+_NAMES = {KUBERNETES: "Kubernetes", VSPHERE: "vSphere"}
+_UNKNOWN = {KUBERNETES: UNKNOWN_NODE, VSPHERE: UNKNOWN_HOST}
+"""Severity of the finding that a source's data is too old: what is not known because of it."""
+
+
 @dataclass(frozen=True)
 class Standstill:
     """What may not be ordered or written now; all is well where it is empty.
 
     Attributes:
         doubts: what each source does not believe. Nothing at all is written while there is one.
-        stale: why the vSphere data is too old. Nothing is written then that rests on it: `kinds`.
+        stale: why the data of each source is too old. Nothing at all is written on an old picture of Kubernetes, on one
+            of vSphere nothing that rests on it: `kinds`.
         standby: the kinds that another worker carries out, with the reason. Nothing is the matter with the site.
     """
 
     doubts: Mapping[str, str] = field(default_factory=dict)
-    stale: str = ""
+    stale: Mapping[str, str] = field(default_factory=dict)
     kinds: frozenset[str] = frozenset()
     standby: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def everything(self) -> str:
         """Why nothing at all may be written, "" where something may."""
-        return "; ".join(doubt for _, doubt in sorted(self.doubts.items()))
+        return "; ".join(filter(None, (_joined(self.doubts), self.stale.get(KUBERNETES, ""))))
 
     def forbids(self, kind: str) -> str:
         """Why no command of this kind may be ordered or carried out, "" where it may."""
-        return self.everything or self.standby.get(kind, "") or (self.stale if kind in self.kinds else "")
+        stale = _joined(self.stale) if kind in self.kinds else ""
+        return self.everything or self.standby.get(kind, "") or stale
 
     def why(self) -> dict[str, str]:
         """The reasons by what is the matter: `shrunk`, `stale`."""
-        return {name: why for name, why in ((SHRUNK, self.everything), (STALE, self.stale)) if why}
+        return {name: why for name, why in ((SHRUNK, _joined(self.doubts)), (STALE, _joined(self.stale))) if why}
 
     def findings(self, site: str) -> list[Finding]:
-        """One finding for each source that is not believed, and one for stale data."""
+        """One finding for each source that is not believed, and one for each whose data is too old."""
         found = [_not_believed(site, source, doubt) for source, doubt in sorted(self.doubts.items())]
-        if self.stale:
-            held = ", ".join(sorted(self.kinds))
-            message = f"{self.stale}: until it does, site {site} gets no write that rests on where VMs run ({held})."
-            found.append(_finding(site, UNKNOWN_HOST, VSPHERE, STALE, "vSphere data is too old", message))
-        return found
+        return found + [_too_old(site, source, why, self.kinds) for source, why in sorted(self.stale.items())]
+
+
+def _joined(reasons: Mapping[str, str]) -> str:
+    return "; ".join(reason for _, reason in sorted(reasons.items()))
 
 
 class Guards:
-    """Knows the standstill of each site.
-
-    `wall` is the time in seconds since 1970, `watchers` are this process's, `standby` see `Standstill`.
-    """
+    """Knows the standstill of each site. `watchers` are this process's, `standby` see `Standstill`."""
 
     def __init__(
         self,
         settings: Settings,
         sites: Sites,
         watchers: Watchers | None = None,
-        wall: Callable[[], float] = time.time,
         standby: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        self._settings, self._sites, self._watchers, self._wall = settings, sites, watchers, wall
-        self._standby = standby
+        self._settings, self._sites, self._watchers, self._standby = settings, sites, watchers, standby
         self._kinds = host_based(settings)
-        vsphere = settings.vsphere
+        kubernetes, vsphere = settings.kubernetes, settings.vsphere
         # Markers come now and then; what is heard of a watcher elsewhere is as old as the last one.
-        self._patience = vsphere.stale_bound + vsphere.sign_of_life
+        self._patience = {
+            KUBERNETES: kubernetes.stale_after + kubernetes.sign_of_life,
+            VSPHERE: vsphere.stale_bound + vsphere.sign_of_life,
+        }
 
     def standstill(self, site: str) -> Standstill:
         """What may not be written for the site now."""
-        doubts = self._sites.doubts(site)
-        stale = self._stale(site)
+        doubts, stale = self._sites.doubts(site), self._silent(site)
         if site == self._settings.site and self._watchers is not None:
             doubts |= self._watchers.doubts()
-            stale = self._watchers.stale() or stale
+            stale |= self._watchers.stale()
         return Standstill(doubts, stale, self._kinds, self._standby() if site == self._settings.site else {})
 
     def stopped(self, sites: Iterable[str]) -> dict[str, str]:
@@ -97,11 +101,24 @@ class Guards:
         reasons = {site: "; ".join(self.standstill(site).why().values()) for site in sites}
         return {f"site {site}": f"writes stop: {reason}" for site, reason in reasons.items() if reason}
 
-    def _stale(self, site: str) -> str:
-        seen = self._sites.seen(site, VSPHERE)
-        if not seen or self._wall() - seen / 1000 < self._patience:
-            return ""
-        return f"nothing has been heard of vCenter for over {self._patience:g} s"
+    def skewed(self, sites: Iterable[str]) -> dict[str, str]:
+        """Whose clock differs too much from ours, by site and source. It stops nothing: silence is told without it."""
+        found = {}
+        for site in sites:
+            for source in _NAMES:
+                seconds = self._sites.signs.skew(site, source)
+                if abs(seconds) >= SKEWED:
+                    where = "behind" if seconds > 0 else "ahead of"
+                    found[f"clock of source {source} of site {site}"] = f"{abs(seconds):.0f} s {where} this worker's"
+        return found
+
+    def _silent(self, site: str) -> dict[str, str]:
+        """The sources that have given no sign of life for too long."""
+        return {
+            source: f"nothing has been heard of {_NAMES[source]} for over {patience:g} s"
+            for source, patience in self._patience.items()
+            if self._sites.silence(site, source) >= patience
+        }
 
 
 class InventoryGate(Gate):
@@ -121,6 +138,12 @@ def _not_believed(site: str, source: str, doubt: str) -> Finding:
     return _finding(
         site, UNKNOWN_NODE, source, SHRUNK, "the inventory is empty or has shrunk by more than 40 %", message
     )
+
+
+def _too_old(site: str, source: str, why: str, kinds: Iterable[str]) -> Finding:
+    stopped = f"no write that rests on where VMs run ({', '.join(sorted(kinds))})" if source == VSPHERE else "no write"
+    message = f"{why}: until it is heard of again, site {site} gets {stopped}."
+    return _finding(site, _UNKNOWN[source], source, STALE, f"{_NAMES[source]} data is too old", message)
 
 
 def _finding(site: str, severity: str, source: str, what: str, reason: str, message: str) -> Finding:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from underhost.agents.pipeline.tables.signs import Signs
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.keys import Key
+from underhost.schemas.records import Listed
 from underhost.schemas.topics import NODES, Topic
 from underhost.streams.partition import partition_of
 from underhost.streams.settings.model import Settings
@@ -21,7 +23,7 @@ KUBERNETES, VSPHERE = "kubernetes", "vsphere"
 
 
 class Sites:
-    """The sites of the partitions that this worker holds.
+    """The sites of the partitions that this worker holds; `signs` are the signs of life of their watchers.
 
     `read` are the state topics whose tables are kept here, `followed` further topics whose tables must have caught up
     before anything is decided. `partition_of` tells the partition of every record of a site. `only` limits the worker
@@ -49,6 +51,7 @@ class Sites:
         self._next: dict[tuple[str, int], int] = {}
         self._highwater: dict[tuple[str, int], int] = {}
         self._epochs: dict[tuple[str, str], int] = {}
+        self.signs = Signs()
 
     # ---------------------------------------------------------------------------------------- what this worker holds
     def wants(self, site: str) -> bool:
@@ -83,6 +86,7 @@ class Sites:
         self.turn += 1
         self._next, self._highwater = dict(positions), dict(highwaters)
         self.states = {site: state for site, state in self.states.items() if self.holds(site)}
+        self.signs.keep(self.holds)
 
     def state(self, site: str) -> SiteState:
         """The state of the site, made at its first row."""
@@ -101,6 +105,8 @@ class Sites:
         if state.put(topic, key, value, deleted_uid):
             self.on_change(key.site)
         state.as_of = max(state.as_of, timestamp)
+        if isinstance(value, Listed) and value.seen and self.unready(key.site) is None:
+            self.signs.note(key.site, key.name, value.seen)
 
     def advance(self, topic: Topic, partition: int, offset: int) -> None:
         """The record at this offset has been dealt with, whatever it held."""
@@ -146,6 +152,11 @@ class Sites:
     def seen(self, site: str, source: str) -> int:
         """When the source last heard from its server, milliseconds since 1970; 0 where nothing says so."""
         return self.states[site].seen(source) if site in self.states else 0
+
+    def silence(self, site: str, source: str) -> float:
+        """Seconds since the source gave its last sign of life; 0.0 where it gives none (files)."""
+        seen = self.seen(site, source)
+        return self.signs.silence(site, source, seen) if seen else 0.0
 
     def is_node(self, site: str, name: str) -> bool:
         """Whether the site has this node, as the watch has shown it last."""

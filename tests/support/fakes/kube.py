@@ -26,7 +26,8 @@ class Fault:
     """What one request meets.
 
     Attributes:
-        verb: list, continue (a further page), watch, get, patch, bind or evict. plural: of the resource, "" for any.
+        verb: list, continue (a further page), watch, get, patch, bind, evict or readyz. plural: of the resource, "" for
+            any.
         status, headers, message, causes: answer so, with a Status object.
         error: on a watch: an ERROR event with this code, then the end.
         lines: on a watch: these raw lines, then the stream goes on.
@@ -144,6 +145,7 @@ class FakeKube:
         """Listen on a free port of the loopback."""
         app = web.Application()
         app.router.add_get("/version", self._about)
+        app.router.add_get("/readyz", self._probe)
         app.router.add_get("/api/v1/nodes/{name}", self._get)
         app.router.add_patch("/api/v1/nodes/{name}", self._patch)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}", self._get)
@@ -197,6 +199,10 @@ class FakeKube:
     async def _about(self, request: web.Request) -> web.StreamResponse:
         met = await self._meet(request, "version", "")
         return met if isinstance(met, web.Response) else web.json_response({"gitVersion": "v1.36.3"})
+
+    async def _probe(self, request: web.Request) -> web.StreamResponse:
+        met = await self._meet(request, "readyz", "")
+        return met if isinstance(met, web.Response) else web.Response(text="ok")
 
     async def _collection(self, request: web.Request) -> web.StreamResponse:
         plural = request.path.rpartition("/")[2]

@@ -229,10 +229,30 @@ async def test_stale_vsphere_data_stops_what_rests_on_hosts_and_recovers_unaided
     [opened, resolved, deleted] = worker.records(VIOLATIONS)
     assert (opened[1]["severity"], opened[1]["rule"]) == ("unknown-host", "Inventory")
     assert opened[1]["message"] == (
-        "vCenter has not answered for over 60 s: until it does, site default gets no write that rests on where VMs "
-        "run (drs-rule, evict, label)."
+        "vCenter has not answered for over 60 s: until it is heard of again, site default gets no write that rests on "
+        "where VMs run (drs-rule, evict, label)."
     )
     assert (resolved[1]["state"], deleted[1]) == ("resolved", None)
+
+
+async def test_a_silent_kubernetes_api_stops_every_write_and_recovers_unaided(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    async with running(settings_in(tmp_path), cluster) as worker:
+        await worker.until(lambda: len(cluster.bound) == 3 and len(worker.records(OUTCOMES)) == 6)
+        cluster.stale["kubernetes"] = "the Kubernetes API has not answered for over 60 s"
+        await worker.until(lambda: len(worker.records(VIOLATIONS)) == 1)
+        cluster.pod("web-0", app="web")
+        cluster.move("n2", "h4")
+        await worker.until(lambda: worker.records(NODE_HOSTS)[-1][1]["hostName"] == "h4")  # and decided upon
+        assert (len(cluster.bound), len(cluster.labelled)) == (3, 3)
+        cluster.stale.clear()
+        await worker.until(lambda: len(cluster.bound) == 4 and len(cluster.labelled) == 4)
+    opened = worker.records(VIOLATIONS)[0][1]
+    assert (opened["severity"], opened["rule"]) == ("unknown-node", "Inventory")
+    assert opened["message"] == (
+        "the Kubernetes API has not answered for over 60 s: until it is heard of again, site default gets no write."
+    )
 
 
 async def test_where_hosts_are_required_stale_data_stops_bindings_too(cluster: FakeCluster, tmp_path: Path) -> None:

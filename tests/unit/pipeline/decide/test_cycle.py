@@ -242,6 +242,6 @@ async def test_a_decider_that_may_not_order_is_not_waited_for() -> None:
     site.deciders += [Shouts("label"), Shouts("bind")]
     evaluation = site._begin()
     assert evaluation.order_at(Standstill()) == 7.0
-    assert evaluation.order_at(Standstill(stale="of an hour ago", kinds=frozenset({"label"}))) == 7.0
+    assert evaluation.order_at(Standstill(stale={"vsphere": "of an hour ago"}, kinds=frozenset({"label"}))) == 7.0
     assert evaluation.order_at(Standstill({"vsphere": "half of it is missing"})) is None
     assert evaluation.evaluate_at() is None

@@ -5,6 +5,7 @@ import pytest
 from underhost.agents.pipeline.gates.guards import Guards, Standstill
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.supervisor import Watchers
+from underhost.agents.pipeline.tables.signs import Signs
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.sinks.registry import host_based
 from underhost.schemas.keys import listed_key, parse_key
@@ -15,6 +16,19 @@ from underhost.streams.settings.model import Settings
 
 KINDS = ("label", "drs-rule", "evict", "bind")
 NOW = 1_800_000_000.0
+
+
+class Clocks:
+    """The clocks of a worker: seconds that pass, and a wall clock that may be set to another time."""
+
+    def __init__(self) -> None:
+        self.passed, self.ahead = 0.0, 0.0
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    def wall(self) -> float:
+        return NOW + self.passed + self.ahead
 
 
 class Nobody:
@@ -28,12 +42,14 @@ class Nobody:
         return {}
 
 
-def a_world(physical_host: str = "preferred") -> tuple[Sites, Guards]:
+def a_world(physical_host: str = "preferred", clocks: Clocks | None = None) -> tuple[Sites, Guards]:
     """A site `prod` that this worker holds and does not watch itself."""
     settings = Settings.model_validate(
         {"site": "prod", "physicalHost": physical_host, "vsphere": {"url": "https://vc", "pollInterval": 30}}
     )
+    clocks = clocks or Clocks()
     sites = Sites((NODES, HOSTS), (), partition_of=lambda site: 0, sources=lambda state: frozenset())
+    sites.signs = Signs(clocks.monotonic, clocks.wall)
     sites.resume({0}, {}, {})
     reader = Nobody()
     watchers = Watchers(
@@ -45,7 +61,7 @@ def a_world(physical_host: str = "preferred") -> tuple[Sites, Guards]:
         failed=lambda error: None,
         metrics=Metrics(),
     )
-    return sites, Guards(settings, sites, watchers, wall=lambda: NOW)
+    return sites, Guards(settings, sites, watchers)
 
 
 def mark(sites: Sites, source: str, topic: Topic, *, doubt: str = "", seen: float = 0.0) -> None:
@@ -61,7 +77,7 @@ def forbidden(guards: Guards) -> dict[str, str]:
 def test_where_all_is_well_everything_may_be_written() -> None:
     sites, guards = a_world()
     mark(sites, "kubernetes", NODES)
-    mark(sites, "vsphere", HOSTS, seen=NOW - 89)
+    mark(sites, "vsphere", HOSTS, seen=NOW)
     assert forbidden(guards) == {}
     assert guards.standstill("prod") == Standstill(kinds=host_based(Settings()))
     assert guards.standstill("prod").findings("prod") == []
@@ -84,11 +100,91 @@ def test_a_doubt_in_a_marker_stops_every_write_until_a_marker_without_it() -> No
     ],
 )
 def test_silence_of_a_watcher_elsewhere_stops_what_rests_on_hosts(physical_host: str, kinds: tuple[str, ...]) -> None:
-    sites, guards = a_world(physical_host)
-    mark(sites, "vsphere", HOSTS, seen=NOW - 90)
-    assert forbidden(guards) == dict.fromkeys(kinds, "nothing has been heard of vCenter for over 90 s")
+    clocks = Clocks()
+    sites, guards = a_world(physical_host, clocks)
     mark(sites, "vsphere", HOSTS, seen=NOW)
+    clocks.passed = 89.9
     assert forbidden(guards) == {}
+    clocks.passed = 90.0
+    assert forbidden(guards) == dict.fromkeys(kinds, "nothing has been heard of vSphere for over 90 s")
+    mark(sites, "vsphere", HOSTS, seen=NOW)  # the very same marker again, from its table, say
+    assert set(forbidden(guards)) == set(kinds)
+    mark(sites, "vsphere", HOSTS, seen=NOW + 90)
+    assert forbidden(guards) == {}
+
+
+def test_silence_of_kubernetes_stops_every_write() -> None:
+    clocks = Clocks()
+    sites, guards = a_world(clocks=clocks)
+    mark(sites, "kubernetes", NODES, seen=NOW)
+    clocks.passed = 90.0
+    assert forbidden(guards) == dict.fromkeys(KINDS, "nothing has been heard of Kubernetes for over 90 s")
+    assert guards.stopped(["prod"]) == {
+        "site prod": "writes stop: nothing has been heard of Kubernetes for over 90 s",
+    }
+    [found] = guards.standstill("prod").findings("prod")
+    assert (found.severity, found.rule, found.reason) == ("unknown-node", "Inventory", "Kubernetes data is too old")
+    assert found.message == (
+        "nothing has been heard of Kubernetes for over 90 s: until it is heard of again, site prod gets no write."
+    )
+    mark(sites, "kubernetes", NODES, seen=NOW + 90)
+    assert (forbidden(guards), guards.standstill("prod").findings("prod")) == ({}, [])
+
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize("skew", [HOUR, -HOUR], ids=["an hour ahead", "an hour behind"])
+def test_a_clock_that_differs_neither_stops_writes_nor_hides_a_silence(skew: float) -> None:
+    clocks = Clocks()
+    sites, guards = a_world(clocks=clocks)
+    for second in range(0, 300, 30):
+        clocks.passed = float(second)
+        mark(sites, "kubernetes", NODES, seen=NOW + skew + second)
+        assert forbidden(guards) == {}
+    clocks.passed += 90.0
+    assert set(forbidden(guards)) == set(KINDS)
+    where = "ahead of" if skew > 0 else "behind"
+    assert guards.skewed(["prod"]) == {"clock of source kubernetes of site prod": f"3600 s {where} this worker's"}
+
+
+def test_a_clock_that_is_set_while_all_is_well_stops_no_write() -> None:
+    clocks = Clocks()
+    sites, guards = a_world(clocks=clocks)
+    mark(sites, "kubernetes", NODES, seen=NOW)
+    clocks.passed, clocks.ahead = 30.0, HOUR
+    assert forbidden(guards) == {}
+    mark(sites, "kubernetes", NODES, seen=NOW + 30 - HOUR)  # the watcher's clock is set back as well
+    clocks.passed = 119.0
+    assert forbidden(guards) == {}
+
+
+@pytest.mark.parametrize(
+    ("seen", "stops"),
+    [
+        pytest.param(NOW - 89, False, id="it is fresh as far as the clocks tell"),
+        pytest.param(NOW - HOUR, True, id="it is an hour old, or its clock is behind"),
+        pytest.param(NOW + HOUR, True, id="it is of the future: how old it is nobody knows"),
+    ],
+)
+def test_what_a_start_finds_counts_until_the_first_sign_of_life(seen: float, stops: bool) -> None:
+    sites, guards = a_world()
+    sites.state("prod").replace(
+        NODES, [(parse_key(listed_key("prod", "kubernetes")), Listed(5, 1, "", int(seen * 1000)))]
+    )
+    assert bool(forbidden(guards)) == stops
+    mark(sites, "kubernetes", NODES, seen=seen + 30)
+    assert forbidden(guards) == {}
+
+
+def test_records_that_come_late_are_no_difference_of_clocks() -> None:
+    clocks = Clocks()
+    sites, guards = a_world(clocks=clocks)
+    for second, late in ((0, 60), (30, 40), (60, 1), (90, 50)):
+        clocks.passed = float(second + late)
+        mark(sites, "kubernetes", NODES, seen=NOW + second)
+    assert sites.signs.skew("prod", "kubernetes") == 1.0
+    assert guards.skewed(["prod"]) == {}
 
 
 def test_a_source_that_says_nothing_of_its_server_is_never_stale() -> None:
@@ -98,9 +194,11 @@ def test_a_source_that_says_nothing_of_its_server_is_never_stale() -> None:
 
 
 def test_each_source_has_one_finding_whose_id_does_not_change_with_the_words() -> None:
-    sites, guards = a_world()
+    clocks = Clocks()
+    sites, guards = a_world(clocks=clocks)
     mark(sites, "kubernetes", NODES, doubt="nodes: 3 of 5 are missing")
-    mark(sites, "vsphere", HOSTS, doubt="hosts: 4 of 7 are missing", seen=NOW - 90)
+    mark(sites, "vsphere", HOSTS, doubt="hosts: 4 of 7 are missing", seen=NOW)
+    clocks.passed = 90.0
     before = guards.standstill("prod").findings("prod")
     assert [(found.severity, found.rule, found.domain, found.reason) for found in before] == [
         (
@@ -117,7 +215,7 @@ def test_each_source_has_one_finding_whose_id_does_not_change_with_the_words() -
         ),
         ("unknown-host", "Inventory", Domain("source", "vsphere"), "vSphere data is too old"),
     ]
-    mark(sites, "vsphere", HOSTS, doubt="hosts: 5 of 7 are missing", seen=NOW - 90)
+    mark(sites, "vsphere", HOSTS, doubt="hosts: 5 of 7 are missing", seen=NOW)
     after = guards.standstill("prod").findings("prod")
     assert ids(after) == ids(before)
     assert len(set(ids(before))) == 3

@@ -109,6 +109,7 @@ async def test_lists_every_kind_then_writes_a_marker_to_each_topic(
         (topic, "prod/listed/kubernetes") for topic in KUBERNETES_TOPICS
     ]
     counts = {r.topic.short: json.loads(r.value or b"") for r in markers}
+    assert counts["pods"].pop("seen") >= source.epoch
     assert counts["pods"] == {"epoch": source.epoch, "count": 2}
 
 
@@ -563,3 +564,55 @@ async def test_credentials_that_are_no_longer_taken_are_read_again(
         await kube.put("pods", a_pod("before"))
         await kube.put("pods", a_pod("after"))
         await topics.until(lambda t: {"prod/pod/shop/before", "prod/pod/shop/after"} <= set(t.keys(PODS)))
+
+
+# ------------------------------------------------------------------------------------------------ silence of the server
+def impatient(kube: FakeKube, folder: Path, token: str = "secret") -> KubernetesSettings:
+    """Settings with the smallest bound there is: two seconds."""
+    return kube.settings(folder, token).model_copy(update={"stale_after": 2.0})
+
+
+def seen_in(topics: FakeTopics) -> set[int]:
+    """What the markers of the nodes say of when the server was heard of."""
+    markers = [record for record in topics.records if (record.topic, record.key) == (NODES, "prod/listed/kubernetes")]
+    return {decode(record.value or b"", Listed).seen for record in markers}
+
+
+async def test_a_cluster_in_which_nothing_happens_is_never_called_silent(
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
+) -> None:
+    async with watching(impatient(kube, tmp_path), topics, timing) as source:
+        for times in range(1, 9):  # four seconds, without a change or a bookmark
+            await kube.asked("readyz", "", times)
+            assert source.stale == ""
+        await soon(lambda: len(seen_in(topics)) >= 3)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        pytest.param("revoked", "the Kubernetes API has not answered for over 2 s", id="its token is revoked"),
+        pytest.param("pods", "nothing has been heard of pods for over 2 s", id="it may not read pods any more"),
+        pytest.param("unready", "the Kubernetes API has not answered for over 2 s", id="its server lost etcd"),
+    ],
+)
+async def test_a_watcher_that_hears_nothing_says_so_until_it_does_again(
+    fault: str, said: str, kube: FakeKube, topics: FakeTopics, tmp_path: Path
+) -> None:
+    kube.token = "first"
+    if fault == "pods":
+        kube.faults = [Fault("watch", "pods", status=403) for _ in range(1000)]
+    timing = Timing(sleep=lambda seconds: asyncio.sleep(min(seconds, 0.1)))
+    async with watching(impatient(kube, tmp_path, "first"), topics, timing) as source:
+        if fault == "revoked":
+            kube.token = "second"
+        elif fault == "unready":
+            kube.faults = [Fault("readyz", status=500) for _ in range(1000)]
+        await soon(lambda: source.stale == said)
+        silent = seen_in(topics)
+        asked = kube.count("readyz")
+        await kube.asked("readyz", "", asked + 3)
+        assert (source.stale, seen_in(topics)) == (said, silent)
+        kube.token, kube.faults = "first", []
+        await soon(lambda: source.stale == "")
+        await soon(lambda: seen_in(topics) > silent)
