@@ -28,16 +28,6 @@ class Timing:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     rng: random.Random = field(default_factory=random.Random)
 
-    async def pause(self, seconds: float, woken: asyncio.Event) -> None:
-        """Sleep, or return as soon as the event is set; it is cleared then."""
-        waiting = [asyncio.ensure_future(self.sleep(seconds)), asyncio.ensure_future(woken.wait())]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-        woken.clear()
-
 
 class Backoff:
     """Delays after failures: none, then `first_delay` doubling up to `longest_delay`, each with up to 100 % jitter."""

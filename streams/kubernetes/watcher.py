@@ -7,13 +7,14 @@ leaves the HTTP to `list_watch.py`, what to publish after a list to `watching/li
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
 from msgspec import Struct
 
 from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreachable
+from underhost.schemas.keys import parse_key
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import KUBERNETES_TOPICS, NODES
 from underhost.streams.kubernetes.client import KubernetesClient, connect
@@ -36,15 +37,13 @@ log = structlog.get_logger("underhost.kubernetes")
 
 FIRST_ANSWER = 10.0
 """Seconds after which the start fails where a server still throttles the first lists."""
-RETRY_SHRUNK = 30.0
-"""Seconds after which lists that are not believed are read again."""
 
 
 class KubernetesSource(Source):
     """The source of a live cluster.
 
     Attributes:
-        ready: set once everything is listed, believed and published.
+        ready: set once everything is listed and published, but for the deletions that are not believed.
     """
 
     name = "kubernetes"
@@ -64,7 +63,9 @@ class KubernetesSource(Source):
         self._site, self._settings, self._publisher, self._reader = site, settings, publisher, reader
         self._timing, self._kinds = timing or Timing(), kinds
         self._doubts = Doubts(site=site)
-        self._accepted, self._doubted = asyncio.Event(), asyncio.Event()
+        self._doubted = asyncio.Event()
+        self._told, self._settling = "", False
+        """The doubt in the last markers; whether what it was about is accepted, and not deleted yet."""
         self._counts: dict[str, int] = {}
         self._reflectors: dict[str, Reflector] = {}
         self._contact, self._marking = Contact(), asyncio.Lock()
@@ -95,18 +96,15 @@ class KubernetesSource(Source):
             list_watches = [
                 KindListWatch(client, kind, self._site, self._timing, self._contact) for kind in self._kinds
             ]
-            starts = await self._start(client, list_watches, first=True)
-            while self._doubts or self._accepted.is_set():
-                await self._timing.pause(RETRY_SHRUNK, self._accepted)
-                try:
-                    starts = await self._start(client, list_watches)
-                except BackendError as error:
-                    log.warning("not listed", site=self._site, reason=str(error))
+            starts = await self._start(client, list_watches)
+            reflectors = [self._reflector(each, start) for each, start in zip(list_watches, starts, strict=True)]
+            if self._doubts.accepted:  # somebody has said so while it was published
+                for reflector in reflectors:
+                    reflector.accept()
             self.ready.set()
-            self._doubted.clear()
             async with asyncio.TaskGroup() as tasks:
-                for each, start in zip(list_watches, starts, strict=True):
-                    tasks.create_task(self._reflector(each, start).run(start.position), name=f"watch {each.name}")
+                for reflector, start in zip(reflectors, starts, strict=True):
+                    tasks.create_task(reflector.run(start.position), name=f"watch {reflector.name}")
                 tasks.create_task(self._tell_doubts(), name="doubts")
                 tasks.create_task(self._probe(client), name="probe")
 
@@ -114,18 +112,29 @@ class KubernetesSource(Source):
         """See `Source.accept`."""
         settled = [*self._doubts.accept(), *(line for each in self._reflectors.values() for line in each.accept())]
         if settled:
-            self._accepted.set()
+            self._settling = True
             self._doubted.set()
         return settled
 
     async def _tell_doubts(self) -> None:
         """While the watches run, publish markers for every doubt that comes, and that goes when it is accepted."""
+        backoff = Backoff(self._timing)
         while True:
             await self._doubted.wait()
             self._doubted.clear()
-            for reflector in self._reflectors.values():
-                await reflector.delete_accepted()
+            try:
+                for reflector in self._reflectors.values():
+                    await reflector.delete_accepted()
+            except (Gone, Refused, Retry, Unreachable) as error:
+                log.warning("what was accepted is not deleted yet", site=self._site, reason=str(error))
+                self._doubted.set()
+            else:
+                self._doubts.settle(self._doubts.accepted)
+                self._settling = self._doubted.is_set()  # more may have been accepted meanwhile
+                backoff.reset()
             await self._mark()
+            if self._doubted.is_set():
+                await self._timing.sleep(backoff.next())
 
     async def _probe(self, client: KubernetesClient) -> None:
         """Ask whether the API still answers; now and then publish markers that say that all of it is heard of."""
@@ -142,7 +151,7 @@ class KubernetesSource(Source):
     async def _mark(self) -> None:
         """Publish the markers anew: what is doubted now, and when the server was last heard of."""
         async with self._marking:  # one after another, so that an older one is never the last
-            doubt = "; ".join(self.shrunk)
+            self._told = doubt = "; ".join(self.shrunk) or (self._told if self._settling else "")
             markers = [
                 marker_of(self._site, self.name, topic, Listed(self.epoch, self._counts[topic.name], doubt, self._seen))
                 for topic in KUBERNETES_TOPICS
@@ -156,18 +165,12 @@ class KubernetesSource(Source):
         silent = 0.0 if contact is None else time.monotonic() - contact
         return round((time.time() - silent) * 1000)
 
-    async def _start(
-        self, client: KubernetesClient, list_watches: Sequence[KindListWatch], *, first: bool = False
-    ) -> list["_Start"]:
+    async def _start(self, client: KubernetesClient, list_watches: Sequence[KindListWatch]) -> list["_Start"]:
         """List, publish the differences to the topics, then the markers; returns where each watch starts."""
         held = {topic.name: dict(await self._reader.state(topic, self._site)) for topic in KUBERNETES_TOPICS}
         doubts = self._doubts
-        if first:
-            doubts.recall(doubt_of(self._site, self.name, held))
-        newest = [
-            await asyncio.to_thread(newest_held, held[each.kind.topic.name], each.kind) if first else 0
-            for each in list_watches
-        ]
+        doubts.recall(doubt_of(self._site, self.name, held))
+        newest = [await asyncio.to_thread(newest_held, held[each.kind.topic.name], each.kind) for each in list_watches]
         listings = await self._first_lists(client, list_watches, newest)
         listed: dict[str, dict[str, Struct]] = {topic.name: {} for topic in KUBERNETES_TOPICS}
         letters: list[Outgoing] = []
@@ -180,7 +183,7 @@ class KubernetesSource(Source):
                 log.error("object cannot be read", key=item.key, reason=item.error)
                 letters.append(letter_of(list_watch.kind.topic, item))
                 held[topic].pop(item.key, None)  # the object exists, so its record stays as it is
-        await publish_list(
+        missing = await publish_list(
             self._site,
             self.name,
             KUBERNETES_TOPICS,
@@ -191,10 +194,17 @@ class KubernetesSource(Source):
             self._publisher,
             letters,
             seen=self._seen,
+            certain=True,
         )
+        self._told = str(doubts)
         self._counts = {topic.name: len(listed[topic.name]) for topic in KUBERNETES_TOPICS}
         log.info("listed", site=self._site, objects=sum(self._counts.values()), shrunk=bool(doubts))
-        return await asyncio.to_thread(lambda: [_Start.of(listing) for listing in listings])
+        return await asyncio.to_thread(
+            lambda: [
+                _Start.of(listing, _of_kind(each.kind, missing))
+                for each, listing in zip(list_watches, listings, strict=True)
+            ]
+        )
 
     async def _first_lists(
         self, client: KubernetesClient, list_watches: Sequence[KindListWatch], newest: Sequence[int]
@@ -253,6 +263,7 @@ class KubernetesSource(Source):
             start.held,
             self._timing,
             doubted=self._doubted,
+            missing=start.missing,
             protected=kind.lasting,
             guarded=kind.topic is NODES,
             optional=kind.optional,
@@ -261,16 +272,25 @@ class KubernetesSource(Source):
 
 
 class _Start(NamedTuple):
-    """Where a kind's watch starts: a digest of each object of the first list, and the position after it."""
+    """Where a kind's watch starts: a digest of each object of the first list, and the position after it.
+
+    `missing` are keys of what the list lacks and is not believed to lack.
+    """
 
     held: dict[str, Held]
     position: str | None
+    missing: frozenset[str]
 
     @classmethod
-    def of(cls, listing: Listing | None) -> "_Start":
+    def of(cls, listing: Listing | None, missing: frozenset[str]) -> "_Start":
         if listing is None:
-            return cls({}, None)
-        return cls({key: held_of(seen) for key, seen in listing.objects.items()}, listing.position)
+            return cls({}, None, missing)
+        return cls({key: held_of(seen) for key, seen in listing.objects.items()}, listing.position, missing)
+
+
+def _of_kind(kind: Kind, keys: Iterable[str]) -> frozenset[str]:
+    """Those of the keys that name objects of the kind."""
+    return frozenset(key for key in keys if parse_key(key).kind == kind.kind.lower())
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:

@@ -1,7 +1,7 @@
-"""Deletions that a watch reports: too many within a minute are not believed.
+"""Deletions of one kind that are not believed: they are held back, while everything else goes on.
 
-In: the changes of a watch, in order, and the objects that are held. Out: the changes without the deletions that are
-held back until the object appears again or a person accepts them. Objects that a list no longer shows are left to the
+In: the changes of a watch, in order, and what a list no longer shows. Out: the changes without the deletions that are
+held back until the object appears again or a person accepts them. Which objects of a list are doubted is left to the
 reflector.
 """
 
@@ -17,12 +17,18 @@ WITHIN = 60.0
 
 
 class Deletions:
-    """Judges the deletions of one kind of object (`name`, for messages); doubted ones go into `doubts`."""
+    """Judges the deletions of one kind of object (`name`, for messages); doubted ones go into `doubts`.
 
-    def __init__(self, name: str, doubts: Doubts, clock: Callable[[], float]) -> None:
-        self._name, self._doubts, self._clock = name, doubts, clock
+    Where the kind is `guarded`, too many deletions of a watch within a minute are doubted.
+
+    Attributes:
+        kept: the deletions that are held back, by key.
+    """
+
+    def __init__(self, name: str, doubts: Doubts, clock: Callable[[], float], *, guarded: bool = True) -> None:
+        self._name, self._doubts, self._clock, self._guarded = name, doubts, clock, guarded
         self._believed: deque[float] = deque()
-        self._kept: dict[str, Seen | Unreadable] = {}
+        self.kept: dict[str, Seen] = {}
 
     def believed(self, changes: Iterable[Seen | Unreadable], held: Collection[str]) -> list[Seen | Unreadable]:
         """The changes to publish; `held` are the keys of all objects that are there so far."""
@@ -30,16 +36,16 @@ class Deletions:
         gone = 0
         for change in changes:
             if isinstance(change, Unreadable) or change.value is not None:
-                if self._kept.pop(change.key, None) is not None:
-                    self._doubts.see([], self._kept)
-            elif change.key in held and not self._believes(len(held) - gone):
-                self._kept[change.key] = change
+                self.release(change.key)
+            elif self._guarded and change.key in held and not self._believes(len(held) - gone):
+                self.kept[change.key] = change
                 total = len(held) - gone + len(self._believed)
-                lost = len(self._believed) + len(self._kept)
-                self._doubts.see([f"{self._name}: {lost} of {total} were deleted at once; not believed"], self._kept)
+                lost = len(self._believed) + len(self.kept)
+                self._doubts.see([f"{self._name}: {lost} of {total} were deleted at once; not believed"], self.kept)
                 continue
             else:
                 gone += 1
+                self.release(change.key)  # a list did not show it, and now its watch says so as well
             found.append(change)
         return found
 
@@ -53,12 +59,14 @@ class Deletions:
         self._believed.append(now)
         return True
 
-    def take_accepted(self) -> list[Seen | Unreadable]:
-        """The deletions that were held back and that a person has accepted since."""
-        keys = sorted(self._kept.keys() & self._doubts.accepted)
-        self._doubts.settle(keys)
-        return [self._kept.pop(key) for key in keys]
+    def hold(self, missing: Iterable[Seen], doubt: Iterable[str] = ()) -> None:
+        """Hold back what a list lacks, because of the `doubt`; without one where somebody else tells of it."""
+        self.kept.update((each.key, each) for each in missing)
+        self._doubts.see(doubt, self.kept)
 
-    def forget(self) -> None:
-        """Drop what is held back: a new list shows which objects exist."""
-        self._kept.clear()
+    def release(self, key: str) -> Seen | None:
+        """Hold this deletion back no longer; None where it was not."""
+        kept = self.kept.pop(key, None)
+        if kept is not None:
+            self._doubts.see([], self.kept)
+        return kept

@@ -28,15 +28,30 @@ async def publish_list(
     first: Sequence[Outgoing] = (),
     *,
     seen: int = 0,
-) -> None:
-    """Publish the records in `first`, then how the list differs from what is held; `seen` and more: `plan_listing`."""
+    certain: bool = False,
+) -> frozenset[str]:
+    """Publish the records in `first`, then how the list differs from what is held; for the rest see `plan_listing`.
+
+    Returns the keys of what has vanished and is not believed to be gone.
+    """
     accepted = doubts.accepted
     # Off the event loop: with 100,000 pods this is a second of work.
     plan = await asyncio.to_thread(
-        plan_listing, site, source, topics, held, listed, epoch, accepted=accepted, doubt=str(doubts), seen=seen
+        plan_listing,
+        site,
+        source,
+        topics,
+        held,
+        listed,
+        epoch,
+        accepted=accepted,
+        doubt=str(doubts),
+        seen=seen,
+        certain=certain,
     )
     doubts.see(plan.shrunk, plan.missing)
     records = [*first, *map(deliverable, plan.records)]
     for begin in range(0, len(records), AT_ONCE):
         await publisher.publish(*records[begin : begin + AT_ONCE])
     doubts.settle(accepted)
+    return frozenset(plan.missing)

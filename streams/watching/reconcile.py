@@ -59,14 +59,16 @@ def plan_listing(
     accepted: Collection[str] = (),
     doubt: str = "",
     seen: int = 0,
+    certain: bool = False,
 ) -> ListingPlan:
     """Compare a list with what is held, topic by topic.
 
     `held` and `listed` are by the topic's full name, then by record key; markers in `held` are ignored. An object that
     differs in its resourceVersion only is not published. Where a list is empty, or shorter than what is held by more
     than `shrink_limit`, a broken answer is likelier than the truth. The topic then stays as it is, because two
-    inventories must not be mixed. Always believed: a single object that vanished beside others; services, workloads,
-    budgets and rules that vanished while nothing else did.
+    inventories must not be mixed; where what is shown is `certain`, because a watch goes on from this list, only what
+    vanished stays. Always believed: a single object that vanished beside others; services, workloads, budgets and rules
+    that vanished while nothing else did.
 
     `accepted` are objects that a person has confirmed to be gone. `doubt` is that of an earlier list which nobody has
     accepted yet: while it stands no object is believed to be gone. The markers carry the doubt of this list, or else
@@ -87,12 +89,13 @@ def plan_listing(
     for topic in topics:
         name = topic.name
         if name in suspicious:
-            plan.frozen.add(name)
             plan.missing.update(missing[name])
             plan.shrunk.append(
                 f"{topic.short}: {len(missing[name])} of {count[name]} objects of site {site} are missing in "
                 f"the new list; not believed"
             )
+        if name in suspicious and not certain:
+            plan.frozen.add(name)
         else:
             plan.changes.extend(_news(topic, objects[name], listed.get(name, {})))
         deleted = [key for key in gone[name] if key not in plan.missing]

@@ -1,11 +1,12 @@
 """The reflector of one kind of object: watch, resume, list again, back off.
 
 In: the kind's `ListWatch`, and what its first list showed. Out: records of what really changed, tombstones of what was
-deleted, dead letters of what cannot be read. The first list itself is left to `listing.py`.
+deleted, dead letters of what cannot be read. Doubted deletions are held back (`deletions.py`); the watch goes on beside
+them. The first list itself is left to `listing.py`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -42,14 +43,14 @@ class Reflector:
     """Publishes the changes of one kind, from a position on, until it is cancelled.
 
     Args:
-        held: what the first list showed, by key.
+        held: what the first list showed, by key. missing: keys that it lacked and that are not believed to be gone.
         protected: an empty list is not believed while objects are held.
         guarded: nor is one that has lost over 40 %, nor so many deletions within a minute.
         optional: a kind that is not served, or may not be read, is asked for again at long intervals.
         doubted: set when a doubt comes.
 
     Attributes:
-        relists: how often everything was listed again.
+        name: of the kind. relists: how often everything was listed again.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Reflector:
         timing: Timing,
         *,
         doubted: asyncio.Event,
+        missing: Collection[str] = (),
         protected: bool = False,
         guarded: bool = False,
         optional: bool = False,
@@ -68,11 +70,12 @@ class Reflector:
         self._source, self._topic, self._publisher, self._held, self._timing = source, topic, publisher, held, timing
         self._protected, self._optional = protected, optional
         self._doubts, self._doubted = Doubts(kind=source.name), doubted
-        self._accepted = asyncio.Event()
+        self._guarded, self._publishing = guarded, asyncio.Lock()
         clock = asyncio.get_running_loop().time
-        self._deletions = Deletions(source.name, self._doubts, clock) if guarded else None
+        self._deletions = Deletions(source.name, self._doubts, clock, guarded=guarded)
+        self._deletions.hold(Seen(key, "", None) for key in missing)
         self._reached = 0
-        self.relists = 0
+        self.name, self.relists = source.name, 0
 
     @property
     def shrunk(self) -> str:
@@ -81,9 +84,7 @@ class Reflector:
 
     def accept(self) -> list[str]:
         """See `Source.accept`."""
-        settled = self._doubts.accept()
-        self._accepted.set()
-        return settled
+        return self._doubts.accept()
 
     async def run(self, position: str | None) -> None:
         """Watch from the position; None where the first list found the kind not served."""
@@ -92,7 +93,7 @@ class Reflector:
         clock = asyncio.get_running_loop().time
         self._reached = _number(position or "")
         while True:
-            await self._pause(delay)
+            await self._timing.sleep(delay)
             begun = clock()
             try:
                 if position is None:
@@ -123,48 +124,35 @@ class Reflector:
                 tell = log.warning if delay else log.info
                 tell("watch interrupted", kind=self._source.name, reason=str(error), delay=round(delay, 1))
 
-    async def _pause(self, delay: float) -> None:
-        """Sleep; while a list is not believed, only until a person accepts it."""
-        if not self._doubts:
-            await self._timing.sleep(delay)
-        else:
-            await self._timing.pause(delay, self._accepted)
-
     async def _relist(self) -> str:
-        """List, and publish the difference. Raises Unreachable for a list that cannot be true."""
+        """List, and publish the difference; what is missing and not believed to be gone is held back."""
         listing = await self._source.list()
         self.relists += 1
-        unreadable = {item.key for item in listing.unreadable}
-        vanished = sorted(self._held.keys() - listing.objects.keys() - unreadable)
+        unreadable, kept = {item.key for item in listing.unreadable}, self._deletions.kept
+        for key in kept.keys() & (listing.objects.keys() | unreadable):
+            self._deletions.release(key)
+        vanished = self._held.keys() - listing.objects.keys() - unreadable - kept.keys()
         accepted = self._doubts.accepted
-        missing = [key for key in vanished if key not in accepted] if self._protected else []
+        missing = vanished - accepted if self._protected else set()
         of = len(self._held) - len(vanished) + len(missing)
-        collapsed = self._deletions is not None and is_collapse(len(missing), of)
-        if missing and (self._doubts or not listing.objects or collapsed):
+        collapsed = self._guarded and is_collapse(len(missing), of)
+        if missing and (self._doubts or kept or not listing.objects or collapsed):
             line = f"{self._source.name}: {len(missing)} of {of} objects are missing in the new list; none is deleted"
-            self._doubts.see([line], missing)
+            self._deletions.hold((Seen(key, self._held[key].uid, None) for key in missing), [line])
             self._doubted.set()
-            raise Unreachable(line)
-        self._doubts.see([])
         changes: list[Seen | Unreadable] = [*listing.objects.values(), *listing.unreadable]
-        changes.extend(Seen(key, self._held[key].uid, None) for key in vanished)
+        changes.extend(Seen(key, self._held[key].uid, None) for key in sorted(vanished - kept.keys()))
         reached, self._reached = self._reached, _number(listing.position)
         went_back = self._reached < reached
         if went_back:  # etcd was restored: lists are consistent, so what was published is no more
             log.warning("the server has gone back in its history", kind=self._source.name, position=listing.position)
             self._held.clear()
-        for begin in range(0, len(changes), AT_ONCE):
-            await self._take(changes[begin : begin + AT_ONCE], anew=went_back)
-            await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
-        if self._deletions is not None:
-            self._deletions.forget()
+        await self._take_many(changes, anew=went_back)
         self._doubts.settle(accepted)
         return listing.position
 
     def _believed(self, changes: Sequence[Seen | Unreadable]) -> Sequence[Seen | Unreadable]:
         """The changes without the deletions that are too many at once."""
-        if self._deletions is None:
-            return changes
         before = str(self._doubts)
         believed = self._deletions.believed(changes, self._held)
         if str(self._doubts) != before:
@@ -172,12 +160,33 @@ class Reflector:
         return believed
 
     async def delete_accepted(self) -> None:
-        """Publish the deletions of the watch that were held back and that a person has accepted."""
-        if self._deletions is not None:
-            await self._take(self._deletions.take_accepted())
+        """Publish the deletions that were held back and that a person has accepted, unless a new list shows the object.
+
+        Raises Gone, Refused, Retry or Unreachable: then nothing is deleted yet.
+        """
+        accepted = self._doubts.accepted
+        if not accepted:
+            return
+        listing = await self._source.list()
+        unreadable, changes = {item.key for item in listing.unreadable}, list[Seen | Unreadable]()
+        for key in sorted(accepted):
+            deletion = self._deletions.release(key)  # None: the watch has shown the object meanwhile
+            if deletion is not None and key not in unreadable:
+                changes.append(listing.objects.get(key, deletion))
+        await self._take_many(changes)
+        self._doubts.settle(accepted)
+
+    async def _take_many(self, changes: Sequence[Seen | Unreadable], *, anew: bool = False) -> None:
+        for begin in range(0, len(changes), AT_ONCE):
+            await self._take(changes[begin : begin + AT_ONCE], anew=anew)
+            await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
 
     async def _take(self, changes: Sequence[Seen | Unreadable], *, anew: bool = False) -> None:
         """Publish what differs from what is held, in order; `anew`: in place of whatever readers hold."""
+        async with self._publishing:
+            await self._publish(changes, anew=anew)
+
+    async def _publish(self, changes: Sequence[Seen | Unreadable], *, anew: bool) -> None:
         records: list[Outgoing] = []
         for change in changes:
             if isinstance(change, Unreadable):

@@ -122,7 +122,7 @@ class FakeKube:
 
     async def asked(self, verb: str, plural: str, times: int = 1) -> None:
         """Wait until so many such requests came."""
-        async with asyncio.timeout(20), self._changed:
+        async with asyncio.timeout(60), self._changed:
             await self._changed.wait_for(lambda: self.count(verb, plural) >= times)
 
     def _store(self, plural: str, one: Built | Object) -> Object:

@@ -12,7 +12,7 @@ from support.fakes.kube import FakeKube, Fault
 from support.fakes.topics import FakeTopics
 
 from underhost.schemas.errors import Refused, Unreachable
-from underhost.schemas.kubernetes import decode
+from underhost.schemas.kubernetes import Node, decode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS, DEAD_LETTERS, KUBERNETES_TOPICS, NAMESPACES, NODES, PODS, WORKLOADS
 from underhost.streams.kubernetes import watcher
@@ -21,7 +21,7 @@ from underhost.streams.kubernetes.watcher import KubernetesSource
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings.clusters import KubernetesSettings
 from underhost.streams.timing import Timing
-from underhost.streams.watching.records import marker_of
+from underhost.streams.watching.records import marker_of, outgoing_of
 
 
 class Naps:
@@ -72,10 +72,10 @@ async def watching(settings: KubernetesSettings, topics: FakeTopics, timing: Tim
     run = asyncio.create_task(source.run())
     ready = asyncio.create_task(source.ready.wait())
     try:
-        await asyncio.wait([run, ready], return_when=asyncio.FIRST_COMPLETED, timeout=20)
+        await asyncio.wait([run, ready], return_when=asyncio.FIRST_COMPLETED, timeout=90)
         if run.done():
             run.result()
-        assert ready.done(), "the source is not ready after 20 s"
+        assert ready.done(), "the source is not ready after 90 s"
         yield source
         assert not run.done(), "the source ended"
     finally:
@@ -86,7 +86,7 @@ async def watching(settings: KubernetesSettings, topics: FakeTopics, timing: Tim
 
 async def soon(condition: Callable[[], object]) -> None:
     """Wait for what no event tells of."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -385,7 +385,7 @@ def doubts_in(records: list[Outgoing]) -> list[str]:
 COLLAPSED = "nodes: 7 of 8 objects of site prod are missing in the new list; not believed"
 
 
-async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_accepts_it(
+async def test_a_collapsed_list_at_a_restart_holds_back_deletions_and_nothing_else(
     kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
     kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 9)))
@@ -393,31 +393,63 @@ async def test_a_collapsed_list_at_a_restart_deletes_nothing_until_a_person_acce
         before = len(topics.records)
     for number in range(2, 9):
         await kube.delete("nodes", f"n{number}")
-    again = asyncio.Event()
-
-    async def nap(seconds: float) -> None:
-        await (again.wait() if seconds == 30.0 else asyncio.sleep(0))
-
-    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, timing=Timing(sleep=nap))
-    run = asyncio.create_task(source.run())
-    try:
-        await topics.until(lambda seen: len(seen.records) == before + 6)
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
         assert source.shrunk == [COLLAPSED]
         assert doubts_in(topics.records[before:]) == [COLLAPSED] * 6
-        assert not source.ready.is_set()
-        for number in range(2, 9):
-            await kube.put("nodes", a_node(f"n{number}"))
-        again.set()
-        await topics.until(lambda seen: len(seen.records) == before + 12)
-        assert source.shrunk == [COLLAPSED]
+        await kube.put("pods", a_pod("certain").on("n1"))
+        await kube.put("nodes", a_node("n9"))
+        await kube.delete("pods", "web-0", "shop")
+        await kube.put("nodes", a_node("n2").labels({"zone": "b"}))  # it is there again
+        await topics.until(lambda t: b"zone" in t.live[NODES.name]["prod/node//n2"])
+        await topics.until(lambda t: "prod/node//n9" in t.keys(NODES))
+        await topics.until(lambda t: t.keys(PODS) == ["prod/pod/shop/certain", "prod/pod/shop/web-1"])
+        assert topics.keys(NODES) == [f"prod/node//n{number}" for number in range(1, 10)]
+        assert (kube.count("list", "nodes"), kube.count("list", "pods")) == (2, 2)  # one a start, and no polling
         assert source.accept() == [COLLAPSED]
-        await asyncio.wait_for(source.ready.wait(), 20)
+        await topics.until(lambda t: doubts_in(t.records)[-6:] == [""] * 6)
+        assert topics.keys(NODES) == ["prod/node//n1", "prod/node//n2", "prod/node//n9"]
         assert source.shrunk == []
-        assert {record.key for record in topics.records[before:]} == {"prod/listed/kubernetes"}
-        assert doubts_in(topics.records)[-6:] == [""] * 6
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
+    gone = [record.key for record in topics.records[before:] if record.value is None]
+    assert gone == ["prod/pod/shop/web-0", *(f"prod/node//n{number}" for number in range(3, 9))]
+
+
+async def test_nothing_that_a_person_accepts_is_deleted_if_it_is_there_all_the_same(
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
+) -> None:
+    """Its list was wrong, and its watch has no reason to tell of it."""
+    async with watching(kube.settings(tmp_path), topics, timing):
+        await topics.publish(*(outgoing_of(NODES, f"prod/node//lost-{number}", node_of(number)) for number in range(4)))
+        before = len(topics.records)
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
+        for number in range(2):
+            kube.seed("nodes", a_node(f"lost-{number}"))
+        source.accept()
+        await topics.until(lambda t: doubts_in(t.records)[-6:] == [""] * 6)
+    assert topics.keys(NODES) == [f"prod/node//{name}" for name in ("lost-0", "lost-1", "n1", "n2")]
+    gone = [record.key for record in topics.records[before:] if record.value is None]
+    assert gone == ["prod/node//lost-2", "prod/node//lost-3"]
+
+
+def node_of(number: int) -> Node:
+    return a_node(f"lost-{number}").build()
+
+
+async def test_what_is_accepted_while_the_server_is_away_is_doubted_until_it_is_deleted(
+    kube: FakeKube, topics: FakeTopics, tmp_path: Path
+) -> None:
+    timing = Timing(sleep=lambda seconds: asyncio.sleep(min(seconds, 0.05)))
+    kube.seed("nodes", *(a_node(f"n{number}") for number in range(3, 9)))
+    async with watching(kube.settings(tmp_path), topics, timing):
+        pass
+    for number in range(2, 9):
+        await kube.delete("nodes", f"n{number}")
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
+        kube.faults = [Fault("list", "nodes", status=503) for _ in range(3)]
+        source.accept()
+        await kube.asked("list", "nodes", 4)
+        assert set(doubts_in(topics.records)[-6:]) == {COLLAPSED}
+        await topics.until(lambda t: doubts_in(t.records)[-6:] == [""] * 6)
+        assert topics.keys(NODES) == ["prod/node//n1"]
 
 
 async def test_a_doubt_of_an_earlier_run_is_remembered(
@@ -425,38 +457,13 @@ async def test_a_doubt_of_an_earlier_run_is_remembered(
 ) -> None:
     marker = marker_of("prod", "kubernetes", NODES, Listed(7, 2, "nodes: 7 of 8 were missing"))
     await topics.publish(marker)
-    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, timing=Timing())
-    run = asyncio.create_task(source.run())
-    try:
-        await soon(lambda: "prod/node//n1" in topics.keys(NODES))
+    async with watching(kube.settings(tmp_path), topics, timing) as source:
+        assert topics.keys(NODES) == ["prod/node//n1", "prod/node//n2"]
         assert source.shrunk == ["nodes: 7 of 8 were missing"]
+        assert set(doubts_in(topics.records)[-6:]) == {"nodes: 7 of 8 were missing"}
         source.accept()
-        await asyncio.wait_for(source.ready.wait(), 20)
+        await topics.until(lambda t: doubts_in(t.records)[-6:] == [""] * 6)
         assert source.shrunk == []
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-
-
-async def test_a_person_can_accept_a_collapsed_list(
-    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
-) -> None:
-    async with watching(kube.settings(tmp_path), topics, timing):
-        before = len(topics.records)
-    await kube.delete("nodes", "n1")
-    await kube.delete("nodes", "n2")
-    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, timing=Timing())
-    run = asyncio.create_task(source.run())
-    try:
-        await topics.until(lambda seen: len(seen.records) == before + 6)
-        source.accept()
-        await asyncio.wait_for(source.ready.wait(), 20)
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-    records = [(record.key, record.value is None) for record in topics.records[before + 6 :]]
-    assert records[:2] == [("prod/node//n1", True), ("prod/node//n2", True)]
-    assert records[2:] == [("prod/listed/kubernetes", False)] * len(KUBERNETES_TOPICS)
 
 
 async def test_an_empty_list_while_running_deletes_nothing(

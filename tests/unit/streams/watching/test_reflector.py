@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
+import pytest
 from support.fakes.topics import FakeTopics
 
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
@@ -157,18 +158,55 @@ async def test_a_list_that_fails_is_tried_again() -> None:
     assert [record.key for record in topics.records] == ["s/pod/shop/a"]
 
 
-async def test_an_empty_list_of_a_kind_that_every_cluster_has_is_not_believed() -> None:
-    feed = Script(lists=[listing("50"), listing("60", pod("b"))], watches=[[Gone("old")]])
-    topics, reflector = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
-    assert topics.records == []  # one alone would be believed, had the list not been empty just before
-    assert reflector.shrunk == "pods: 1 of 2 objects are missing in the new list; none is deleted"
+async def test_an_empty_list_is_not_believed_and_the_watch_goes_on_beside_it() -> None:
+    feed = Script(lists=[listing("50")], watches=[[Gone("old")], [batch("51", pod("b", node="n1"), pod("c"))]])
+    topics, reflector = await follow(feed, Naps(3), held=[pod("a"), pod("b")], protected=True)
+    assert feed.positions == ["10", "50"]
+    assert [(record.key, record.value is None) for record in topics.records] == [
+        ("s/pod/shop/b", False),
+        ("s/pod/shop/c", False),
+    ]
+    assert reflector.shrunk == follower_line(2, 2)
+    assert reflector.relists == 1
+
+
+async def test_a_collapsed_list_holds_back_what_it_lacks_and_nothing_else() -> None:
+    feed = Script(lists=[listing("50", pod("a", node="n1"), pod("new"))], watches=[[Gone("old")]])
+    held = [pod(name) for name in ("a", "b", "c", "d")]
+    topics, reflector = await follow(feed, Naps(3), held=held, protected=True, guarded=True)
+    assert [(record.key, record.value is None) for record in topics.records] == [
+        ("s/pod/shop/a", False),
+        ("s/pod/shop/new", False),
+    ]
+    assert reflector.shrunk == follower_line(3, 4)
+
+
+def gone(name: str) -> WatchBatch:
+    return batch("60", Seen(f"s/pod/shop/{name}", f"uid-{name}", None))
+
+
+async def test_a_pod_that_is_certain_comes_changes_and_goes_beside_a_doubt() -> None:
+    missing = [f"s/pod/shop/lost-{number}" for number in range(40)]
+    changes = [batch("51", pod("a", node="n1")), batch("52", pod("b")), gone("b"), gone("a")]
+    topics, reflector = await follow(
+        Script(watches=[changes]), Naps(2), held=[pod("a")], missing=missing, protected=True
+    )
+    assert [(record.key, record.value is None) for record in topics.records] == [
+        ("s/pod/shop/a", False),
+        ("s/pod/shop/b", False),
+        ("s/pod/shop/b", True),
+        ("s/pod/shop/a", True),
+    ]
+    assert reflector.accept() == []  # whoever has listed tells of the doubt
 
 
 async def test_when_all_objects_are_back_the_doubt_lasts_until_a_person_accepts_it() -> None:
-    feed = Script(lists=[listing("50"), listing("60", pod("a"), pod("b", node="n1"))], watches=[[Gone("old")]])
+    feed = Script(
+        lists=[listing("50"), listing("60", pod("a"), pod("b", node="n1"))], watches=[[Gone("old")], [Gone("old")]]
+    )
     topics, reflector = await follow(feed, Naps(4), held=[pod("a"), pod("b")], protected=True)
     assert [(record.key, record.value is None) for record in topics.records] == [("s/pod/shop/b", False)]
-    assert reflector.shrunk == "pods: 2 of 2 objects are missing in the new list; none is deleted"
+    assert reflector.shrunk == follower_line(2, 2)
     assert reflector.accept() == [follower_line(2, 2)]
     assert reflector.shrunk == ""
 
@@ -177,34 +215,42 @@ def follower_line(missing: int, of: int) -> str:
     return f"pods: {missing} of {of} objects are missing in the new list; none is deleted"
 
 
-async def test_what_a_person_accepted_is_deleted_at_the_next_list_which_is_read_at_once() -> None:
-    lists = [listing(position, pod("a")) for position in ("50", "60", "70")]
-    naps, topics = Naps(3), FakeTopics()
+async def test_what_a_person_accepted_is_deleted_unless_a_new_list_shows_it() -> None:
+    lists = [listing("50", pod("a")), Unreachable("away"), listing("60", pod("a"), pod("c", node="n3"))]
+    naps, topics = Naps(2), FakeTopics()
     held = {one.key: held_of(one) for one in map(pod, ("a", "b", "c", "d"))}
     doubted = asyncio.Event()
     reflector = Reflector(
         Script(lists), PODS, topics, held, Timing(sleep=naps), protected=True, guarded=True, doubted=doubted
     )
     running = asyncio.create_task(reflector.run(None))
-    await naps.enough.wait()  # the third nap never ends by itself
+    await naps.enough.wait()  # the second nap never ends by itself
+    running.cancel()
     assert doubted.is_set()
     assert topics.records == []
     reflector.accept()
-    await topics.until(lambda seen: len(seen.records) == 3)
-    running.cancel()
-    assert [(record.key, record.value) for record in topics.records] == [
-        ("s/pod/shop/b", None),
-        ("s/pod/shop/c", None),
-        ("s/pod/shop/d", None),
+    with pytest.raises(Unreachable):
+        await reflector.delete_accepted()
+    assert topics.records == []
+    await reflector.delete_accepted()
+    assert [(record.key, record.value is None) for record in topics.records] == [
+        ("s/pod/shop/b", True),
+        ("s/pod/shop/c", False),
+        ("s/pod/shop/d", True),
     ]
+    await reflector.delete_accepted()  # nothing is left to do, and nothing is listed
 
 
 async def test_too_many_deletions_in_a_minute_are_held_back_until_a_person_accepts_them() -> None:
     names = [f"p{number}" for number in range(5)]
-    gone = [Seen(f"s/pod/shop/{name}", f"uid-{name}", None) for name in names[:4]]
-    watch = [batch("11", gone[0], gone[1]), batch("12", gone[2], gone[3]), batch("13", pod("p3", node="n2"))]
+    went = [Seen(f"s/pod/shop/{name}", f"uid-{name}", None) for name in names[:4]]
+    watch = [batch("11", went[0], went[1]), batch("12", went[2], went[3]), batch("13", pod("p3", node="n2"))]
     topics, reflector = await follow(
-        Script(watches=[watch]), Naps(2), held=[pod(name) for name in names], protected=True, guarded=True
+        Script(lists=[listing("20", pod("p3"), pod("p4"))], watches=[watch]),
+        Naps(2),
+        held=[pod(name) for name in names],
+        protected=True,
+        guarded=True,
     )
     assert [(record.key, record.value is None) for record in topics.records] == [
         ("s/pod/shop/p0", True),
