@@ -33,6 +33,9 @@ WORKLOAD_KINDS = {
     )
 }
 
+RUNS = 8
+"""Runs of a source that are remembered."""
+
 
 def read_key(key: bytes | None) -> Key:
     """The parsed key of a state record. Raises BadEvent where it is none of ours."""
@@ -128,6 +131,9 @@ class SiteState:
         self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
         self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
         self._doubts: dict[str, str] | None = None
+        self._runs: dict[tuple[str, str], dict[int, None]] = {}
+        self._doubters: dict[tuple[str, str], int] = {}
+        """By topic and source: the epochs of the runs that were heard of, and of the one whose doubt stands."""
         self._views: dict[str, Tracked[Any, Any]] = {}
         self._changed: dict[str, dict[Any, None]] = {}
         self._followers: list[Changes] = []
@@ -171,13 +177,32 @@ class SiteState:
         before, self._doubts = self._markers[short].pop(source, None), None
         if not isinstance(value, Listed):
             return before is not None
-        self._markers[short][source] = value
+        self._markers[short][source] = value = self._doubted(short, source, before, value)
         # A mere sign of life is no change: nothing follows from it.
         if before is not None and msgspec.structs.replace(before, seen=value.seen) == value:
             return False
         for follower in self._followers:
             follower.note_listed(short)
         return True
+
+    def _doubted(self, short: str, source: str, before: Listed | None, now: Listed) -> Listed:
+        """The marker, with the doubt that it does not lift.
+
+        Only the run that has said a doubt lifts it, or one that begins after it: that one has read it. The word of any
+        other, which was there before and sees all that the doubter misses, or comes late, is no answer to it.
+        """
+        place, epoch = (short, source), now.epoch
+        runs, doubter = self._runs.setdefault(place, {}), self._doubters.get(place)
+        if now.doubt:
+            self._doubters[place] = epoch
+        elif before is not None and doubter is not None and epoch != doubter and epoch in runs:
+            now = msgspec.structs.replace(now, doubt=before.doubt)
+        else:
+            self._doubters.pop(place, None)
+        runs[epoch] = None
+        while len(runs) > RUNS:
+            del runs[next(iter(runs))]
+        return now
 
     def replace(self, topic: Topic, rows: Iterable[tuple[Key, Struct]]) -> None:
         """Start the topic anew from these rows: after a recovery the tables are the truth, whatever was here."""

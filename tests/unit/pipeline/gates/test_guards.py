@@ -64,8 +64,8 @@ def a_world(physical_host: str = "preferred", clocks: Clocks | None = None) -> t
     return sites, Guards(settings, sites, watchers)
 
 
-def mark(sites: Sites, source: str, topic: Topic, *, doubt: str = "", seen: float = 0.0) -> None:
-    marker = Listed(5, 1, doubt, int(seen * 1000))
+def mark(sites: Sites, source: str, topic: Topic, *, doubt: str = "", seen: float = 0.0, epoch: int = 5) -> None:
+    marker = Listed(epoch, 1, doubt, int(seen * 1000))
     sites.apply(topic, parse_key(listed_key("prod", source)), marker, 0.0)
 
 
@@ -90,6 +90,27 @@ def test_a_doubt_in_a_marker_stops_every_write_until_a_marker_without_it() -> No
     assert guards.standstill("another").everything == ""
     mark(sites, "vsphere", HOSTS)
     assert forbidden(guards) == {}
+
+
+LOST = "hosts: 4 of 7 are missing"
+
+
+@pytest.mark.parametrize(
+    ("runs", "lifted"),
+    [
+        pytest.param([(5, LOST), (5, "")], True, id="by the run that said it, once a person has accepted it"),
+        pytest.param([(5, LOST), (6, LOST), (6, "")], True, id="by the next run, which has read it"),
+        pytest.param([(5, LOST), (6, "")], True, id="by a run that began after it was settled"),
+        pytest.param([(6, ""), (5, LOST), (6, "")], False, id="not by a run beside it that sees everything"),
+        pytest.param([(4, ""), (5, ""), (5, LOST), (4, "")], False, id="not by a late marker of the run before"),
+        pytest.param([(6, ""), (5, LOST), (6, ""), (6, ""), (5, "")], True, id="by its own run after all"),
+    ],
+)
+def test_a_doubt_is_lifted_by_who_said_it_or_has_read_it(runs: list[tuple[int, str]], lifted: bool) -> None:
+    sites, guards = a_world()
+    for second, (epoch, doubt) in enumerate(runs):
+        mark(sites, "vsphere", HOSTS, doubt=doubt, epoch=epoch, seen=NOW + second)
+    assert forbidden(guards) == ({} if lifted else dict.fromkeys(KINDS, LOST))
 
 
 @pytest.mark.parametrize(
