@@ -4,7 +4,9 @@ It is filled from one full list and then kept up to date. A new session starts a
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -15,7 +17,7 @@ from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS, Topic
 from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
 from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, VM, ClusterState, ObjectChange, Poll
-from underhost.streams.vsphere.records import Records, inventory_records
+from underhost.streams.vsphere.records import Records, cluster_name, inventory_records
 
 
 class Touched(NamedTuple):
@@ -43,6 +45,8 @@ class InventoryCache:
         self._hosts: dict[str, dict[str, Any]] = {}
         self._clusters: dict[str, ClusterState] = {}
         self._names: dict[str, Any] = {}
+        self._shared: frozenset[str] = frozenset()
+        """Names that several clusters have, in folders or datacenters of their own."""
         self._attribute_names: Mapping[int, str] = {}
         self._placement: Mapping[str, Mapping[str, str]] = {}
         self._tags: Mapping[str, Mapping[str, str]] = {}
@@ -65,6 +69,7 @@ class InventoryCache:
                 if change.kind == LEAVE:
                     self._names.pop(change.ref, None)
                     self._clusters.pop(change.ref, None)
+                self._tell_apart()
                 touched = touched._replace(everything=True)
         return touched
 
@@ -78,17 +83,18 @@ class InventoryCache:
             clusters[state.ref] = state
         self._clusters = clusters
         self._names.update({state.ref: state.name for state in poll.clusters})
+        self._tell_apart()
         self._attribute_names = poll.attribute_names
         self._placement, self._tags = poll.placement, poll.tags
         self.apply(change for change in poll.host_changes if change.ref in self._hosts)
 
     def cluster_names(self) -> list[str]:
         """Names of all clusters that vCenter shows, sorted, watched or not."""
-        return sorted(str(name) for name in self._names.values() if name)
+        return sorted(name for name in map(self._called, self._names) if name)
 
     def missing_clusters(self) -> str:
         """One line about clusters that should be watched and are not shown; "" if there are none such."""
-        missing = sorted(self.only - set(self.cluster_names()))
+        missing = sorted(self.only - set(self.cluster_names()) - self._shared)
         if not missing:
             return ""
         seen = ", ".join(self.cluster_names()) or "none"
@@ -104,7 +110,7 @@ class InventoryCache:
         if known is None or ref in self.unreadable or known.get("config.template"):
             return None
         host = known.get("runtime.host") or ""
-        if self.only and self._cluster_of(host) not in self.only:
+        if not self._is_watched(self._parent_of(host)):
             return None
         return _stamped(
             Vm(
@@ -125,15 +131,14 @@ class InventoryCache:
         known = self._hosts.get(ref)
         if known is None or ref in self.unreadable:
             return None
-        cluster = self._cluster_of(ref)
-        if self.only and cluster not in self.only:
+        if not self._is_watched(self._parent_of(ref)):
             return None
         cores, mhz = known.get("summary.hardware.numCpuCores") or 0, known.get("summary.hardware.cpuMhz") or 0
         return _stamped(
             Host(
                 name=known.get("name") or ref,
                 id=ref,
-                cluster=cluster,
+                cluster=self._called(self._parent_of(ref)),
                 state=_state(known),
                 cpu_mhz=cores * mhz,
                 memory_mib=(known.get("summary.hardware.memorySize") or 0) // (1024 * 1024),
@@ -146,17 +151,20 @@ class InventoryCache:
         """Everything that is watched and readable; clusters sorted by name."""
         hosts = [host for host in map(self.host, self._hosts) if host is not None]
         vms = [vm for vm in map(self.vm, self._vms) if vm is not None]
-        watched = [state for state in self._clusters.values() if not self.only or state.name in self.only]
+        watched = [(self._called(ref), state) for ref, state in self._clusters.items() if self._is_watched(ref)]
         clusters = [
             Cluster(
-                name=state.name,
+                name=name,
                 id=state.ref,
                 drs=state.drs,
                 ha=state.ha,
-                rules=sorted(state.rules or (), key=lambda rule: (rule.name, rule.key)),
+                rules=sorted(
+                    (msgspec.structs.replace(rule, cluster=name) for rule in state.rules or ()),
+                    key=lambda rule: (rule.name, rule.key),
+                ),
                 uid=state.ref,
             )
-            for state in sorted(watched, key=lambda state: (state.name, state.ref))
+            for name, state in sorted(watched, key=itemgetter(0))
         ]
         return Inventory(hosts=hosts, vms=vms, clusters=clusters)
 
@@ -197,9 +205,21 @@ class InventoryCache:
         if not known.get("name"):
             self.unreadable.add(change.ref)
 
-    def _cluster_of(self, host: str) -> str:
-        parent = self._hosts.get(host, {}).get("parent") or ""
-        return str(self._names.get(parent) or "")
+    def _parent_of(self, host: str) -> str:
+        return self._hosts.get(host, {}).get("parent") or ""
+
+    def _called(self, cluster: str) -> str:
+        """The name of a cluster, with its moref where another one has the same."""
+        name = str(self._names.get(cluster) or "")
+        return cluster_name(name, cluster) if name in self._shared else name
+
+    def _tell_apart(self) -> None:
+        count = Counter(str(name) for name in self._names.values())
+        self._shared = frozenset(name for name, clusters in count.items() if clusters > 1)
+
+    def _is_watched(self, cluster: str) -> bool:
+        """Whether the cluster counts. A name that several clusters have names all of them."""
+        return not self.only or not self.only.isdisjoint((str(self._names.get(cluster) or ""), self._called(cluster)))
 
     def _labels(self, ref: str, host: Mapping[str, Any]) -> dict[str, str]:
         """Datacenter and folder of the host's cluster, tags (`tag:CATEGORY`), and custom attributes by their names.

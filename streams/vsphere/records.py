@@ -14,6 +14,11 @@ Records = dict[str, dict[str, Struct]]
 """By the topic's full name, then by record key."""
 
 
+def cluster_name(name: str, moref: str) -> str:
+    """What a cluster is called where another one has the same name, in another folder or datacenter."""
+    return f"{name} ({moref})"
+
+
 def inventory_records(site: str, inventory: Inventory) -> Records:
     """The records of an inventory. Rules are records of their own."""
     replace = msgspec.structs.replace

@@ -16,6 +16,7 @@ from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session, SessionLost, connect, translated
+from underhost.streams.vsphere.records import cluster_name
 from underhost.streams.vsphere.rules import OTHER, info_of, rule_of
 
 T = TypeVar("T")
@@ -167,11 +168,11 @@ def _own(infos: Sequence[Any], cluster: str, rule: DrsRule) -> Any:
 
 
 def _find(session: Session, cluster: str) -> Any:
-    """The cluster with this name. Blocks."""
+    """The cluster with this name, or with the name that tells it from another one. Blocks."""
     content = session.content
     view = content.viewManager.CreateContainerView(content.rootFolder, [vim.ClusterComputeResource], True)
     try:
-        found = [item for item in view.view if item.name == cluster]
+        found = [item for item in view.view if cluster in (item.name, cluster_name(item.name, item._GetMoId()))]
     finally:
         view.DestroyView()
     if len(found) != 1:

@@ -403,6 +403,45 @@ async def test_only_the_named_clusters_are_watched_and_a_vm_that_leaves_them_is_
     assert topics.keys(HOSTS) == ["s/host//host-1", "s/host//host-2", "s/listed/vsphere"]
 
 
+async def test_two_clusters_of_one_name_keep_their_hosts_flags_and_rules() -> None:
+    vcenter, topics = FakeVCenter(hosts=3, vms=3), FakeTopics()
+    for ref, drs in (("domain-1", True), ("domain-2", False)):
+        rule = DrsRule("apart", "other", cluster="C0", key=int(drs))
+        vcenter.clusters[ref] = ClusterState(ref, "C0", drs, True, (rule,))
+    vcenter.hosts["host-3"]["parent"] = "domain-2"
+    async with running(a_source(vcenter, topics)):
+        log = await topics.until(13)
+    assert [key for key in topics.keys(DRS_RULES) if "listed" not in key] == [
+        "s/cluster//C0 (domain-1)",
+        "s/cluster//C0 (domain-2)",
+        "s/drs-rule//C0 (domain-1):apart",
+        "s/drs-rule//C0 (domain-2):apart",
+    ]
+    assert {each.key: decode(each.value or b"", Host).cluster for each in log if "/host/" in each.key} == {
+        "s/host//host-1": "C0 (domain-1)",
+        "s/host//host-2": "C0 (domain-1)",
+        "s/host//host-3": "C0 (domain-2)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("named", "hosts"),
+    [
+        pytest.param("C0", ["host-1", "host-2", "host-3"], id="by the name that both have: both"),
+        pytest.param("C0 (domain-2)", ["host-3"], id="by the name that one has alone"),
+    ],
+)
+async def test_of_two_clusters_of_one_name_those_are_watched_that_are_named(named: str, hosts: list[str]) -> None:
+    vcenter, topics = FakeVCenter(hosts=3, vms=3), FakeTopics()
+    vcenter.clusters["domain-2"] = ClusterState("domain-2", "C0", True, True, ())
+    vcenter.hosts["host-3"]["parent"] = "domain-2"
+    settings = SETTINGS.model_copy(update={"clusters": (named,)})
+    source = a_source(vcenter, topics, settings=settings)
+    async with running(source):
+        await asyncio.wait_for(source.ready.wait(), 60)
+    assert topics.keys(HOSTS) == sorted([*(f"s/host//{host}" for host in hosts), "s/listed/vsphere"])
+
+
 async def test_a_cluster_that_is_not_there_is_said_with_those_that_are() -> None:
     vcenter = FakeVCenter()
     settings = SETTINGS.model_copy(update={"clusters": ("C9",)})
