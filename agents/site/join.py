@@ -7,17 +7,16 @@ A join is a claim about hardware, so identities are tried from the strongest to 
 join at all: a wrong host is worse than an unknown one.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import NodeHost
+from underhost.schemas.uuids import swapped, uuid_digits
 from underhost.schemas.vsphere import Host, Vm
 
 PROVIDER_ID, SYSTEM_UUID, NAME, HOSTNAME = "providerID", "systemUUID", "name", "hostname"
 _SCHEME = "vsphere://"
-_NOT_HEX = re.compile(r"[^0-9a-f]")
 
 
 def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dict[str, NodeHost]:
@@ -43,22 +42,6 @@ def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dic
         host, host_name = host_of.resolve(vm.host)
         joined[name] = NodeHost(node=name, vm=vm.ref, host=host, host_name=host_name, joined_by=how)
     return joined
-
-
-def uuid_digits(text: str) -> str:
-    """The 32 hexadecimal digits of a UUID in any spelling, or "" where `text` is none."""
-    digits = _NOT_HEX.sub("", text.lower())
-    return digits if len(digits) == 32 and set(digits) != {"0"} else ""
-
-
-def swapped(digits: str) -> str:
-    """The other byte order of a UUID: SMBIOS stores its first three groups little-endian."""
-    groups = (digits[0:8], digits[8:12], digits[12:16])
-    return "".join(_reverse_bytes(group) for group in groups) + digits[16:]
-
-
-def _reverse_bytes(group: str) -> str:
-    return "".join(group[i : i + 2] for i in range(len(group) - 2, -1, -2))
 
 
 class _Index:

@@ -18,6 +18,7 @@ from underhost.schemas.topics import DRS_RULES, HOSTS, VMS, Topic
 from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
 from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, VM, ClusterState, ObjectChange, Poll
 from underhost.streams.vsphere.records import Records, cluster_name, inventory_records
+from underhost.streams.vsphere.scope import may_be_node
 
 
 class Touched(NamedTuple):
@@ -33,7 +34,7 @@ class InventoryCache:
 
     Attributes:
         site: whose records are made.
-        only: names of the clusters that count; all where empty.
+        only: names of the clusters that count; where empty, those that hold a node's VM (all, while no node is known).
         unreadable: morefs that exist but show us nothing (no permission): not listed, and not gone either.
     """
 
@@ -45,6 +46,9 @@ class InventoryCache:
         self._hosts: dict[str, dict[str, Any]] = {}
         self._clusters: dict[str, ClusterState] = {}
         self._names: dict[str, Any] = {}
+        self._nodes: frozenset[str] = frozenset()
+        self._scope: set[str] = set()
+        """Morefs of the clusters that hold, or have held, the VM of a node: a run never looks away from one."""
         self._shared: frozenset[str] = frozenset()
         """Names that several clusters have, in folders or datacenters of their own."""
         self._attribute_names: Mapping[int, str] = {}
@@ -53,6 +57,34 @@ class InventoryCache:
 
     def apply(self, changes: Iterable[ObjectChange]) -> Touched:
         """Apply changes; returns the objects that they touch."""
+        touched = self._apply(changes)
+        # Its VMs and hosts enter what we watch.
+        return touched._replace(everything=True) if self._widen(touched.vms) else touched
+
+    def know_nodes(self, identities: frozenset[str]) -> None:
+        """What the VMs of the site's nodes are known by (`scope.py`)."""
+        self._nodes = identities
+        self._widen(self._vms)
+
+    def left_out(self) -> set[str]:
+        """Keys of objects in clusters that hold no node's VM: that they are not among the records is no loss."""
+        if self.only:
+            return set()
+        hosts = {ref for ref in self._hosts if not self._is_watched(self._parent_of(ref))}
+        vms = {self.vm_key(ref) for ref, vm in self._vms.items() if vm.get("runtime.host") in hosts}
+        return vms | set(map(self.host_key, hosts))
+
+    def _widen(self, vms: Iterable[str]) -> bool:
+        """Watch the clusters of those of the VMs that may be nodes'; whether one is new."""
+        if self.only or not self._nodes:
+            return False
+        known = (self._vms.get(ref, {}) for ref in vms)
+        holding = {self._parent_of(vm.get("runtime.host") or "") for vm in known if may_be_node(vm, self._nodes)}
+        before = len(self._scope)
+        self._scope |= holding - {""}
+        return len(self._scope) > before
+
+    def _apply(self, changes: Iterable[ObjectChange]) -> Touched:
         touched = Touched(False, set(), set())
         for change in changes:
             if change.type == VM:
@@ -62,7 +94,7 @@ class InventoryCache:
                 before = self._hosts.get(change.ref, {}).get("parent")
                 self._apply_to(self._hosts, change)
                 touched.hosts.add(change.ref)
-                if self.only and self._hosts.get(change.ref, {}).get("parent") != before:
+                if (self.only or self._nodes) and self._hosts.get(change.ref, {}).get("parent") != before:
                     touched = touched._replace(everything=True)  # its VMs enter or leave what we watch
             elif change.type == CLUSTER:
                 self._names[change.ref] = change.properties.get("name", self._names.get(change.ref))
@@ -218,8 +250,13 @@ class InventoryCache:
         self._shared = frozenset(name for name, clusters in count.items() if clusters > 1)
 
     def _is_watched(self, cluster: str) -> bool:
-        """Whether the cluster counts. A name that several clusters have names all of them."""
-        return not self.only or not self.only.isdisjoint((str(self._names.get(cluster) or ""), self._called(cluster)))
+        """Whether the cluster counts. A name that several clusters have names all of them.
+
+        What is in an unknown cluster counts, unless clusters are named: we may only not be shown which it is.
+        """
+        if not self.only:
+            return not self._scope or not cluster or cluster in self._scope
+        return not self.only.isdisjoint((str(self._names.get(cluster) or ""), self._called(cluster)))
 
     def _labels(self, ref: str, host: Mapping[str, Any]) -> dict[str, str]:
         """Datacenter and folder of the host's cluster, tags (`tag:CATEGORY`), and custom attributes by their names.

@@ -90,8 +90,16 @@ class InventoryPublisher:
             for topic, records in held.items()
         }
         accepted, listed = doubts.accepted, cache.records()
+        left_out = cache.left_out()
         plan = plan_listing(
-            self._site, SOURCE, TOPICS_IN_ORDER, deletable, listed, self._epoch, accepted=accepted, doubt=str(doubts)
+            self._site,
+            SOURCE,
+            TOPICS_IN_ORDER,
+            deletable,
+            listed,
+            self._epoch,
+            accepted=accepted | left_out,
+            doubt=str(doubts),
         )
         lines = plan.shrunk
         if not listed[HOSTS.name] and not held[HOSTS.name] and not self._empty_is_right:
@@ -118,8 +126,12 @@ class InventoryPublisher:
                 outgoing.append(outgoing_of(topic, key, record))
             elif record is None and before is not None and key not in protected:
                 vanished.append((topic, key))
+        left_out = cache.left_out() if vanished else set()
+        outgoing.extend(
+            outgoing_of(topic, key, None, parse_key(key).name) for topic, key in vanished if key in left_out
+        )
         for topic in TOPICS_IN_ORDER:
-            keys = [key for at, key in vanished if at is topic]
+            keys = [key for at, key in vanished if at is topic and key not in left_out]
             if keys and self._believed(topic, keys):
                 # The last part of a key is a VM's or host's moref, which is its uid.
                 outgoing.extend(outgoing_of(topic, key, None, parse_key(key).name) for key in keys)

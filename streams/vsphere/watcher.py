@@ -12,6 +12,7 @@ from contextlib import suppress
 import structlog
 
 from underhost.schemas.errors import Gone, Refused, UnderhostError, Unreachable
+from underhost.schemas.topics import NODES
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.timing import Backoff, Timing
@@ -20,9 +21,13 @@ from underhost.streams.vsphere.changes import Collector, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.collector import open_collector
 from underhost.streams.vsphere.publisher import InventoryPublisher
+from underhost.streams.vsphere.scope import identities
 
 log = structlog.get_logger("underhost.vsphere")
 
+LOOK_FOR_NODES = 300.0
+"""Seconds between two looks at the nodes, whose VMs' clusters are watched where none are named. Until the first node is
+known they are looked for at each poll."""
 STEADY = 2.5
 """A session that still answered so many seconds after its list was a good one: after its end we log in at once."""
 REFUSED_PAUSE = 50.0
@@ -60,6 +65,8 @@ class VSphereSource(Source):
             site, self.epoch, publisher, self._timing, sign_of_life=settings.sign_of_life, clock=clock
         )
         self._asked = asyncio.Event()
+        self._nodes, self._looked = frozenset[str](), float("-inf")
+        """What VMs of nodes are known by, and when that was read."""
         self._since: float | None = None
         """When the session's list was published."""
 
@@ -118,6 +125,7 @@ class VSphereSource(Source):
         collector = await self._connect(self._settings)
         try:
             cache = InventoryCache(self._site, self._settings.clusters)
+            cache.know_nodes(self._nodes)
             version = await self._list(collector, cache)
             await self._follow(collector, cache, version)
         finally:
@@ -128,6 +136,7 @@ class VSphereSource(Source):
         version, changes = await self._update_set(collector, "")
         cache.apply(changes)
         await self._poll(collector, cache)
+        await self._look_for_nodes(cache)
         if reason := cache.missing_clusters():
             raise Refused(reason)
         await self._topics.load(self._reader)
@@ -151,6 +160,7 @@ class VSphereSource(Source):
                 if due.done():
                     due = asyncio.ensure_future(self._poll_due())
                     await self._poll(collector, cache)
+                    await self._look_for_nodes(cache)
                     await self._topics.reconcile(cache)
         finally:
             for task in (update, due):
@@ -177,6 +187,17 @@ class VSphereSource(Source):
         with suppress(TimeoutError):
             await asyncio.wait_for(self._asked.wait(), self._settings.poll_interval)
         self._asked.clear()
+
+    async def _look_for_nodes(self, cache: InventoryCache) -> None:
+        """Where the settings name no cluster, those are watched that hold a node's VM."""
+        if self._settings.clusters or (self._nodes and self._clock() - self._looked < LOOK_FOR_NODES):
+            return
+        with suppress(Unreachable):  # a node that is not known yet is one a little later
+            nodes = await self._reader.state(NODES, self._site)
+            # Off the event loop: of 5,000 nodes this is a tenth of a second.
+            self._nodes = await asyncio.to_thread(identities, list(nodes.values())) if nodes else frozenset()
+            self._looked = self._clock()
+        cache.know_nodes(self._nodes)
 
     async def _poll(self, collector: Collector, cache: InventoryCache) -> None:
         poll = await collector.poll()

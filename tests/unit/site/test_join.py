@@ -5,8 +5,9 @@ import itertools
 import pytest
 from support.build import a_node
 
-from underhost.agents.site.join import join, swapped, uuid_digits
+from underhost.agents.site.join import join
 from underhost.schemas.records import NodeHost
+from underhost.schemas.uuids import swapped, uuid_digits
 from underhost.schemas.vsphere import Host, Vm
 
 UUID = "4217d9a3-5b1c-8f2e-9d00-a1b2c3d4e5f6"

@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from support.build import a_node
 from support.fakes.vcenter import ENTER, FakeTopics, FakeVCenter, a_vm
 
 from underhost.schemas.errors import Gone, InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
+from underhost.schemas.topics import DRS_RULES, HOSTS, NODES, VMS
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings.clusters import VSphereSettings
@@ -18,6 +19,7 @@ from underhost.streams.timing import Timing
 from underhost.streams.vsphere.changes import HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.watcher import VSphereSource
+from underhost.streams.watching.records import outgoing_of
 
 SETTINGS = VSphereSettings(url="https://vc", username="u", poll_interval=3600)
 
@@ -401,6 +403,56 @@ async def test_only_the_named_clusters_are_watched_and_a_vm_that_leaves_them_is_
         log = await topics.until(first + 1)
     assert [(record.key, record.value) for record in log[first:]] == [("s/vm//vm-2", None)]
     assert topics.keys(HOSTS) == ["s/host//host-1", "s/host//host-2", "s/listed/vsphere"]
+
+
+def a_site_over_two_clusters() -> FakeVCenter:
+    """VMs 1 and 2 in C0 and 3 in C1, each on a host of its own."""
+    vcenter = FakeVCenter(hosts=3, vms=3)
+    vcenter.clusters["domain-2"] = ClusterState("domain-2", "C1", True, True, ())
+    vcenter.hosts["host-3"]["parent"] = "domain-2"
+    return vcenter
+
+
+def node_outgoing(name: str, vm: str) -> Outgoing:
+    uuid = f"420b5c8e-0000-0000-0000-00000000000{vm[-1]}"
+    return outgoing_of(NODES, f"s/node//{name}", a_node(name).spec(providerID=f"vsphere://{uuid}").build())
+
+
+ALL_HOSTS = ["s/host//host-1", "s/host//host-2", "s/host//host-3"]
+
+
+def hosts_in(topics: FakeTopics) -> list[str]:
+    return [key for key in topics.keys(HOSTS) if "listed" not in key]
+
+
+async def test_where_no_cluster_is_named_those_count_that_hold_a_nodes_vm() -> None:
+    vcenter, topics = a_site_over_two_clusters(), FakeTopics()
+    await topics.publish(node_outgoing("n1", "vm-1"))
+    source = a_source(vcenter, topics)
+    async with running(source):
+        await asyncio.wait_for(source.ready.wait(), 60)
+        assert hosts_in(topics) == ALL_HOSTS[:2]
+        assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1", "s/vm//vm-2"]
+        assert [key for key in topics.keys(DRS_RULES) if "cluster" in key] == ["s/cluster//C0"]
+        before = len(topics.log)
+        vcenter.move("vm-1", to="host-3")  # and its cluster counts from now on
+        await topics.until(before + 4)
+        assert (hosts_in(topics), source.shrunk) == (ALL_HOSTS, [])
+        assert "s/vm//vm-3" in topics.keys(VMS)
+
+
+async def test_before_a_node_is_known_all_clusters_count_and_to_leave_one_is_no_collapse() -> None:
+    vcenter, topics = a_site_over_two_clusters(), FakeTopics()
+    settings = SETTINGS.model_copy(update={"poll_interval": 0.01})
+    source = a_source(vcenter, topics, settings=settings)
+    async with running(source):
+        await asyncio.wait_for(source.ready.wait(), 60)
+        assert hosts_in(topics) == ALL_HOSTS
+        before = len(topics.log)
+        await topics.publish(node_outgoing("n1", "vm-3"))
+        await topics.until(before + 6)  # two hosts, two VMs and a cluster go
+        assert (hosts_in(topics), source.shrunk) == (ALL_HOSTS[2:], [])
+        assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-3"]
 
 
 async def test_two_clusters_of_one_name_keep_their_hosts_flags_and_rules() -> None:

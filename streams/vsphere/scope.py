@@ -1,0 +1,40 @@
+"""Which vSphere clusters matter to a site where the settings name none: those that hold the VM of one of its nodes.
+
+In: the site's nodes, as the topics hold them, and VMs. Out: whether a VM may be a node's. In doubt it is one: which VM
+is which node's is decided by `agents/site/join.py`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from underhost.schemas.kubernetes import Node, decode
+from underhost.schemas.uuids import swapped, uuid_digits
+
+
+def identities(nodes: Iterable[bytes]) -> frozenset[str]:
+    """Everything that a VM may be known by as the VM of one of these nodes: uuids in both byte orders, and names."""
+    found: set[str] = set()
+    for data in nodes:
+        try:
+            node = decode(data, Node)
+        except msgspec.MsgspecError:
+            continue
+        info = node.status.node_info
+        for uuid in (node.spec.provider_id.partition("://")[2], info.system_uuid if info is not None else ""):
+            digits = uuid_digits(uuid)
+            found |= {digits, swapped(digits)}
+        names = [node.metadata.name, *(item.address for item in node.status.addresses or () if item.type == "Hostname")]
+        found |= {_plain(name) for name in names}
+    return frozenset(found - {""})
+
+
+def may_be_node(vm: Mapping[str, Any], known: frozenset[str]) -> bool:
+    """Whether the VM, by its properties, has one of these identities."""
+    names = {_plain(vm.get("name") or ""), _plain(vm.get("guest.hostName") or "")}
+    return not known.isdisjoint({uuid_digits(vm.get("config.uuid") or ""), *names})
+
+
+def _plain(name: str) -> str:
+    return name.strip().rstrip(".").lower()
