@@ -12,6 +12,8 @@ from underhost.agents.pipeline.decisions import Decisions
 from underhost.schemas.records import Outcome
 from underhost.schemas.severities import SEVERITIES
 
+EQUAL, DIFFERENT, FAILED = "equal", "different", "failed"
+"""Results of a self-check."""
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -52,12 +54,17 @@ class Metrics:
         text = "Writes of ours that no source has shown for over a minute."
         self.unseen = gauge("underhost_own_writes_unseen", text, ["site"])
         self.leases = gauge("underhost_lease_held", "1 while this worker holds the lease of a role.", ["role"])
+        text = "Comparisons of the kept findings of a site with a full evaluation: equal, different, failed."
+        self.self_checks = counter("underhost_self_check_results", text, ["site", "result"])
+        self.self_check_seconds = gauge("underhost_self_check_seconds", "Time of the last comparison.", ["site"])
         self.restarts = counter("underhost_source_restarts", "Watchers started again after a fault.", ["source"])
 
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
         """One evaluation is published."""
         self.evaluations.labels(site).observe(seconds)
         self.unseen.labels(site).set(decisions.unseen)
+        for result in (EQUAL, DIFFERENT, FAILED):  # a series has to be there before its first increase
+            self.self_checks.labels(site, result)
         if decisions.findings is not None:
             now = Count(finding.severity for finding in decisions.findings.open.values())
             for severity in SEVERITIES:

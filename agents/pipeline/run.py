@@ -19,8 +19,9 @@ from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.decide.cycle import Cycles
-from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
-from underhost.agents.pipeline.decide.restored import Evaluations
+from underhost.agents.pipeline.decide.evaluator import LazyEvaluator, PipelineEvaluator
+from underhost.agents.pipeline.decide.restored import Evaluations, options_of
+from underhost.agents.pipeline.decide.self_check import SelfCheck
 from underhost.agents.pipeline.dispatch import consumers
 from underhost.agents.pipeline.dispatch.announcements import Announcements
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
@@ -54,6 +55,7 @@ from underhost.streams.ports import Outgoing, Publisher
 from underhost.streams.publish import FaustPublisher
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
+from underhost.streams.settings.self_check import SelfCheckSettings
 
 SUSPEND_WITHIN = 1.0
 """Seconds at the end for what watchers and cycles publish; Kafka may not answer at all."""
@@ -107,6 +109,16 @@ class Pipeline:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._cycles = Cycles(run, evaluations.begin, self._guards, publisher, self._pool)
         self.tables.watch(OUTCOMES, self._answered)
+        checks = settings.self_check if evaluator is None else SelfCheckSettings(interval=0.0)
+        self._self_check = SelfCheck(
+            checks,
+            options_of(settings),
+            run.latest,
+            metrics,
+            failure=self._cycles.failure,
+            renew=self._cycles.renew,
+            make=LazyEvaluator,
+        )
 
         # Topics to commands, each past the gates to its sink.
         self._dispatcher = Dispatcher(
@@ -234,6 +246,7 @@ class Pipeline:
         self.sites.suspend()
         await self._resumes.stop()
         await self.watchers.stop()
+        await self._self_check.stop()
         await self._cycles.suspend()
         self._state.latest.clear()
         self._state.in_flight.clear()
@@ -256,6 +269,8 @@ class Pipeline:
             if role.WATCHERS & run.roles:
                 self._resumes.start()
         self._cycles.resume()
+        if role.EVALUATOR in run.roles:
+            self._self_check.start(run.ended)
 
     async def _lease_changed(self, name: str) -> None:
         """A role's lease was won, or lost: what was begun in another term ends before anything else happens."""

@@ -9,6 +9,7 @@ from underhost.streams.settings.clusters import KubernetesSettings, VSphereSetti
 from underhost.streams.settings.group import SettingsGroup
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.labels import HostLabelSettings
+from underhost.streams.settings.self_check import SelfCheckSettings
 from underhost.streams.settings.sinks import DrsRuleSettings, EvictionSettings, LimitSettings, SinkSettings
 
 
@@ -47,3 +48,4 @@ class Settings(SettingsGroup):
     web: WebSettings = WebSettings()
     lease: LeaseSettings = LeaseSettings()
     alerting: AlertingSettings = AlertingSettings()
+    self_check: SelfCheckSettings = SelfCheckSettings()

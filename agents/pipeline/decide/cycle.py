@@ -68,6 +68,12 @@ class SiteCycle:
             self._first = self._last
             self._changed.set()
 
+    def renew(self) -> None:
+        """What is kept of the site is wrong: evaluate it anew."""
+        if self._evaluation is not None:
+            self._evaluation.renew()
+        self.poke()
+
     def observe(self, outcome: Outcome) -> None:
         """A command was answered. That a pod is bound is decided from only once the pod shows it."""
         self._outcomes.append(outcome)
@@ -184,6 +190,11 @@ class Cycles:
         """A command for the site was answered. Before its cycle has begun, the table tells it."""
         if site in self._running:
             self._running[site][0].observe(outcome)
+
+    def renew(self, site: str) -> None:
+        """What is kept of the site is wrong: evaluate it anew."""
+        if site in self._running:
+            self._running[site][0].renew()
 
     def failure(self, site: str) -> str | None:
         """Why the site's last evaluation came to nothing."""

@@ -89,6 +89,10 @@ class Evaluation:
         self.failure = next(iter(self._failures), None)
         return replace(decided, unseen=self._memory.own_writes.unseen)
 
+    def renew(self) -> None:
+        """Let the next evaluation begin anew; see `PipelineEvaluator.renew`."""
+        self._evaluator.renew()
+
     def _observe(self, outcomes: Iterable[Outcome]) -> None:
         """What became of commands since the last evaluation."""
         now, memory = self._monotonic(), self._memory

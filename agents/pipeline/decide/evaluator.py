@@ -32,6 +32,9 @@ class PipelineEvaluator(Protocol):
         A pod that is assumed on a node that is not there waits for another time, and counts nowhere.
         """
 
+    def renew(self) -> None:
+        """Forget what is kept of the site: the next call begins anew. May be called from another thread."""
+
 
 class LazyEvaluator:
     """Implements `PipelineEvaluator` for one site."""
@@ -56,3 +59,7 @@ class LazyEvaluator:
     def decide(self, snapshot: Snapshot, assumed: Mapping[str, str]) -> "Sequence[PodDecision]":
         """See `PipelineEvaluator`."""
         return self._evaluator.decide(snapshot, assumed)
+
+    def renew(self) -> None:
+        """See `PipelineEvaluator`. A call that is under way ends with the evaluator that it began with."""
+        self.__dict__.pop("_evaluator", None)

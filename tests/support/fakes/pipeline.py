@@ -268,6 +268,9 @@ class FakeEvaluator:
         self.snapshots: list[Snapshot] = []
         self._during = during
 
+    def renew(self) -> None:
+        """See `PipelineEvaluator`: it keeps nothing."""
+
     def update(self, snapshot: Snapshot) -> Report:
         """See `PipelineEvaluator`."""
         self.calls += 1
