@@ -109,16 +109,6 @@ class Pipeline:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._cycles = Cycles(run, evaluations.begin, self._guards, publisher, self._pool)
         self.tables.watch(OUTCOMES, self._answered)
-        checks = settings.self_check if evaluator is None else SelfCheckSettings(interval=0.0)
-        self._self_check = SelfCheck(
-            checks,
-            options_of(settings),
-            run.latest,
-            metrics,
-            failure=self._cycles.failure,
-            renew=self._cycles.renew,
-            make=LazyEvaluator,
-        )
 
         # Topics to commands, each past the gates to its sink.
         self._dispatcher = Dispatcher(
@@ -137,7 +127,7 @@ class Pipeline:
         log_file = None if settings.kafka.bootstrap_servers else settings.kafka.embedded
         self._resumes = Resumes(site, self.watchers.accept, self._reader, publisher, log_file, run.ended)
         self._decided = registry.decided_by(roles)
-        self._look_on()
+        self._look_on(settings.self_check if evaluator is None else SelfCheckSettings(interval=0.0))
 
     def _leases_of(self, connections: Connections) -> RoleLeases:
         run, settings = self._state, self._state.settings
@@ -183,7 +173,7 @@ class Pipeline:
             WriteLimits(registry.limits_of(run.settings)),
         ]
 
-    def _look_on(self) -> None:
+    def _look_on(self, checks: SelfCheckSettings) -> None:
         """What stands beside the flow: alerts, readiness, the watchdog."""
         run, settings = self._state, self._state.settings
         self._alerting = Alerting(settings.alerting, run.metrics.alerted, run.fail)
@@ -191,6 +181,15 @@ class Pipeline:
             self.tables.watch(VIOLATIONS, self._alerting.observe)
             consumers.attach_webhooks(self.app, self._alerting)
         self.readiness = Readiness(run, self.app, self.watchers, self.tables, self._cycles, self._guards, self._leases)
+        self._self_check = SelfCheck(
+            checks,
+            options_of(settings),
+            run.latest,
+            run.metrics,
+            failure=self._cycles.failure,
+            renew=self._cycles.renew,
+            make=LazyEvaluator,
+        )
         self._watchdog = Watchdog(
             run.membership,
             settings.kafka.session_timeout,
