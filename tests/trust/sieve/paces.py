@@ -13,6 +13,7 @@ PACES: dict[str, float] = {
     f"{OURS}.sinks.labels.decider:AFTER_FAILURE": 1.0,
     f"{OURS}.sinks.labels.decider:AFTER_REFUSAL": 3.0,
     f"{OURS}.sinks.evictions.decider:LOOK": 0.1,
+    f"{OURS}.sinks.evictions.drs_first:PATIENCE": 1.0,
     f"{OURS}.sinks.evictions.decider:AGAIN": 1.0,
     f"{OURS}.sinks.evictions.decider:FIRST_FAILURE": 0.5,
     f"{OURS}.sinks.evictions.decider:AFTER_REFUSAL": 3.0,
