@@ -20,7 +20,6 @@ PACES: dict[str, float] = {
     f"{OURS}.pipeline.decide.placements:FIRST_PAUSE": 0.2,
     f"{OURS}.pipeline.decide.cycle:TICK": 0.5,
     f"{OURS}.pipeline.supervisor:FIRST_PAUSE": 0.1,
-    "underhost.streams.kubernetes.watcher:RETRY_SHRUNK": 0.5,
 }
 """Seconds, by `module:name`."""
 PACING = {"steady": 0.2, "failed": 1.0, "settle": 3.0, "refused": 3.0}
