@@ -9,6 +9,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,11 @@ class MemoryFile:
     path = Path("/nowhere/town.db")
     """What the settings call it; nothing is ever there."""
 
+    _opened = count()
+
     def __init__(self, name: str, on_record: OnRecord) -> None:
-        self._name, self._on_record = name, on_record
+        # A killed worker's connections may be open still: a seed that is played twice must not find their database.
+        self._name, self._on_record = f"{name}-{next(self._opened)}", on_record
         self._anchor = self._connect()
 
     def _connect(self) -> sqlite3.Connection:
