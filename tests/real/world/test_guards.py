@@ -6,6 +6,7 @@ embedded default, judged by the API server's audit log, vCenter's rules and an i
 
 import itertools
 import json
+import os
 import signal
 import subprocess
 import urllib.request
@@ -234,3 +235,30 @@ def test_a_vcenter_that_is_away_deletes_nothing_and_stops_only_what_rests_on_hos
         eventually("it recovers unaided", lambda: not site.stopped() and site.labels_are_right())
     for topic in ("underhost.hosts", "underhost.vms", "underhost.node-hosts"):
         assert tombstones(site, topic) == []
+
+
+def test_a_kubernetes_api_that_freezes_stops_every_write_and_recovers_unaided(site: Site) -> None:
+    tree = json.loads(site.config.read_text())
+    tree["kubernetes"]["staleAfter"] = 8
+    site.config.write_text(json.dumps(tree))
+    [_, api_server] = site.here.kube.pids()
+    with running(site.config, site.log):
+        site.started()
+        eventually("it decides", lambda: site.status() == "ok")
+        eventually("labels", site.labels_are_right)
+        os.kill(api_server, signal.SIGSTOP)
+        try:
+            [found] = site.stops()
+            ordered = site.ordered()
+            assert (found["severity"], found["reason"]) == ("unknown-node", "Kubernetes data is too old")
+            assert found["message"].startswith("the Kubernetes API has not answered for over 8 s")
+            assert site.status() == "stopped"
+            assert site.metric(f'underhost_writes_stopped{{site="{SITE}",why="stale"}}') == 1
+            vm, host = site.here.vm_of[NODES[0]], site.here.vcenter.host_of(site.here.vm_of[NODES[1]])
+            site.here.vcenter.move(vm, host)
+            eventually("the move is seen", lambda: newest_hosts(site) == set(site.hosts_of_nodes().values()))
+            site.evaluated_again()
+            assert site.ordered() == ordered
+        finally:
+            os.kill(api_server, signal.SIGCONT)
+        eventually("it recovers unaided", lambda: not site.stopped() and site.labels_are_right())
