@@ -13,6 +13,7 @@ from trust.simulation.faults import Faults
 
 from underhost.schemas.errors import Gone, Unreachable
 from underhost.streams.kubernetes import watcher
+from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import Kind
 from underhost.streams.simulated.store import Change, Store
 from underhost.streams.timing import Timing
@@ -64,6 +65,15 @@ class ApiServer:
         if self.faults.strike("API server does not answer", UNREACHABLE):
             raise Unreachable("the API server does not answer: simulated")
 
+    async def answers(self, timeout: float) -> bool:
+        """Whether it answers the watcher's probe."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.answer()
+        except (Unreachable, TimeoutError):
+            return False
+        return True
+
     def since(self, version: int) -> tuple[list[Change], int]:
         """The changes after a version, and the newest version."""
         return self._changes[bisect_right(self._versions, version) :], self.store.version
@@ -81,9 +91,9 @@ class ApiServer:
 class SimulatedListWatch:
     """In the place of `KindListWatch`."""
 
-    def __init__(self, server: ApiServer, kind: Kind, site: str, timing: Timing) -> None:
+    def __init__(self, server: ApiServer, kind: Kind, site: str, timing: Timing, contact: Contact) -> None:
         self.kind, self.name = kind, kind.plural
-        self._server, self._site = server, site
+        self._server, self._site, self._contact = server, site, contact
 
     def _seen(self, change: Change) -> Seen:
         _, namespace, name = change.key
@@ -96,6 +106,7 @@ class SimulatedListWatch:
         found = (self._seen(Change(key, value, value.metadata.uid)) for key, value in store.of_kind(kind))
         listing = Listing({seen.key: seen for seen in found}, (), str(store.version))
         await self._server.faults.delay()
+        self._contact.hear(self.name)
         return listing
 
     async def watch(self, position: str) -> AsyncGenerator[WatchBatch, None]:
@@ -104,19 +115,25 @@ class SimulatedListWatch:
         await server.answer()
         clock = asyncio.get_running_loop().time
         lost = clock() + faults.dice.expovariate(1 / MEAN_LIFE)
-        while True:
-            changes, version = server.since(version)
-            mine = [self._seen(change) for change in changes if change.key.kind == kind]
-            if mine:
-                await faults.delay()
-                yield WatchBatch(mine, str(version))
-            if clock() >= lost and faults.on:
-                if faults.strike("watch expired", EXPIRED):
-                    raise Gone(f"{self.name}: too old resource version: simulated")
-                faults.strike("watch lost")
-                raise Unreachable("the connection is lost: simulated")
-            silent = clock() + BOOKMARK
-            while server.since(version)[1] == version and clock() < min(silent, lost if faults.on else silent):
-                await server.wait(min(silent, lost if faults.on else silent) - clock())
-            if clock() >= silent:
-                yield WatchBatch((), str(version))
+        self._contact.opened(self.name)
+        try:
+            while True:
+                changes, version = server.since(version)
+                mine = [self._seen(change) for change in changes if change.key.kind == kind]
+                if mine:
+                    await faults.delay()
+                    self._contact.hear(self.name)
+                    yield WatchBatch(mine, str(version))
+                if clock() >= lost and faults.on:
+                    if faults.strike("watch expired", EXPIRED):
+                        raise Gone(f"{self.name}: too old resource version: simulated")
+                    faults.strike("watch lost")
+                    raise Unreachable("the connection is lost: simulated")
+                silent = clock() + BOOKMARK
+                while server.since(version)[1] == version and clock() < min(silent, lost if faults.on else silent):
+                    await server.wait(min(silent, lost if faults.on else silent) - clock())
+                if clock() >= silent:
+                    self._contact.hear(self.name)
+                    yield WatchBatch((), str(version))
+        finally:
+            self._contact.ended(self.name)
