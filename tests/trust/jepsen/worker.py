@@ -8,12 +8,13 @@ what a killed worker was told last may be missing there, and nothing is there th
 import asyncio
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from trust.jepsen.checks import Sent
 
-from underhost.agents.pipeline.connections import Connections, connect
+from underhost.agents.pipeline.connections import connect
 from underhost.agents.pipeline.roles import ALL
 from underhost.agents.worker import run_worker
 from underhost.streams.ports import Outgoing, Publisher
@@ -52,8 +53,8 @@ async def main(config: Path, journal: Path) -> None:
     made = await connect(settings, ALL)
     with journal.open("a", buffering=1) as file:
         sources = made.sources
-        connections = Connections(
-            lambda site, publisher, reader: sources(site, Journal(publisher, file), reader), made.writers, made.closing
+        connections = replace(
+            made, sources=lambda site, publisher, reader: sources(site, Journal(publisher, file), reader)
         )
         await run_worker(settings, connections=connections, on_event=lambda record: write(file, record))
 
