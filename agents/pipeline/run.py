@@ -206,9 +206,9 @@ class Pipeline:
 
     @property
     def started(self) -> bool:
-        """Whether it has been up with every source of ours listed: what fails later is tried again."""
-        watched = self.watchers.listed or not role.WATCHERS & self._state.roles or bool(self._leases.standby())
-        return self._state.was_up and watched
+        """Whether it has been up with every source listed, here or elsewhere: what fails later is tried again."""
+        watched = (self.watchers.has_listed(name) or self._leases.of(name).is_anothers for name in role.WATCHERS)
+        return self._state.was_up and all(watched)
 
     async def run(self) -> None:
         """Until cancelled. Raises what it failed of; for Kafka's own errors that is Unreachable."""

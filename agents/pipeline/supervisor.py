@@ -25,11 +25,7 @@ SourceFactory = Callable[[str, Publisher, TopicReader], Sequence[Source]]
 
 
 class Watchers:
-    """The sources of one site. `failed` is called with what ends the worker.
-
-    Attributes:
-        listed: whether every source that ran has listed once, in this or an earlier start.
-    """
+    """The sources of one site. `failed` is called with what ends the worker."""
 
     def __init__(
         self,
@@ -51,14 +47,18 @@ class Watchers:
         self._failed, self._metrics = failed, metrics
         self._names = [name for name in (KUBERNETES, VSPHERE) if name in names]
         self._succeeded: set[str] = set()
+        self._absent: set[str] = set()
         self._running: dict[str, Source] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.listed = False
 
     @property
     def sources(self) -> list[Source]:
         """The sources that run now."""
         return list(self._running.values())
+
+    def has_listed(self, name: str) -> bool:
+        """Whether the source has listed once, in this or an earlier start; also where there is no such source."""
+        return name not in self._names or name in self._succeeded | self._absent
 
     def refresh(self) -> None:
         """Let every source that can read again what its backend does not announce."""
@@ -94,13 +94,14 @@ class Watchers:
                 if source is not None:
                     work = self._supervise(source)
                     self._tasks[name] = asyncio.get_running_loop().create_task(work, name=f"source {name}")
-        self.listed = self.listed or not self._running
 
     def _new(self, name: str) -> Source | None:
         publisher = _Noting(self._publisher(name), self._published)
         made = self._make(self._site, publisher, self._reader)
         source = next((each for each in made if each.name == name), None)
-        if source is not None:
+        if source is None:
+            self._absent.add(name)
+        else:
             self._running[name] = source
             if self._sites is not None:
                 self._sites.require_epoch(self._site, name, source.epoch)
@@ -139,7 +140,6 @@ class Watchers:
             key = parse_key(record.key) if f"/{LISTED}/" in record.key else None
             if key is not None and key.kind == LISTED:
                 self._succeeded.add(key.name)
-                self.listed = self.listed or not self.unlisted()
         for source, count in Counter(record.topic.source for record in records).items():
             if source is not None:
                 self._metrics.sources.labels(source).inc(count)

@@ -68,7 +68,7 @@ class Election:
             return seen._replace(seconds=self.seconds)
         term = max(0 if seen is None else seen.term + 1, int(self._wall()) - TERMS_BEGIN)
         ours = Lease(self._identity, term, self.seconds, moment(), "" if seen is None else seen.version)
-        return None if self._is_anothers() else ours
+        return None if self.is_anothers else ours
 
     def wrote(self, lease: Lease, sent: float) -> None:
         """Our write, sent at this time, was accepted; the lease as it is since."""
@@ -139,11 +139,12 @@ class Election:
     def pause(self) -> float:
         """Seconds until the lease is to be looked at again."""
         pause = self.seconds * RENEWED
-        if self.term is None and self._seen is not None and self._is_anothers():
+        if self.term is None and self._seen is not None and self.is_anothers:
             pause = min(pause, self._since + max(self._seen.seconds, self.seconds) - self.clock())
         return max(0.0, pause)
 
-    def _is_anothers(self) -> bool:
+    @property
+    def is_anothers(self) -> bool:
         """Whether another worker may count on it. Our own, from before a restart, is taken at once."""
         seen = self._seen
         if seen is None or seen.holder in ("", self._identity):

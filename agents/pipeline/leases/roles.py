@@ -42,6 +42,11 @@ class RoleLease:
         """Whether nobody else has begun to hold it, as far as is known; it may be too old to act by."""
         return self._election is None or self._election.term is not None
 
+    @property
+    def is_anothers(self) -> bool:
+        """Whether another worker holds it, as far as is known."""
+        return self._election is not None and self._election.is_anothers
+
     def doubt(self) -> str | None:
         """Why nothing may be written in this role now; None while it may."""
         return self._election.doubt() if self._election is not None else None

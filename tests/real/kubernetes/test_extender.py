@@ -72,6 +72,7 @@ def underhost(folder: Path, kube: Kube, inventory: Path, mode: str, port: int) -
     tree = {
         "apiVersion": "underhost/v1",
         "kind": "Config",
+        "site": mode,  # two workers of one site would be one that acts and one that stands by
         "kafka": {"embedded": str(folder / f"{mode}.db")},
         "kubernetes": {"kubeconfig": str(kube.kubeconfig)},
         "vsphere": {"inventory": str(inventory)},

@@ -38,9 +38,10 @@ def test_without_names_a_worker_has_every_role() -> None:
         pytest.param({}, ["kubernetes"], id="a dry run without vSphere: what it publishes"),
         pytest.param(
             {"vsphere": {"url": "https://vc/sdk"}, "sinks": {"labels": True, "bindings": True}},
-            ["kubernetes", "vsphere", "labeller", "binder", "events"],
-            id="who binds tells pods why they wait",
+            ["kubernetes", "vsphere", "labeller", "binder"],
+            id="labels and bindings, and no Events unless they are asked for",
         ),
+        pytest.param({"sinks": {"events": True}}, ["kubernetes", "events"], id="Events"),
         pytest.param(
             {"sinks": {"drsRules": True, "evictions": True}},
             ["kubernetes", "evictor"],

@@ -360,7 +360,9 @@ def without_times(record: Outgoing) -> bytes | None:
 async def test_an_evictor_of_its_own_says_why_it_evicts_nobody(cluster: FakeCluster, tmp_path: Path) -> None:
     cluster.pod("db-0", "n1", app="db")
     cluster.pod("db-1", "n1", app="db")
-    settings = settings_in(tmp_path).model_copy(update={"evictions": EvictionSettings(wait=0)})
+    settings = settings_in(tmp_path)
+    sinks = settings.sinks.model_copy(update={"drs_rules": False})  # with them it would wait for DRS first
+    settings = settings.model_copy(update={"evictions": EvictionSettings(wait=0), "sinks": sinks})
     async with running(settings, cluster, roles=("kubernetes", "vsphere", "evictor")) as worker:
         await worker.until(lambda: bool(worker.records(OUTCOMES)))
     [(key, outcome)] = worker.records(OUTCOMES)

@@ -58,7 +58,7 @@ class ScriptedSource(Source):
 class Script:
     """What each start of the source does: (whether it lists, what it then raises)."""
 
-    def __init__(self, *acts: tuple[bool, Exception | None]) -> None:
+    def __init__(self, *acts: tuple[bool, Exception | None], names: Sequence[str] = ("kubernetes",)) -> None:
         self.acts = list(acts)
         self.count = self.ended = 0
         self.up = asyncio.Event()
@@ -73,7 +73,7 @@ class Script:
             self.sites,
             failed=self.failed.set_result,
             metrics=Metrics(),
-            names=("kubernetes",),
+            names=names,
         )
 
     def _make(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
@@ -160,9 +160,19 @@ async def test_what_has_not_listed_yet_is_named_with_its_reason() -> None:
 
 async def test_once_every_source_has_listed_it_stays_known() -> None:
     script = Script()
-    assert not script.watchers.listed
+    assert not script.watchers.has_listed("kubernetes")
     script.watchers.start()
     await script.up.wait()
-    assert script.watchers.listed
+    assert script.watchers.has_listed("kubernetes")
     await script.watchers.stop()
-    assert script.watchers.listed
+    assert script.watchers.has_listed("kubernetes")
+
+
+async def test_a_source_that_has_not_begun_has_not_listed_though_others_have() -> None:
+    script = Script(names=("kubernetes", "vsphere"))
+    script.watchers.start(["kubernetes"])
+    await script.up.wait()
+    assert not script.watchers.has_listed("vsphere")
+    script.watchers.start(["vsphere"])
+    assert script.watchers.has_listed("vsphere"), "there is no such source in this site"
+    await script.watchers.stop()
