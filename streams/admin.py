@@ -97,8 +97,7 @@ async def _ensure_embedded(settings: KafkaSettings, topics: Sequence[Topic]) -> 
 
 async def _ensure_kafka(servers: str, settings: KafkaSettings, topics: Sequence[Topic]) -> None:
     async with kafka.admin(settings) as admin:
-        with kafka.answering(servers):
-            there = await _on_kafka(admin, topics)
+        there = await kafka.answered(servers, lambda: _on_kafka(admin, topics))
         _check(f"Kafka at {servers}", there, topics, settings.partitions)
         missing = [
             NewTopic(topic.name, settings.partitions, settings.replication_factor, topic_configs=topic.config)
@@ -114,19 +113,21 @@ async def _ensure_kafka(servers: str, settings: KafkaSettings, topics: Sequence[
                 why = message[0] if message and message[0] else for_code(code).__name__
                 raise Refused(f"Kafka at {servers} does not create topic {name}: {why}")
         with kafka.answering(servers):
-            there = await _all_on_kafka(admin, topics)
+            there = await _all_on_kafka(servers, admin, topics)
         _check(f"Kafka at {servers}", there, topics, settings.partitions)  # another worker may have been first
 
 
-async def _all_on_kafka(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, _There]:
+async def _all_on_kafka(servers: str, admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, _There]:
     """The topics once the broker shows all of them: the controller answers before the brokers know.
 
     Raises TimeoutError after `APPEAR_SECONDS`.
     """
     async with asyncio.timeout(APPEAR_SECONDS):
-        while len(there := await _on_kafka(admin, topics)) < len(topics):  # noqa: ASYNC110 (a broker signals nothing)
+        while True:
+            there = await kafka.answered(servers, lambda: _on_kafka(admin, topics))
+            if len(there) == len(topics):
+                return there
             await asyncio.sleep(POLL_SECONDS)
-    return there
 
 
 async def _on_kafka(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, _There]:
@@ -178,8 +179,7 @@ async def _kafka_bounds(
     servers: str, settings: KafkaSettings, topics: Sequence[Topic]
 ) -> dict[str, list[tuple[int, int]]]:
     async with kafka.admin(settings) as admin:
-        with kafka.answering(servers):
-            counts = await kafka.partition_counts(admin)
+        counts = await kafka.answered(servers, lambda: kafka.partition_counts(admin))
     partitions = [TopicPartition(topic.name, part) for topic in topics for part in range(counts.get(topic.name, 0))]
     if not partitions:
         return {topic.name: [] for topic in topics}

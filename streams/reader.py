@@ -190,8 +190,7 @@ class KafkaReader(_Reader):
 
     async def _counts(self) -> dict[str, int]:
         async with kafka.admin(self._settings) as admin:
-            with kafka.answering(self._servers):
-                return await kafka.partition_counts(admin)
+            return await kafka.answered(self._servers, lambda: kafka.partition_counts(admin))
 
     async def _partitions(self, topics: Iterable[Topic], site: str | None = None) -> list[TopicPartition]:
         counts = await self._counts()

@@ -5,9 +5,9 @@ In: `KafkaSettings`. Out: started aiokafka clients, closed by their context. How
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
@@ -19,7 +19,11 @@ from underhost.streams.kafka.security import client_arguments, refusal
 from underhost.streams.settings.kafka import KafkaSettings
 
 CONNECT_SECONDS = 10.0
-REQUEST_MS = 10_000
+REQUEST_MS = 30_000
+"""Milliseconds that a request may take: a partition whose leader is gone has none for 9 s, longer on a busy one."""
+ANSWER_SECONDS, ASK_AGAIN_SECONDS = 10.0, 0.1
+"""Seconds that a question may take, and that a client has to find out which brokers are left."""
+_R = TypeVar("_R")
 
 
 def reason(error: BaseException) -> str:
@@ -45,6 +49,19 @@ def answering(servers: str) -> Iterator[None]:
         raise Unreachable(f"Kafka at {servers} does not answer") from error
     except (KafkaError, OSError) as error:
         raise Unreachable(f"Kafka at {servers}: {reason(error)}") from error
+
+
+async def answered(servers: str, question: Callable[[], Awaitable[_R]]) -> _R:
+    """The answer of any broker: asked again where one is gone. Raises Unreachable within `ANSWER_SECONDS`."""
+    with answering(servers):
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while True:
+                try:
+                    return await question()
+                except KafkaError as error:
+                    if not error.retriable:
+                        raise
+                    await asyncio.sleep(ASK_AGAIN_SECONDS)
 
 
 @asynccontextmanager

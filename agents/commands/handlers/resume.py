@@ -86,8 +86,8 @@ async def _sent(action: Action, site: str, settings: KafkaSettings) -> AsyncIter
     if settings.bootstrap_servers:
         servers = settings.bootstrap_servers
         async with kafka.admin(settings) as admin:
-            with kafka.answering(servers):
-                partitions = (await kafka.partition_counts(admin)).get(record.topic.name)
+            counts = await kafka.answered(servers, lambda: kafka.partition_counts(admin))
+            partitions = counts.get(record.topic.name)
         if partitions is None:
             raise Unreachable(f"Kafka at {servers}: no topic {record.topic.name}; `underhost run` makes it")
         async with KafkaPublisher(settings, partitions) as publisher:
