@@ -18,7 +18,7 @@ from msgspec import Struct
 from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections
-from underhost.agents.pipeline.decide.cycle import Cycles
+from underhost.agents.pipeline.decide.cycle import Cycles, SiteCycle
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator, PipelineEvaluator
 from underhost.agents.pipeline.decide.restored import Evaluations, options_of
 from underhost.agents.pipeline.decide.self_check import SelfCheck
@@ -107,7 +107,9 @@ class Pipeline:
         self._guards = Guards(settings, self.sites, self.watchers, standby=self._standby)
         evaluations = Evaluations(settings, self.tables, evaluator, roles=run.roles, kinds=kinds)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
-        self._cycles = Cycles(run, evaluations.begin, self._guards, publisher, self._pool)
+        self._cycles = Cycles(
+            run, lambda site: SiteCycle(site, run, evaluations.begin, self._guards, publisher, self._pool)
+        )
         self.tables.watch(OUTCOMES, self._answered)
 
         # Topics to commands, each past the gates to its sink.

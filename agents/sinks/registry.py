@@ -9,7 +9,7 @@ have.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from underhost.agents.sinks import shown
@@ -24,6 +24,7 @@ from underhost.streams.settings.model import Settings
 
 if TYPE_CHECKING:
     from underhost.agents.evaluate.evaluator import SiteEvaluator
+    from underhost.agents.sinks.drs.decider import NeededRules
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,13 @@ class DeciderParts:
     outcomes: Sequence[Outcome]
     now: float
     held_until: Callable[[str, str], float] = lambda kind, target: 0.0
+
+    @cached_property
+    def needed_rules(self) -> "NeededRules":
+        """The DRS rules that the site needs, worked out once for all who ask."""
+        from underhost.agents.sinks.drs.decider import NeededRules
+
+        return NeededRules(self.evaluator, self.options)
 
 
 EVALUATOR = "evaluator"
@@ -158,13 +166,12 @@ def _drs_sink(parts: SinkParts) -> Sink:
 
 
 def _drs_decider(parts: DeciderParts) -> Decider:
-    from underhost.agents.sinks.drs.decider import DrsDecider, NeededRules, Pacing
+    from underhost.agents.sinks.drs.decider import DrsDecider, Pacing
 
     settings = parts.settings.drs_rules
     pacing = Pacing(edits=settings.edits_per_minute)
-    needed = NeededRules(parts.evaluator, parts.options)
     held_until = partial(parts.held_until, commands.DRS_RULE)
-    return DrsDecider(parts.site, needed, held_until, pacing=pacing, mandatory=settings.mandatory)
+    return DrsDecider(parts.site, parts.needed_rules, held_until, pacing=pacing, mandatory=settings.mandatory)
 
 
 def _eviction_sink(parts: SinkParts) -> Sink:
@@ -175,12 +182,11 @@ def _eviction_sink(parts: SinkParts) -> Sink:
 
 
 def _eviction_decider(parts: DeciderParts) -> Decider:
-    from underhost.agents.sinks.drs.decider import NeededRules
     from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
     from underhost.agents.sinks.evictions.drs_first import DrsFirst
 
     settings = parts.settings
-    drs = DrsFirst(parts.site, NeededRules(parts.evaluator, parts.options))
+    drs = DrsFirst(parts.site, parts.needed_rules)
     return EvictionDecider(
         settings.evictions,
         terms_of(settings.evictions, binds=settings.sinks.bindings),

@@ -159,20 +159,12 @@ class SiteCycle:
 class Cycles:
     """A cycle for each site that is held, from the moment its tables are recovered until it may move.
 
-    Each begins with what the tables hold: another worker may have decided for the site meanwhile. See `SiteCycle` for
-    the arguments.
+    Each begins with what the tables hold: another worker may have decided for the site meanwhile. `new` makes the cycle
+    of a site.
     """
 
-    def __init__(
-        self,
-        run: RunState,
-        begin: Callable[[str], Evaluation],
-        guards: Guards,
-        publisher: Publisher,
-        pool: Executor,
-    ) -> None:
-        self._run = run
-        self._new = partial(SiteCycle, run=run, begin=begin, guards=guards, publisher=publisher, pool=pool)
+    def __init__(self, run: RunState, new: Callable[[str], SiteCycle]) -> None:
+        self._run, self._new = run, new
         self._running: dict[str, tuple[SiteCycle, asyncio.Task[None]]] = {}
         run.sites.on_change = self.poke
 

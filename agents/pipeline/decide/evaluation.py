@@ -151,8 +151,9 @@ class Evaluation:
     def _attempt(self, otherwise: T, step: Callable[[], T]) -> T:
         """Do one step.
 
-        Whatever it raises is a bug, or an object that breaks the API's rules. It must not end the worker, nor what does
-        not need that step. What stands is kept, /readyz says so, and the next change is a new attempt.
+        Whatever it raises (a panic of polars is no Exception) is a bug, or an object that breaks the API's rules. It
+        must not end the worker, nor what does not need that step. What stands is kept, /readyz says so, and the next
+        change is a new attempt.
         """
         try:
             return step()

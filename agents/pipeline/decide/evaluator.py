@@ -44,7 +44,9 @@ class LazyEvaluator:
 
     @cached_property
     def _evaluator(self) -> "Evaluator":
-        from underhost.agents.evaluate.evaluator import Evaluator  # heavy: see above
+        import polars  # noqa: F401  # heavy: see above; the first pods that must be apart would otherwise wait for it
+
+        from underhost.agents.evaluate.evaluator import Evaluator
 
         return Evaluator(self._options)
 

@@ -163,11 +163,14 @@ def _listed(names: list[str]) -> str:
 
 
 async def _in_background(work: Callable[[], T]) -> T:
-    """The result of the work, done by a thread that the end of the program does not wait for."""
+    """The result of the work, done by a thread that the end of the program does not wait for.
+
+    Raises what the work raises, as an Exception: a panic of polars is none by itself.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
-    def give(result: T | None, error: BaseException | None) -> None:
+    def give(result: T | None, error: Exception | None) -> None:
         if done.cancelled():
             return
         if error is not None:
@@ -180,8 +183,8 @@ async def _in_background(work: Callable[[], T]) -> T:
         result, error = None, None
         try:
             result = work()
-        except Exception as raised:  # noqa: BLE001 - whoever waits for it is told
-            error = raised
+        except BaseException as raised:  # noqa: BLE001 - whoever waits for it is told
+            error = raised if isinstance(raised, Exception) else RuntimeError(f"{type(raised).__name__}: {raised}")
         if not loop.is_closed():
             loop.call_soon_threadsafe(give, result, error)
 

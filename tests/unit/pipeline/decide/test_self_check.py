@@ -135,9 +135,16 @@ async def test_nothing_is_said_of_a_site_whose_last_evaluation_came_to_nothing(p
     assert site.renewed == []
 
 
-async def test_a_check_that_raises_is_counted_and_the_evaluator_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+class Panic(BaseException):
+    """As polars raises, when Rust code panics: it is no Exception."""
+
+
+@pytest.mark.parametrize("planted_error", [RuntimeError("planted"), Panic("planted")], ids=["an error", "a panic"])
+async def test_a_check_that_raises_is_counted_and_the_evaluator_stays(
+    planted_error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(snapshot: Snapshot, options: Options) -> Report:
-        raise RuntimeError("planted")
+        raise planted_error
 
     site = Site()
     site.decide(a_day(db=False))
