@@ -105,11 +105,9 @@ class Pipeline:
         # Tables to evaluation to deciders, whose commands go to the topics. One thread evaluates: the sites of a worker
         # take turns, so that the event loop keeps a processor.
         self._guards = Guards(settings, self.sites, self.watchers, standby=self._standby)
-        evaluations = Evaluations(settings, self.tables, evaluator, roles=run.roles, kinds=kinds)
+        begin = Evaluations(settings, self.tables, evaluator, roles=run.roles, kinds=kinds).begin
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
-        self._cycles = Cycles(
-            run, lambda site: SiteCycle(site, run, evaluations.begin, self._guards, publisher, self._pool)
-        )
+        self._cycles = Cycles(run, lambda site: SiteCycle(site, run, begin, self._guards, publisher, self._pool))
         self.tables.watch(OUTCOMES, self._answered)
 
         # Topics to commands, each past the gates to its sink.
