@@ -20,6 +20,7 @@ import msgspec
 from yarl import URL
 
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry, UnderhostError, Unreachable
+from underhost.streams.before_write import before_write
 from underhost.streams.kubernetes import kubeconfig
 from underhost.streams.settings.clusters import KubernetesSettings
 
@@ -115,6 +116,8 @@ class KubernetesClient:
         await api.update_params_for_auth(headers, [], ["BearerToken"])
         rest = api.rest_client
         given = {name: getattr(rest, name) for name in ("proxy", "proxy_headers", "server_hostname")}
+        if method != "GET":
+            before_write()  # after the credentials' plugin, which takes its time
         # The library's own request, without its copies of the body and its quoting of the address.
         response: aiohttp.ClientResponse = await rest.pool_manager.request(
             method,

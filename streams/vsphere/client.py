@@ -6,6 +6,7 @@ addresses. Passwords and session ids are in no log, repr or error. Requests in t
 
 import asyncio
 import concurrent.futures
+import contextvars
 import http.client
 import ssl
 import threading
@@ -73,13 +74,15 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
     A cancelled caller stops waiting at once; the thread ends with the function, and its result is dropped. The loop's
     executor would not do: its threads are joined at the end of the process, so that a silent vCenter delays the stop.
+    The thread has the caller's context, and with it what is asked before a write.
     """
+    context = contextvars.copy_context()
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
     future.set_running_or_notify_cancel()  # from here on a cancelled caller leaves the thread its future
 
     def work() -> None:
         try:
-            future.set_result(function(*args, **kwargs))
+            future.set_result(context.run(function, *args, **kwargs))
         except BaseException as error:  # noqa: BLE001 - raised in the caller
             future.set_exception(error)
 

@@ -2,9 +2,10 @@
 
 In: the membership of the consumer group, and the lease of a role. Out: the same writers and publishers, behind both. A
 worker that was frozen goes on in the middle of what it did, while another one owns the site. Kafka's group tells nobody
-which of two is right, and a cluster knows nothing of the group; so each write asks this worker's own clock at the last
-moment whether the group and the lease still count on it. What has left the process before is not to be had back: writes
-carry preconditions (uid, rule name) for that, records their term.
+which of two is right, and a cluster knows nothing of the group; so each write asks this worker's own clock whether the
+group and the lease still count on it: when it begins, and at the last moment, in the client (`before_write.py`). What
+has left the process before is not to be had back: writes carry preconditions (uid, rule name) for that, records their
+term.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from underhost.agents.pipeline.leases.roles import RoleLease
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action, Outcome
+from underhost.streams.before_write import ask_before_writes
 from underhost.streams.cloudevents import TERM
 from underhost.streams.faust.membership import LOOK, Membership
 from underhost.streams.ports import Outgoing, Publisher
@@ -89,19 +91,23 @@ class FencedWriter:
         method = getattr(self._writer, name)
 
         async def ask_and_call(*args: Any, **options: Any) -> Any:
-            doubt = self._membership.doubt() or self._lease.doubt()
-            if doubt is not None:
-                raise Unreachable(f"nothing is written by this worker: {doubt}")
+            self._ask()
             limit = asyncio.timeout(self._membership.left() if self._lease.term is None else None)
             try:
                 async with limit, self._lease.within():
-                    return await method(*args, **options)
+                    with ask_before_writes(self._ask):
+                        return await method(*args, **options)
             except TimeoutError:
                 if not limit.expired():
                     raise
                 raise Unreachable("no answer for as long as the consumer group counts on this worker") from None
 
         return ask_and_call
+
+    def _ask(self) -> None:
+        doubt = self._membership.doubt() or self._lease.doubt()
+        if doubt is not None:
+            raise Unreachable(f"nothing is written by this worker: {doubt}")
 
 
 def fenced(writers: Writers, membership: Membership, lease: RoleLease) -> Writers:

@@ -14,6 +14,7 @@ from pyVmomi import vim
 from underhost.agents.drs.cover import owns
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
 from underhost.schemas.vsphere import DrsRule
+from underhost.streams.before_write import before_write
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session, SessionLost, connect, translated
 from underhost.streams.vsphere.records import cluster_name
@@ -108,6 +109,7 @@ class VSphereDrsWriter:
             if needs_drs and not (configuration.drsConfig is not None and configuration.drsConfig.enabled):
                 raise Refused(f"cluster {cluster}: DRS is off")
             change = vim.cluster.ConfigSpecEx(rulesSpec=[spec(configuration.rule)])
+            before_write()  # after a login and the reading of all rules
             return target.ReconfigureComputeResource_Task(change, True)  # modify: False would reset all else
 
         task = await session.call(start)

@@ -35,6 +35,7 @@ from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Action
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import DrsRule, Host, Vm
+from underhost.streams.before_write import ask_before_writes
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.timing import Timing
 from underhost.streams.vsphere import client
@@ -545,6 +546,28 @@ async def test_what_is_not_there_not_free_or_not_ours_is_told_apart(admin: Admin
         await writer.remove_rule(CLUSTER, DrsRule("by-hand", "anti-affinity", [a, b], cluster=CLUSTER, key=key))
     with pytest.raises(Gone):
         await writer.remove_rule(CLUSTER, our_rule(a, b, key=key))  # our name, somebody else's key
+
+
+async def test_a_worker_that_loses_its_lease_while_it_logs_in_and_reads_edits_no_rule(
+    admin: Admin, settings: VSphereSettings
+) -> None:
+    a, b, *_ = admin.all(vim.VirtualMachine)
+    lost = threading.Event()
+
+    async def slow_login(settings: VSphereSettings) -> client.Session:
+        session = await connect(settings)
+        lost.set()
+        return session
+
+    def ask() -> None:
+        if lost.is_set():
+            raise Unreachable("the lease is lost")
+
+    writer = VSphereDrsWriter(settings, "s", connect=slow_login)
+    with ask_before_writes(ask), pytest.raises(Unreachable, match="the lease is lost"):
+        await writer.add_rule(CLUSTER, our_rule(a, b))
+    await writer.close()
+    assert [rule.name for rule in admin.cluster.configurationEx.rule or []] == []
 
 
 async def test_where_drs_is_off_nothing_is_written(admin: Admin, writer: VSphereDrsWriter) -> None:

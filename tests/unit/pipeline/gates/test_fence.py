@@ -1,6 +1,7 @@
 """The fence: a worker that may have lost its partitions publishes nothing and writes to no cluster."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from support.fakes.pipeline import FakeCluster
@@ -11,6 +12,7 @@ from underhost.agents.pipeline.leases.roles import RoleLease
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import PODS
+from underhost.streams.before_write import before_write
 from underhost.streams.faust.membership import Membership, now
 from underhost.streams.kubernetes.leases import Lease
 from underhost.streams.ports import Outgoing
@@ -101,6 +103,30 @@ async def test_a_worker_whose_lease_is_too_old_reaches_no_cluster_though_it_is_a
     held.at = 10.0
     with pytest.raises(Unreachable, match="nothing is written by this worker: lease underhost-prod-binder is not held"):
         await writers.kubernetes.bind_pod("shop", "db-0", "pod-db-0", "n1")
+    assert cluster.bound == []
+
+
+class SlowCluster(FakeCluster):
+    """A cluster whose client takes its time before it sends."""
+
+    before: Callable[[], None]
+
+    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """See `ports.KubernetesWriter`."""
+        self.before()
+        before_write()
+        await super().bind_pod(namespace, name, uid, node)
+
+
+async def test_a_write_that_began_in_time_is_not_sent_once_the_lease_is_too_old() -> None:
+    cluster, held = SlowCluster(), LeaseAt()
+    cluster.node("n1")
+    cluster.pod("db-0")
+    cluster.before = lambda: setattr(held, "at", 10.0)
+    writer = fenced(Writers(cluster), Membership(), held.lease).kubernetes
+    assert writer is not None
+    with pytest.raises(Unreachable, match="nothing is written by this worker: lease underhost-prod-binder is not held"):
+        await writer.bind_pod("shop", "db-0", "pod-db-0", "n1")
     assert cluster.bound == []
 
 
