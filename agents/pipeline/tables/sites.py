@@ -120,8 +120,16 @@ class Sites:
                     self.on_change(site)
 
     def behind(self) -> int:
-        """Records that the topics held when the partitions became ours, and that are not read yet."""
-        return sum(max(0, end - self._next.get(place, 0)) for place, end in self._highwater.items())
+        """Records that the topics held when the partitions became ours, and that are not read yet.
+
+        A worker that is limited to sites waits for their partitions alone.
+        """
+        ours = None if self._only is None else {self.partition_of(site) for site in self._only}
+        return sum(
+            max(0, end - self._next.get(place, 0))
+            for place, end in self._highwater.items()
+            if ours is None or place[1] in ours
+        )
 
     def following(self, topic: Topic, partition: int) -> int:
         """The offset of the first record that has not been dealt with."""

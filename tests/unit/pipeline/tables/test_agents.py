@@ -60,6 +60,11 @@ async def test_the_record_of_a_site_that_is_not_wanted_is_left_alone(tables: Tab
     assert tables.sites.states == {}
 
 
+@pytest.mark.parametrize("topic", [PODS, OUTCOMES], ids=lambda topic: topic.short)
+async def test_a_worker_of_one_site_does_not_decode_what_is_of_other_sites(tables: Tables, topic: Topic) -> None:
+    assert await tables.keep(topic, message(b"b/pod/shop/db-0", b"not to be read", partition=2)) is None
+
+
 @pytest.mark.parametrize(
     ("topic", "key", "value", "why"),
     [

@@ -116,6 +116,14 @@ def test_a_worker_of_one_site_holds_no_other() -> None:
     assert not held.wants("s-2")
 
 
+def test_a_worker_of_one_site_is_ready_though_other_sites_partitions_have_a_backlog() -> None:
+    ends = {("pods", 1): 9, ("pods", 2): 1_000_000}
+    limited, unlimited = sites(only=frozenset({"s-1"})), sites()
+    for held in (limited, unlimited):
+        held.resume({1, 2}, {("pods", 1): 9}, ends)
+    assert (limited.behind(), unlimited.behind()) == (0, 1_000_000)
+
+
 def test_a_snapshot_names_the_last_offset_of_each_topic_that_is_in_it() -> None:
     held = sites()
     held.resume({1}, {("pods", 1): 7}, {})
