@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from underhost.agents.pipeline.decisions import PlacementChange
-from underhost.agents.sinks.orders import FAILED, FAILURES, REFUSED
+from underhost.agents.sinks.orders import DRY_RUN, FAILED, FAILURES, REFUSED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Outcome, Placement
@@ -163,9 +163,13 @@ class BindingQueue:
                 order.earlier, order.basis = False, self._snapshot.nodes.get(order.row.node or "")
 
     def observe(self, outcome: Outcome, now: float) -> None:
-        """What became of an order."""
-        order = self._orders.get(outcome.target.removeprefix("pod/"))
+        """What became of an order. What an earlier run only tried is ordered anew: this run may write."""
+        pod = outcome.target.removeprefix("pod/")
+        order = self._orders.get(pod)
         if order is None or order.row.node is None or order.result or outcome.id != self._id(order):
+            return
+        if order.earlier and outcome.result == DRY_RUN:
+            del self._orders[pod]
             return
         if outcome.result not in FAILURES:
             order.failures = 0

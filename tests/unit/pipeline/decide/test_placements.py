@@ -293,6 +293,13 @@ def test_an_order_of_an_earlier_run_is_assumed_only_once_it_is_decided_again(clu
     assert placements.assumed(snapshot(cluster), 0.0) == {"shop/db-0": "n1"}
 
 
+def test_a_pod_that_waited_through_a_dry_run_is_ordered_once_the_binder_writes(cluster: FakeCluster) -> None:
+    placements = BindingQueue("prod", [placement("db-0", "n1")], order_id)
+    placements.observe(outcome("db-0", "n1", "dry-run"), 0.0)
+    assert cycle(placements, cluster, placement("db-0", "n1")) == [placement("db-0", "n1")]
+    assert cycle(placements, cluster, placement("db-0", "n1")) == []
+
+
 def test_an_order_of_an_earlier_run_that_is_decided_otherwise_is_replaced(cluster: FakeCluster) -> None:
     placements = BindingQueue("prod", [placement("db-0", "n1")], order_id)
     change = placements.diff([placement("db-0", "n2")], 0.0)
