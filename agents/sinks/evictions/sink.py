@@ -13,7 +13,7 @@ import msgspec
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import EVICT
-from underhost.schemas.errors import Conflict, Gone, Retry
+from underhost.schemas.errors import Conflict, Gone, Retry, Unreachable
 from underhost.schemas.records import Action, Outcome
 
 FRESH = 60.0
@@ -120,8 +120,9 @@ class EvictionSink(Sink):
             return DRY_RUN, f"would evict it from {desired.node}; the next one fits on {desired.to}"
         try:
             await self._writer.request_eviction(namespace, name, desired.uid)
-        except Conflict:
-            # Another pod has the name by now, or somebody else changed this one at the same moment.
+        except (Conflict, Unreachable):
+            # Another pod has the name by now, somebody else changed this one at the same moment, or nobody knows what
+            # became of the request: had it failed, another pod might be evicted for the same finding.
             done = await self._done(namespace, name, desired)
             if done is None:
                 raise

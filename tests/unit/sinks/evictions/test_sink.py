@@ -10,6 +10,7 @@ from support.fakes.kube import FakeKube, Fault
 from underhost.agents.sinks.evictions.sink import EvictionSink, outdated
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.orders import order
+from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action
 from underhost.streams.kubernetes.client import connect
 
@@ -89,6 +90,20 @@ async def test_a_pod_that_was_replaced_since_it_was_read_is_not_evicted(kube: Fa
         outcome = await EvictionSink(Slow(client), enabled=True, clock=lambda: NOON).apply(evict())
     assert (outcome.result, outcome.reason) == ("noop", "the pod is another one now (uid uid-of-new)")
     assert "deletionTimestamp" not in kube.get("pods", "web-0", "shop")["metadata"]
+
+
+async def test_an_eviction_whose_answer_was_lost_has_not_failed(kube: FakeKube, tmp_path: Path) -> None:
+    kube.seed("pods", a_pod("web-0").on("n1"))
+
+    class Cut(KubernetesApiWriter):
+        async def request_eviction(self, namespace: str, name: str, uid: str) -> None:
+            await super().request_eviction(namespace, name, uid)
+            raise Unreachable("the connection was closed before the answer")
+
+    async with await connect(kube.settings(tmp_path)) as client:
+        outcome = await EvictionSink(Cut(client), enabled=True, clock=lambda: NOON).apply(evict())
+    assert (outcome.result, outcome.reason) == ("noop", "it is being deleted already")
+    assert kube.count("evict") == 1
 
 
 @pytest.mark.parametrize(
