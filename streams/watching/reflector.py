@@ -25,6 +25,10 @@ from underhost.streams.watching.records import AT_ONCE, deliverable, fingerprint
 
 log = structlog.get_logger("underhost.watch")
 
+PAST = 10.0
+"""Seconds for which a list that is older than what was seen is not believed: a server that shows the past for longer
+was restored from a backup."""
+
 
 class Held(NamedTuple):
     """What is kept of a published object, to recognise changes."""
@@ -74,7 +78,7 @@ class Reflector:
         clock = asyncio.get_running_loop().time
         self._deletions = Deletions(source.name, self._doubts, clock, guarded=guarded)
         self._deletions.hold(Seen(key, "", None) for key in missing)
-        self._reached = 0
+        self._reached, self._past_since = 0, float("inf")
         self.name, self.relists = source.name, 0
 
     @property
@@ -125,9 +129,14 @@ class Reflector:
                 tell("watch interrupted", kind=self._source.name, reason=str(error), delay=round(delay, 1))
 
     async def _relist(self) -> str:
-        """List, and publish the difference; what is missing and not believed to be gone is held back."""
+        """List, and publish the difference; what is missing and not believed to be gone is held back.
+
+        Raises Retry where the server shows the past, and has not done so for long.
+        """
         listing = await self._source.list()
         self.relists += 1
+        if self._is_of_the_past(listing.position):
+            raise Retry(f"the list of {listing.position} is older than what was seen, {self._reached}", 0.0)
         unreadable, kept = {item.key for item in listing.unreadable}, self._deletions.kept
         for key in kept.keys() & (listing.objects.keys() | unreadable):
             self._deletions.release(key)
@@ -150,6 +159,11 @@ class Reflector:
         await self._take_many(changes, anew=went_back)
         self._doubts.settle(accepted)
         return listing.position
+
+    def _is_of_the_past(self, position: str) -> bool:
+        now = asyncio.get_running_loop().time()
+        self._past_since = min(self._past_since, now) if 0 < _number(position) < self._reached else float("inf")
+        return now < self._past_since + PAST < float("inf")
 
     def _believed(self, changes: Sequence[Seen | Unreadable]) -> Sequence[Seen | Unreadable]:
         """The changes without the deletions that are too many at once."""

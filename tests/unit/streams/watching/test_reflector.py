@@ -13,6 +13,7 @@ from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, decode
 from underhost.schemas.topics import DEAD_LETTERS, PODS
 from underhost.streams.ports import Outgoing
 from underhost.streams.timing import Timing
+from underhost.streams.watching import reflector
 from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
 from underhost.streams.watching.deletions import Deletions
 from underhost.streams.watching.doubts import Doubts
@@ -89,12 +90,12 @@ async def follow(
     timing = Timing(sleep=naps, rng=LowRandom(), steady=1e9)
 
     start: dict[str, Held] = {one.key: held_of(one) for one in held}
-    reflector = Reflector(feed, PODS, topics, start, timing, doubted=asyncio.Event(), **options)
-    task = asyncio.create_task(reflector.run(position))
+    following = Reflector(feed, PODS, topics, start, timing, doubted=asyncio.Event(), **options)
+    task = asyncio.create_task(following.run(position))
     await asyncio.wait_for(naps.enough.wait(), 10)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    return topics, reflector
+    return topics, following
 
 
 async def test_a_stream_that_ends_is_resumed_from_the_last_position() -> None:
@@ -299,7 +300,17 @@ async def test_a_pod_made_anew_under_its_name_is_a_change() -> None:
     assert [record.event_id for record in topics.records] == ["uid-a/deleted", "uid-2/9"]
 
 
-async def test_after_etcd_was_restored_every_object_replaces_what_readers_hold() -> None:
+async def test_a_list_of_the_past_after_a_lost_watch_is_listed_again() -> None:
+    lists = [listing("20", pod("a", "7")), listing("42", pod("a", "7"), pod("b", "40"))]
+    feed = Script(lists=lists, watches=[[Gone("too old resource version")]])
+    topics, _ = await follow(feed, Naps(4), held=[pod("a", "7"), pod("b", "40")], position="41")
+    assert (topics.records, feed.positions) == ([], ["41", "42"])
+
+
+async def test_after_etcd_was_restored_every_object_replaces_what_readers_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reflector, "PAST", 0.0)
     feed = Script(lists=[listing("20", pod("a", "7"), pod("b", "15"))], watches=[[Gone("Too large resource version")]])
     topics, _ = await follow(feed, Naps(3), held=[pod("a", "7"), pod("b", "40"), pod("c", "41")], position="41")
     records = [(record.key.rpartition("/")[2], record.event_id.rpartition("/")[2]) for record in topics.records]
