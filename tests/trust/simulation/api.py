@@ -1,15 +1,15 @@
 """The simulated API server as the live watcher lists and watches it, with what goes wrong on the way.
 
-In: the store of the simulated cluster, faults. Out: `ListWatch` of each kind, which take the place of the HTTP
-client's: everything above it is the watcher of a live cluster.
+In: the server, faults. Out: `ListWatch` of each kind, which take the place of the HTTP client's: everything above it is
+the watcher of a live cluster.
 """
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from trust.simulation.faults import Faults
+from trust.simulation.server import Server
 
 from underhost.schemas.errors import Gone, Unreachable
 from underhost.streams.kubernetes import watcher
@@ -19,29 +19,19 @@ from underhost.streams.simulated.store import Change, Store
 from underhost.streams.timing import Timing
 from underhost.streams.watching.changes import Listing, Seen, WatchBatch
 
-UNREACHABLE, EXPIRED = 0.005, 0.3
-"""The share of requests that fail, and of watches that are lost because their position has expired."""
+EXPIRED = 0.3
+"""The share of watches that are lost because their position has expired."""
 MEAN_LIFE = 300.0
 """Seconds after which a watch is lost, on average."""
 BOOKMARK = 60.0
 """Seconds of silence after which a watch says how far it is."""
 
 
-class ApiServer:
-    """All changes since the beginning, in the order of their versions."""
+class ApiServer(Server):
+    """The Kubernetes API."""
 
     def __init__(self, store: Store, faults: Faults) -> None:
-        self.store, self.faults = store, faults
-        self._versions: list[int] = []
-        self._changes: list[Change] = []
-        self._changed = asyncio.Event()
-        store.listen(self._on_change)
-
-    def _on_change(self, change: Change) -> None:
-        self._versions.append(self.store.version)
-        self._changes.append(change)
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+        super().__init__("API server", store, faults)
 
     def install(self) -> None:
         """Let the live watcher ask this server, whatever its settings say."""
@@ -59,12 +49,6 @@ class ApiServer:
     async def __aexit__(self, *_: object) -> None:
         """Nothing is open."""
 
-    async def answer(self) -> None:
-        """A request takes its time, or fails. Raises Unreachable."""
-        await self.faults.delay()
-        if self.faults.strike("API server does not answer", UNREACHABLE):
-            raise Unreachable("the API server does not answer: simulated")
-
     async def answers(self, timeout: float) -> bool:
         """Whether it answers the watcher's probe."""
         try:
@@ -74,26 +58,13 @@ class ApiServer:
             return False
         return True
 
-    def since(self, version: int) -> tuple[list[Change], int]:
-        """The changes after a version, and the newest version."""
-        return self._changes[bisect_right(self._versions, version) :], self.store.version
-
-    async def wait(self, seconds: float) -> None:
-        """Until there may be a change, so many seconds at most."""
-        changed = self._changed
-        try:
-            async with asyncio.timeout(seconds):
-                await changed.wait()
-        except TimeoutError:
-            return
-
 
 class SimulatedListWatch:
     """In the place of `KindListWatch`."""
 
     def __init__(self, server: ApiServer, kind: Kind, site: str, timing: Timing, contact: Contact) -> None:
         self.kind, self.name = kind, kind.plural
-        self._server, self._site, self._contact = server, site, contact
+        self._server, self._site, self._timing, self._contact = server, site, timing, contact
 
     def _seen(self, change: Change) -> Seen:
         _, namespace, name = change.key
@@ -118,6 +89,7 @@ class SimulatedListWatch:
         self._contact.opened(self.name)
         try:
             while True:
+                await server.heard(self._timing.inactivity)
                 changes, version = server.since(version)
                 mine = [self._seen(change) for change in changes if change.key.kind == kind]
                 if mine:
@@ -127,11 +99,12 @@ class SimulatedListWatch:
                 if clock() >= lost and faults.on:
                     if faults.strike("watch expired", EXPIRED):
                         raise Gone(f"{self.name}: too old resource version: simulated")
-                    faults.strike("watch lost")
-                    raise Unreachable("the connection is lost: simulated")
+                    faults.fail("watch lost", 1.0)
+                    lost = clock() + faults.dice.expovariate(1 / MEAN_LIFE)
                 silent = clock() + BOOKMARK
                 while server.since(version)[1] == version and clock() < min(silent, lost if faults.on else silent):
                     await server.wait(min(silent, lost if faults.on else silent) - clock())
+                await server.heard(self._timing.inactivity)
                 if clock() >= silent:
                     self._contact.hear(self.name)
                     yield WatchBatch((), str(version))

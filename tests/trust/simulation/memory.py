@@ -66,11 +66,13 @@ class MemoryFile:
         Only of an object that exists: a term, which no worker of this log has, is what tells of one that is gone.
         """
         log = registry.held(self.path)
+        if log is None or topic not in log.topics:
+            return False
         query = "SELECT r.key, r.value, r.headers FROM records r WHERE r.id >= ? AND r.id < ? AND r.value IS NOT NULL"
         [number] = [number for number, name in self.topics().items() if name == topic] or [0]
         rows = self._anchor.execute(query, (store.rowid(number, 0), store.rowid(number + 1, 0))).fetchall()
         rows = [row for row in rows if exists(row[0].decode())]
-        if log is None or not rows:
+        if not rows:
             return False
         key, value, headers = dice.choice(rows)
         log.put((topic, 0), key, value, int(time.time() * 1000), store.unpack(headers))

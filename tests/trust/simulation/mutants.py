@@ -5,13 +5,15 @@ what was there before.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.placements import BindingQueue
+from underhost.agents.pipeline.gates.guards import Guards, Standstill
 from underhost.agents.pipeline.gates.wanted import WantedCommands
-from underhost.agents.pipeline.tables.agents import Tables
+from underhost.agents.pipeline.tables.sites import KUBERNETES
+from underhost.agents.sinks.labels import sink as labels
 from underhost.agents.site import objects
 from underhost.schemas.errors import BackendError
 from underhost.schemas.records import Action, FindingEvent
@@ -57,8 +59,18 @@ def _leaves_resolved_rows() -> None:
     PublishedFindings.__init__ = without  # type: ignore[method-assign]
 
 
-def _carries_out_again() -> None:
-    Tables.is_done = lambda self, key, action: False  # type: ignore[method-assign]
+def _takes_every_label() -> None:
+    labels.is_person = lambda manager: True  # type: ignore[assignment]
+
+
+def _writes_though_nothing_is_heard() -> None:
+    standstill = Guards.standstill
+
+    def without(self: Guards, site: str) -> Standstill:
+        still = standstill(self, site)
+        return replace(still, stale={name: why for name, why in still.stale.items() if name != KUBERNETES})
+
+    Guards.standstill = without  # type: ignore[method-assign]
 
 
 def _refuses_what_is_ordered_again() -> None:
@@ -97,11 +109,14 @@ MUTANTS: Mapping[str, Mutant] = {
     "resolved": Mutant(
         "a finding stays open after a kill between its resolution and its tombstone", _leaves_resolved_rows
     ),
-    "answered": Mutant("a command whose outcome is known is carried out again after a kill", _carries_out_again),
     "refused again": Mutant(
         "an order that failed and is given again is refused as one of before a restart", _refuses_what_is_ordered_again
     ),
     "late": Mutant("a record of a former owner that comes late overwrites newer state", _takes_late_records),
     "committed": Mutant("a command under way is lost by a kill where a later one was done", _commits_what_is_under_way),
     "given up": Mutant("a change is lost while the topics take no records", _gives_up),
+    "strangers": Mutant("a label of an in-house controller is overwritten", _takes_every_label),
+    "silence": Mutant(
+        "everything is written as before while nothing is heard of Kubernetes", _writes_though_nothing_is_heard
+    ),
 }

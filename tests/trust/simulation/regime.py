@@ -16,8 +16,8 @@ import msgspec
 from trust.regime import Tally, load, save
 
 SEEDS = 10_000
-AT_ONCE = 25
-"""Seeds of one process: half a minute of work, which is lost where a run is interrupted."""
+AT_ONCE = 100
+"""Seeds of one process: a minute of work, which is lost where a run is interrupted."""
 TESTS = Path(__file__).parents[2]
 
 

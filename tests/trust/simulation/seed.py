@@ -6,13 +6,14 @@ In: the number of the seed. Out: a `Verdict`: what was violated, how much happen
 import asyncio
 import gc
 import random
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from support.simulation.operated import OperatedSite
 from trust.simulation import clock as machine
 from trust.simulation import town
-from trust.simulation.faults import Faults
+from trust.simulation.faults import Faults, Moods
 from trust.simulation.invariants import violations
 from trust.simulation.loop import SeededLoop, Stuck
 from trust.simulation.memory import MemoryFile
@@ -20,7 +21,7 @@ from trust.simulation.trace import Trace
 from trust.simulation.worker import Programs
 
 from underhost.schemas.keys import parse_key
-from underhost.schemas.topics import NODES, PODS
+from underhost.schemas.topics import NODES, PODS, TOPICS
 from underhost.streams.simulated.scenarios import SCENARIOS
 from underhost.streams.simulated.timeline import Clock
 
@@ -34,6 +35,10 @@ QUIET, PATIENCE, LONGEST_CALM = 12.0, 75.0, 900.0
 pipeline is longer, so that what is wrong then stays wrong; and the most that it may take until then."""
 KILL_WITHIN = 3000
 """Steps within which a planned kill comes."""
+COLLECTED = 8
+"""Seeds whose garbage is collected at once."""
+WORST = 3.0
+"""The worst mood of what befalls a worker as a whole: it has to get somewhere between two ends."""
 
 
 @dataclass
@@ -72,7 +77,8 @@ class Story:
         self.seed, self.clock = seed, machine.begin(seed)
         self.trace = Trace(self.clock, loud=loud)
         self.loop = SeededLoop(self.clock, self._dice("threads"))
-        self.faults = Faults(self._dice("faults"), self.trace)
+        self.faults = Faults(self._dice("faults"), Moods(self._dice("moods")), self.trace)
+        self._acts = town.Acts(Moods(self._dice("acts"), town.MOODS))
         self._fate = self._dice("fate")
         SCENARIOS["town"] = town.scenario(self._dice("town"))
         self.site = OperatedSite("town", seed=seed, clock=_WorldClock(self.clock))
@@ -92,6 +98,7 @@ class Story:
         self.trace.note("record", topic, row, timestamp, key, value)
         if topic.startswith("underhost.") and b"/listed/" not in (key or b""):
             self.events, self._last = self.events + 1, self.clock.now
+            self._programs.happened(topic)
 
     def run(self) -> Verdict:
         """Everything. What it raises is a fault of the harness."""
@@ -114,14 +121,20 @@ class Story:
     async def _tell(self) -> list[str]:
         self._programs = Programs(self.loop, self.site, self.file, self.faults, self._dice("programs"))
         others = [asyncio.ensure_future(self._programs.run()), asyncio.ensure_future(self._drive())]
-        began = self.clock.now
+        began, befallen = self.clock.now, asyncio.ensure_future(self._misfortune())
         while self.events < EVENTS or self.faults.struck.total() < FAULTS:
             await asyncio.sleep(self._fate.expovariate(1 / MEAN_PAUSE))
-            self.trace.note("act", town.act(self.site, self._fate))
-            await self._misfortune()
+            self.trace.note("act", self._acts.happen(self.site, self._fate))
+            if befallen.done():
+                befallen.result()
+                befallen = asyncio.ensure_future(self._misfortune())
             if self.clock.now - began > LONGEST_STORY:
                 return [f"only {self.events} records and {self.faults.struck.total()} faults in {LONGEST_STORY:.0f} s"]
-        self.faults.on, self.loop.kill_at = False, None
+        await befallen
+        self.faults.on = False
+        self._programs.spare()
+        for server in self._programs.servers:
+            server.speak()
         town.calm(self.site)
         others.append(asyncio.ensure_future(self._accept()))
         found = await self._calm(QUIET) or (self._wrong() and await self._calm(PATIENCE)) or self._wrong()
@@ -134,20 +147,47 @@ class Story:
 
     async def _misfortune(self) -> None:
         """Now and then something befalls the worker as a whole."""
-        match self._fate.randrange(60):
-            case 0 | 1:
-                self._programs.kill_within(KILL_WITHIN)
-            case 2:
-                await self._programs.terminate()
-            case 3:
-                await self._programs.suspend(self._fate.uniform(0.5, 40.0))
-            case 4 | 5 | 6 | 7:
-                topic = self._fate.choice((PODS, NODES))
-                if self.file.send_late(self._fate, topic.name, self._exists):
-                    self.faults.strike("record of a former owner came late")
-            case 8:
-                self.faults.strike("wall clock jumped")
-                self.clock.skew += self._fate.choice((-1, 1)) * self._fate.choice((0.5, 30.0, 3600.0))
+        moods = self.faults.moods
+        shares = {name: share * min(WORST, moods[name]) for name, (share, _) in MISFORTUNES.items()}
+        [name] = self._fate.choices([*shares, ""], [*shares.values(), max(0.0, 1.0 - sum(shares.values()))])
+        if name:
+            await MISFORTUNES[name][1](self)
+
+    async def kill(self) -> None:
+        """At any step."""
+        self._programs.kill_within(KILL_WITHIN)
+
+    async def kill_after(self) -> None:
+        """Right after a record of some topic, or after a fault."""
+        topics = [topic.name for topic in TOPICS]
+        self._programs.kill_after(self._fate.choice([*topics, *sorted(self.faults.struck)]))
+
+    async def terminate(self) -> None:
+        """By a signal that it hears."""
+        await self._programs.terminate()
+
+    async def suspend(self) -> None:
+        """By a signal that it does not hear."""
+        await self._programs.suspend(self._fate.uniform(0.5, 40.0))
+
+    async def rebalance(self) -> None:
+        """As Kafka's coordinator may at any time."""
+        self._programs.rebalance()
+
+    async def be_late(self) -> None:
+        """A former owner's record comes now."""
+        topic = self._fate.choice((PODS, NODES))
+        if self.file.send_late(self._fate, topic.name, self._exists):
+            self.faults.note("record of a former owner came late")
+
+    async def jump(self) -> None:
+        """Its wall clock is wrong from now on, or right again."""
+        self.faults.note("wall clock jumped")
+        self.clock.skew += self._fate.choice((-1, 1)) * self._fate.choice((0.5, 30.0, 3600.0))
+
+    async def be_silent(self) -> None:
+        """A server answers nobody who watches; for longer, perhaps, than the worker may write."""
+        self._fate.choice(self._programs.servers).be_silent(self._fate.uniform(30.0, 240.0))
 
     async def _accept(self) -> None:
         """A person looks, and says that what is missing is gone."""
@@ -183,10 +223,24 @@ class Story:
         return []
 
 
+MISFORTUNES: Mapping[str, tuple[float, Callable[[Story], Awaitable[None]]]] = {
+    "kill": (1 / 60, Story.kill),
+    "kill after": (2 / 60, Story.kill_after),
+    "end": (1 / 60, Story.terminate),
+    "freeze": (1 / 60, Story.suspend),
+    "rebalance": (1 / 60, Story.rebalance),
+    "late record": (4 / 60, Story.be_late),
+    "clock": (1 / 60, Story.jump),
+    "silence": (1 / 200, Story.be_silent),
+}
+"""What befalls a worker as a whole: the share of the acts that it comes after, before the seed's mood."""
+
+
 def run_seed(seed: int, **options: Any) -> Verdict:
-    """One seed, with nothing left of it afterwards."""
+    """One seed; what is left of it is collected with that of the next ones."""
     gc.disable()  # what is collected runs code, so that the moment of it would have to be the same every time
     verdict = Story(seed, **options).run()
-    gc.collect()
-    gc.freeze()  # what is left, the code above all, need not be looked at again
+    if seed % COLLECTED == COLLECTED - 1:
+        gc.collect()
+        gc.freeze()  # what is left, the code above all, need not be looked at again
     return verdict

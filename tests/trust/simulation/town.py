@@ -23,6 +23,8 @@ from underhost.streams.simulated.vsphere import SimulatedVSphere
 
 NAMESPACE = "shop"
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+PERSON, STRANGER = "kubectl-label", "python-requests"
+"""Field managers of a person, whose host label is corrected, and of a controller, whose label is left alone."""
 SCHEDULERS = ("underhost", "underhost", "default-scheduler")
 
 
@@ -147,9 +149,9 @@ def _lose_node(site: OperatedSite, dice: random.Random) -> None:
         site.delete_node(_node_of(site, dice))
 
 
-def _mislabel(site: OperatedSite, dice: random.Random) -> None:
+def _mislabel(site: OperatedSite, dice: random.Random, manager: str = PERSON) -> None:
     value = dice.choice(("esx-1", "esx-2", "nowhere", None))
-    site.label_node(_node_of(site, dice), {CAPV_HOST_KEY: value}, manager="kubectl-label")
+    site.label_node(_node_of(site, dice), {CAPV_HOST_KEY: value}, manager=manager)
 
 
 ACTS: Mapping[str, tuple[int, Act]] = {
@@ -159,6 +161,7 @@ ACTS: Mapping[str, tuple[int, Act]] = {
     "drained": (3, lambda site, dice: site.drain(_node_of(site, dice))),
     "uncordoned": (5, lambda site, dice: site.uncordon(_node_of(site, dice))),
     "label changed by hand": (5, _mislabel),
+    "label taken by a controller": (2, lambda site, dice: _mislabel(site, dice, STRANGER)),
     "host failed": (2, lambda site, dice: site.fail_host(_host_of(site, dice))),
     "host restored": (3, lambda site, dice: site.restore_host(_host_of(site, dice))),
     "maintenance": (2, lambda site, dice: site.enter_maintenance(_host_of(site, dice))),
@@ -169,6 +172,8 @@ ACTS: Mapping[str, tuple[int, Act]] = {
     "node deleted": (1, _lose_node),
 }
 """What may happen: how often, by weight, and the act."""
+MOODS = (0.0, 0.3, 1.0, 1.0, 3.0)
+"""What a seed multiplies the weight of an act with: what is wrong for good is seen where nothing touches it again."""
 
 
 def vm_of(site: OperatedSite, node: k8s.Node) -> Vm:
@@ -177,18 +182,25 @@ def vm_of(site: OperatedSite, node: k8s.Node) -> Vm:
     return next(vm for vm in site.vsphere.vms().values() if vm.uuid == uuid)
 
 
-def act(site: OperatedSite, dice: random.Random) -> str:
-    """One thing happens; its name, with what refused it."""
-    name = dice.choices(list(ACTS), [weight for weight, _ in ACTS.values()])[0]
-    try:
-        ACTS[name][1](site, dice)
-    except (Conflict, Gone, Refused, Retry, KeyError) as error:
-        return f"{name}: refused, {type(error).__name__}"
-    return name
+class Acts:
+    """What happens in one seed: some acts often, some never."""
+
+    def __init__(self, moods: Mapping[str, float]) -> None:
+        self._weights = {name: weight * moods[name] for name, (weight, _) in ACTS.items()}
+        self._weights["vmotion"] += 1.0  # something happens in every seed
+
+    def happen(self, site: OperatedSite, dice: random.Random) -> str:
+        """One thing happens; its name, with what refused it."""
+        [name] = dice.choices(list(self._weights), list(self._weights.values()))
+        try:
+            ACTS[name][1](site, dice)
+        except (Conflict, Gone, Refused, Retry, KeyError) as error:
+            return f"{name}: refused, {type(error).__name__}"
+        return name
 
 
 def calm(site: OperatedSite) -> None:
-    """Whatever is broken is mended: every host takes VMs, every node takes pods, nobody is silent."""
+    """Whatever is broken is mended: hosts take VMs, nodes take pods, nobody is silent, no label is taken."""
     for host in site.vsphere.hosts().values():
         if host.state == "disconnected":
             site.restore_host(host.name)
@@ -197,3 +209,5 @@ def calm(site: OperatedSite) -> None:
     for name in sorted(site.kubernetes.nodes()):
         site.uncordon(name)
         site.restore_node(name)
+        if STRANGER in site.kubernetes.managers[name].get(CAPV_HOST_KEY, ()):
+            site.label_node(name, {CAPV_HOST_KEY: None})

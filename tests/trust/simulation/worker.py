@@ -12,10 +12,12 @@ from typing import Any
 
 from support.simulation.operated import OperatedSite
 from trust.simulation.api import ApiServer
-from trust.simulation.faults import Faults, UnreliablePublisher, UnreliableSource, UnreliableWriter
+from trust.simulation.faults import Faults, UnreliablePublisher, UnreliableReader, UnreliableWriter
 from trust.simulation.loop import PROGRAM, SeededLoop
 from trust.simulation.memory import MemoryFile
-from trust.simulation.writes import Writes
+from trust.simulation.server import Server
+from trust.simulation.vcenter import VCenter
+from trust.simulation.writes import Writer, Writes
 
 from underhost.agents import worker
 from underhost.agents.pipeline import run as pipeline_run
@@ -32,6 +34,7 @@ from underhost.streams.settings.clusters import KubernetesSettings, VSphereSetti
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
 from underhost.streams.settings.sinks import EvictionSettings, SinkSettings
+from underhost.streams.vsphere.watcher import VSphereSource
 
 SITE = "town"
 RUN: ContextVar[Any] = ContextVar("run", default=None)
@@ -59,7 +62,7 @@ class WatchedPipeline(Pipeline):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.is_over = False
+        self.program, self.began, self.is_over = PROGRAM.get(), asyncio.get_running_loop().time(), False
         WatchedPipeline.newest = self
 
     async def run(self) -> None:
@@ -83,6 +86,10 @@ class WatchedDispatcher(Dispatcher):
 
 ENDS_WITHIN = 15.0
 """Seconds in which a worker that is told to end has ended: what it waits for, added up."""
+KILL_AFTER = (10, 100, 1000)
+"""Steps within which a kill follows what it waits for."""
+DOWN = (3.0, 3.0, 3.0, 60.0)
+"""Seconds, at most, until a worker that has ended is started again."""
 
 
 class Counted(dict[tuple[str, str], dict[str, Any]]):
@@ -99,7 +106,8 @@ class Programs:
     """The workers of one seed, one after another on one log.
 
     Attributes:
-        number: of the newest program. writes: what all of them wrote. violations: of the others' ends, a line each.
+        number: of the newest program. writes: what all of them wrote.
+        violations: of their ends, a line each.
     """
 
     def __init__(
@@ -107,15 +115,24 @@ class Programs:
     ) -> None:
         self._loop, self._site, self._file, self._faults, self._dice = loop, site, file, faults, dice
         self.number, self.violations = 0, list[str]()
-        self._ended = False
-        self.writes = Writes(site)
+        self._ended, self._kill_after = True, ""
+        WatchedPipeline.newest = None
+        self._context = copy_context()
+        self.api = ApiServer(site.kubernetes.store, faults)
+        self.vcenter = VCenter(site.vsphere, faults)
+        self.writes = Writes(site, loop.time, self.api, self.vcenter)
         self._told = site.events.held = Counted(site.events.held)
         self._killed, self._stop = asyncio.Event(), asyncio.Event()
-        loop.on_kill = self.kill
-        ApiServer(site.kubernetes.store, faults).install()
+        loop.on_kill, faults.listener = self.kill, self.happened
+        self.api.install()
         worker.Pipeline = WatchedPipeline  # type: ignore[misc]
         pipeline_run.Dispatcher = WatchedDispatcher  # type: ignore[misc]
         pipeline_run.FaustPublisher = self._publisher  # type: ignore[assignment,misc]
+
+    @property
+    def servers(self) -> list[Server]:
+        """Whom they watch."""
+        return [self.api, self.vcenter]
 
     @property
     def pipeline(self) -> WatchedPipeline:
@@ -126,7 +143,7 @@ class Programs:
     # ---------------------------------------------------------------------------------------------- what befalls them
     def kill(self) -> None:
         """As SIGKILL, now."""
-        self._faults.strike("worker killed")
+        self._faults.note("worker killed")
         self._loop.kill(self.number)
         self._killed.set()
 
@@ -134,10 +151,35 @@ class Programs:
         """Kill it at one of its next steps."""
         self._loop.kill_at = self._loop.steps + self._dice.randint(1, steps)
 
+    def kill_after(self, what: str) -> None:
+        """Kill it at one of the steps that follow the next record of this topic, or the next fault of this name."""
+        self._kill_after = what
+
+    def happened(self, what: str) -> None:
+        """A record of this topic is on disk, or this fault has struck."""
+        if what == self._kill_after:
+            self._kill_after = ""
+            self.kill_within(self._dice.choice(KILL_AFTER))
+
+    def spare(self) -> None:
+        """No kill that is planned comes."""
+        self._kill_after, self._loop.kill_at = "", None
+
+    def rebalance(self) -> None:
+        """Its consumer group is assigned anew: here, all of it to the same worker."""
+        pipeline = WatchedPipeline.newest
+        if self._ended or pipeline is None or pipeline.program != self.number:
+            return
+        consumer = pipeline.app.consumer
+        if consumer.started and not consumer.should_stop:
+            self._faults.note("group rebalanced")
+            self._context.run(consumer.add_future, consumer._rebalance())
+
     async def terminate(self) -> None:
         """As SIGTERM: it ends by itself, in time."""
-        self._faults.strike("worker told to end")
-        number, self._loop.kill_at = self.number, None
+        self._faults.note("worker told to end")
+        self.spare()
+        number = self.number
         self._stop.set()
         await asyncio.sleep(ENDS_WITHIN)
         if self.number == number and not self._ended:
@@ -146,7 +188,7 @@ class Programs:
 
     async def suspend(self, seconds: float) -> None:
         """As SIGSTOP and SIGCONT: the worker stands still while the world goes on."""
-        self._faults.strike("worker frozen")
+        self._faults.note("worker frozen")
         self._loop.freeze(self.number)
         await asyncio.sleep(seconds)
         self._loop.thaw()
@@ -156,7 +198,7 @@ class Programs:
         while True:
             self.number, self._ended = self.number + 1, False
             self._killed, self._stop = asyncio.Event(), asyncio.Event()
-            context = copy_context()
+            context = self._context = copy_context()
             context.run(PROGRAM.set, self.number)
             task = self._loop.create_task(worker.run_worker(settings(), **self._options()), context=context)
             killed = asyncio.ensure_future(self._killed.wait())
@@ -167,7 +209,7 @@ class Programs:
             if task.done() and (error := task.exception()) is not None and not isinstance(error, BackendError):
                 self.violations.append(f"the worker ended with {type(error).__name__}: {error}")
             self._faults.trace.note("worker ended", self.number, task.done())
-            await asyncio.sleep(self._dice.uniform(0.05, 3.0))
+            await asyncio.sleep(self._dice.uniform(0.05, self._dice.choice(DOWN)))
 
     def _options(self) -> dict[str, Any]:
         return {"connections": Connections(self._sources, self._writers()), "stop": self._stop, "web": False}
@@ -177,15 +219,15 @@ class Programs:
         return UnreliablePublisher(FaustPublisher(app), self._faults)
 
     def _sources(self, site: str, publisher: Publisher, reader: TopicReader) -> list[Source]:
-        [vsphere] = [each for each in self._site.sources(site, publisher, reader) if each.name == "vsphere"]
-        kubernetes = KubernetesSource(site, KubernetesSettings(), publisher, reader)
-        return [kubernetes, UnreliableSource(vsphere, self._faults)]
+        unreliable: Any = UnreliableReader(reader, self._faults)
+        kubernetes = KubernetesSource(site, KubernetesSettings(), publisher, unreliable)
+        return [kubernetes, VSphereSource(site, VSphereSettings(), publisher, unreliable, connect=self.vcenter.log_in)]
 
     def _writers(self) -> Writers:
         site, told = self._site, self._told
 
         def of(writer: Any, version: Any) -> Any:
-            return UnreliableWriter(writer, self._faults, version, self._judge)
+            return UnreliableWriter(writer, self._faults, version, self._asked, self._judge)
 
         return Writers(
             kubernetes=of(site.kubernetes, lambda: site.kubernetes.store.version),
@@ -193,14 +235,19 @@ class Programs:
             events=of(site.events, lambda: (site.kubernetes.store.version, told.changes)),
         )
 
+    def _asked(self) -> None:
+        """A request is on its way."""
+        self.writes.asked(COMMAND.get())
+
     def _judge(self, name: str, args: tuple[Any, ...]) -> Callable[[], None]:
         """A request is about to be made; the answer is called if it has changed a cluster."""
-        program, run, command, wrong = PROGRAM.get(), RUN.get(), COMMAND.get(), self.writes.before(name, args)
+        program, run, command = PROGRAM.get(), RUN.get(), COMMAND.get()
+        wrong = self.writes.before(command, name, args)
 
         def made() -> None:
             self._faults.trace.note("write", program, command, name, args)
-            by = f"program {program}, which has ended" if program != self.number else ""
-            by = by or ("a run that has ended" if run is None or run.is_over else "")
-            self.writes.made(by, command, name, args, wrong)
+            fault = f"program {program}, which has ended" if program != self.number else ""
+            fault = fault or ("a run that has ended" if run is None or run.is_over else "")
+            self.writes.made(Writer(command, fault, run.began if run is not None else 0.0), name, args, wrong)
 
         return made

@@ -1,15 +1,18 @@
 """What may be written to the clusters, judged at the moment of each write.
 
-In: each request that has changed a cluster, by whom and for which command; the moves of VMs. Out: one line for each
-write that should not have been made.
+In: each request, and whether it has changed a cluster, by whom and for which command; the moves of VMs, and who takes
+labels. Out: one line for each write that should not have been made.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 from support.simulation.operated import OperatedSite
-from trust.simulation.town import vm_of
+from trust.simulation.server import Server
+from trust.simulation.town import STRANGER, vm_of
 
 from underhost.schemas.kubernetes import Budget
 from underhost.streams.settings.labels import CAPV_HOST_KEY
@@ -20,56 +23,107 @@ STATES = frozenset({"apply_node_labels", "replace_taints", "edit_rule", "set_pod
 """Requests that name a whole state: the same one has an effect again only where somebody else has changed it since."""
 
 
+ON_HOSTS = frozenset({"apply_node_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction"})
+"""Requests that may be wrong where nobody knows on which hosts the VMs are now."""
+SILENCE = 110.0
+"""Seconds of a server's silence after which nothing is written: the product's minute, and what one command may
+take that was let through before (`faults.SLOWEST`, twice)."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who makes a request: for which command, why it may not write ("" where it may), and when its run began."""
+
+    command: str
+    fault: str
+    began: float
+
+
+@dataclass
+class _Stay:
+    """A VM on a host, until then."""
+
+    host: str
+    until: float = float("inf")
+
+
 class Writes:
-    """The writes to one site.
+    """The writes to one site, by a `clock` in seconds; `api` and `vcenter` are whom the workers watch.
 
     Attributes:
         violations: those that should not have been made, a line each.
     """
 
-    def __init__(self, site: OperatedSite) -> None:
-        self._site = site
+    def __init__(self, site: OperatedSite, clock: Callable[[], float], api: Server, vcenter: Server) -> None:
+        self._site, self._clock, self._api, self._vcenter = site, clock, api, vcenter
         self.violations: list[str] = []
         self._made: set[tuple[str, str]] = set()
-        self._hosts: dict[str, list[str]] = defaultdict(list)
+        self._begun: dict[str, float] = {}
+        self._stays: dict[str, list[_Stay]] = defaultdict(list)
         self._labelled: dict[str, int] = {}
+        self._taken: dict[str, float] = {}
         for vm in site.vsphere.vms().values():
-            self._hosts[vm.id].append(site.vsphere.host(vm.host).name)
-        site.vsphere.store.listen(self._on_change)
+            self._stays[vm.id].append(_Stay(site.vsphere.host(vm.host).name))
+        site.vsphere.store.listen(self._on_vm)
+        site.kubernetes.store.listen(self._on_node)
 
-    def _on_change(self, change: Change) -> None:
+    def _on_vm(self, change: Change) -> None:
         if change.key.kind == "vm" and change.value is not None:
-            name, hosts = self._site.vsphere.host(change.value.host).name, self._hosts[change.value.id]
-            if hosts[-1:] != [name]:
-                hosts.append(name)
+            name, stays = self._site.vsphere.host(change.value.host).name, self._stays[change.value.id]
+            if not stays or stays[-1].host != name:
+                for last in stays[-1:]:
+                    last.until = self._clock()
+                stays.append(_Stay(name))
 
-    def before(self, name: str, args: tuple[Any, ...]) -> str:
+    def _on_node(self, change: Change) -> None:
+        """Since when a node's host label is a stranger's."""
+        if change.key.kind == "node":
+            node = change.key.name
+            if self._site.kubernetes.managers.get(node, {}).get(CAPV_HOST_KEY) == {STRANGER}:
+                self._taken.setdefault(node, self._clock())
+            else:
+                self._taken.pop(node, None)
+
+    def asked(self, command: str) -> None:
+        """A request is on its way."""
+        self._begun.setdefault(command, self._clock())
+
+    def before(self, command: str, name: str, args: tuple[Any, ...]) -> str:
         """What is wrong with a request that is about to be made, should it take effect; "" for nothing."""
+        for server in (self._api, *((self._vcenter,) if name in ON_HOSTS else ())):
+            silence = 0.0 if server.silent_since is None else self._clock() - server.silent_since
+            if silence > SILENCE:
+                return f"{server.name} has been silent for {silence:.0f} s"
+        if name == "apply_node_labels" and self._taken.get(args[0], float("inf")) < self._begun[command]:
+            return "the label was another controller's before this command began"
         return self._breaks_a_budget(*args) if name == "request_eviction" else ""
 
-    def made(self, by: str, command: str, name: str, args: tuple[Any, ...], wrong: str) -> None:
-        """A request has changed a cluster. `by` is why who made it may not write, "" where it may."""
+    def made(self, by: Writer, name: str, args: tuple[Any, ...], wrong: str) -> None:
+        """A request has changed a cluster; `wrong` is what `before` has said of it."""
         what = f"{name}{args!r}"
-        if by:
-            self.violations.append(f"{what} was written by {by}")
+        if by.fault:
+            self.violations.append(f"{what} was written by {by.fault}")
         if wrong:
             self.violations.append(f"{what}: {wrong}")
-        if name not in STATES and (command, what) in self._made:
-            self.violations.append(f"command {command} took effect twice: {what}")
-        self._made.add((command, what))
+        if name not in STATES and (by.command, what) in self._made:
+            self.violations.append(f"command {by.command} took effect twice: {what}")
+        self._made.add((by.command, what))
         if name == "apply_node_labels":
-            self._follows_the_vm(args[0], args[2])
+            self._follows_the_vm(args[0], args[2], by.began)
 
-    def _follows_the_vm(self, node: str, labels: dict[str, str | None]) -> None:
-        """Labels may lag behind a VM, but they never go back to where it was before."""
+    def _follows_the_vm(self, node: str, labels: dict[str, str | None], began: float) -> None:
+        """Labels may lag behind a VM, but they never go back, and never to before the run that writes them began."""
         vm = vm_of(self._site, self._site.kubernetes.node(node)).id
-        host, hosts = labels.get(CAPV_HOST_KEY), self._hosts[vm]
-        if host not in hosts:
+        host, stays, before = labels.get(CAPV_HOST_KEY), self._stays[vm], self._labelled.get(vm, 0)
+        hosts, at = [stay.host for stay in stays], [number for number, stay in enumerate(stays) if stay.host == host]
+        if not at:
             return self.violations.append(f"node {node} is labelled {host}, where its VM never was ({hosts})")
-        at = len(hosts) - 1 - hosts[::-1].index(host)
-        if at < self._labelled.get(vm, 0):
-            self.violations.append(f"the label of node {node} goes back to {host} ({hosts})")
-        self._labelled[vm] = max(at, self._labelled.get(vm, 0))
+        if (ago := began - stays[at[-1]].until) > 0:
+            self.violations.append(f"node {node} is labelled {host}, left by its VM {ago:.1f} s before the run began")
+        if at[-1] < before:
+            return self.violations.append(f"the label of node {node} goes back to {host} ({hosts})")
+        # Of several stays the first that it may mean: it lags behind.
+        self._labelled[vm] = next(number for number in at if number >= before)
 
     def _breaks_a_budget(self, namespace: str, name: str, uid: str) -> str:
         """The budget that forbids the pod's end now, counted from the pods themselves."""
