@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits, clique_cover, split
-from underhost.agents.drs.vm_graph import ClusterVms, Concerns, VmGraph, clusters_of, gathered, vm_graph
+from underhost.agents.drs.vm_graph import ClusterVms, Concerns, Together, VmGraph, clusters_of, gathered, vm_graph
 from underhost.agents.rules.gathering import Gathering, gatherings
 from underhost.agents.rules.separation import separations
 from underhost.agents.site.changes import same_objects
@@ -76,10 +76,10 @@ class RulesByCluster:
 
 def _rules_of(snapshot: Snapshot, graph: VmGraph, near: Sequence[Gathering]) -> list[DrsRule]:
     """The rules of one cluster, by name."""
-    namer = _Namer(snapshot, graph)
+    namer, groups = _Namer(snapshot, graph), gathered(graph, near)
     rules = [
-        *namer.rules(ANTI_AFFINITY, _apart(graph, namer)),
-        *namer.rules(AFFINITY, _together(graph, namer, near)),
+        *namer.rules(ANTI_AFFINITY, _apart(graph, namer, groups)),
+        *namer.rules(AFFINITY, _together(namer, groups)),
     ]
     return sorted(rules, key=lambda rule: rule.name)
 
@@ -106,10 +106,10 @@ def _hash(site: str, label: str) -> str:
     return hashlib.sha256(f"{site}\0{label}".encode()).hexdigest()[:_HASH_LENGTH]
 
 
-def _apart(graph: VmGraph, namer: "_Namer") -> list[tuple[str, int]]:
+def _apart(graph: VmGraph, namer: "_Namer", groups: Sequence[Together]) -> list[tuple[str, int]]:
     """(label, VMs) of rules that keep exactly the pairs apart; a clique of more VMs than hosts is cut into parts."""
     cliques: set[int] = set()
-    for clique in clique_cover(graph.adjacency(graph.edges), [edge.owners & edge.matched for edge in graph.edges]):
+    for clique in clique_cover(graph.kept_apart(groups), [edge.owners & edge.matched for edge in graph.edges]):
         fits = clique.bit_count() <= graph.usable
         cliques.update([clique] if fits else split(clique, graph.usable, _pairs(graph, clique).__getitem__, graph.host))
     held: defaultdict[int, list[int]] = defaultdict(list)
@@ -129,20 +129,20 @@ def _pairs(graph: VmGraph, clique: int) -> Counter[int]:
     for edge in graph.edges:
         if not (edge.owners & clique and edge.matched & clique):
             continue
-        owners, matched = (graph.pods_by_vm(side, clique) for side in (edge.separation.owners, edge.separation.matched))
-        for here, there in ((owners, matched), (matched, owners)):
+        owners, matched = set(edge.separation.owners), set(edge.separation.matched)
+        own, met, both = (graph.pods_by_vm(side, clique) for side in (owners, matched, owners & matched))
+        # Each pair counts once, also where either of its pods carries the term and is selected.
+        for here, there, sign in ((own, met, 1), (met, own, 1), (both, both, -1)):
             total = there.total()
             for at, pods in here.items():
-                pairs[at] += pods * (total - there[at])
+                pairs[at] += sign * pods * (total - there[at])
     return pairs
 
 
-def _together(graph: VmGraph, namer: "_Namer", near: Sequence[Gathering]) -> list[tuple[str, int]]:
+def _together(namer: "_Namer", groups: Sequence[Together]) -> list[tuple[str, int]]:
     """(label, VMs) of rules that keep a pod's VM with one VM that its required affinity on the host allows."""
     return [
-        (namer.of_classes(group.owners, group.vms) + ".together", group.vms)
-        for group in gathered(graph, near)
-        if not group.contradicts
+        (namer.of_classes(group.owners, group.vms) + ".together", group.vms) for group in groups if not group.impossible
     ]
 
 

@@ -88,6 +88,25 @@ class VmGraph:
                 rows[at] |= edge.owners & ~same[at]
         return rows
 
+    def kept_apart(self, groups: Iterable["Together"]) -> list[int]:
+        """For each VM those that rules keep it apart from: all, but those of its group that only PhysicalHost parts.
+
+        Of two VMs that must share a host, Kubernetes asks for the affinity, and PhysicalHost is ours alone.
+        """
+        asked = self.must_part()
+        ours = self.adjacency([edge for edge in self.edges if not self._by_host(edge)])
+        for group in groups:
+            for at in bits(0 if group.impossible else group.vms):
+                ours[at] &= ~group.vms
+        return [one | other for one, other in zip(asked, ours, strict=True)]
+
+    def must_part(self) -> list[int]:
+        """For each VM those that a term on the host itself keeps from it."""
+        return self.adjacency([edge for edge in self.edges if self._by_host(edge)])
+
+    def _by_host(self, edge: Edge) -> bool:
+        return self._model.topology.is_host_key(edge.separation.key)
+
     def _same(self, key: str) -> list[int]:
         """For each VM, the VMs that a term on this key does not keep from it: of the same value, or without one."""
         found = self._same_value.get(key)
@@ -173,11 +192,18 @@ def vm_graphs(snapshot: Snapshot, model: Model, concerns: Concerns) -> list[VmGr
     return [vm_graph(snapshot, model, cluster, concerns) for cluster in clusters_of(snapshot, model)]
 
 
-class Together:
-    """VMs that required affinity on the host keeps together. `owners` are the classes that ask for it."""
+class Together(NamedTuple):
+    """VMs that required affinity on the host keeps together.
 
-    def __init__(self, vms: int, owners: set[int], contradicts: bool) -> None:
-        self.vms, self.owners, self.contradicts = vms, owners, contradicts
+    Attributes:
+        owners: the classes that ask for it.
+        contradicts: some of them must be apart, too. impossible: by a term on the host itself.
+    """
+
+    vms: int
+    owners: set[int]
+    contradicts: bool
+    impossible: bool
 
 
 def gathered(graph: VmGraph, near: Sequence[Gathering]) -> list[Together]:
@@ -186,18 +212,21 @@ def gathered(graph: VmGraph, near: Sequence[Gathering]) -> list[Together]:
     owners: dict[int, set[int]] = {}
     if not near:
         return []
-    rows = graph.adjacency(graph.edges)
+    rows, parted = graph.adjacency(graph.edges), graph.must_part()
     for one in near:
-        mates = graph.mask(one.matched)
-        for at in bits(graph.on.get(one.owner, 0) if mates else 0):
-            if not mates >> at & 1:
+        matched = graph.pods_by_vm(one.matched, -1)
+        itself = one.owner in one.matched
+        for at in bits(graph.on.get(one.owner, 0)):
+            mates = sum(1 << other for other in matched if other != at)
+            if matched[at] <= itself and mates:  # a pod is no mate of its own
                 links.append((at, _mate(graph, rows, at, mates)))
                 owners.setdefault(at, set()).add(one.owner)
     found = []
     for group in connected({at for link in links for at in link}, links):
         vms = sum(1 << at for at in group)
         asking = {cls for at in group for cls in owners.get(at, ())}
-        found.append(Together(vms, asking, any(rows[at] & vms for at in group)))
+        contradicts, impossible = (any(apart[at] & vms for at in group) for apart in (rows, parted))
+        found.append(Together(vms, asking, contradicts, impossible))
     return found
 
 

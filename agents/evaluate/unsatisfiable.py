@@ -179,9 +179,10 @@ def _contradiction(snapshot: Snapshot, graph: VmGraph, group: Together) -> Findi
     vms = [graph.vms[at] for at in bits(group.vms)]
     apart = {cls for edge in graph.edges for cls in (*edge.separation.owners, *edge.separation.matched)}
     pods = graph.pods_on(apart | group.owners, group.vms)
+    written = "no DRS rule is written for the affinity" if group.impossible else "the DRS rules keep the affinity"
     message = (
         f"The VMs {f.listing(vms, len(vms))} run pods that must share a host, and pods that must be apart: "
-        "no placement keeps both, and no DRS rule is written for the affinity."
+        f"no placement keeps both, and {written}."
     )
     return _finding(snapshot, graph, REASON_CONTRADICTION, message, pods)
 

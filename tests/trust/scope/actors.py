@@ -39,8 +39,8 @@ from underhost.agents.sinks.evictions.sink import DesiredEviction, PastCase
 from underhost.agents.sinks.orders import order
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT
-from underhost.schemas.records import Action
-from underhost.schemas.severities import ROWS
+from underhost.schemas.records import Action, Finding
+from underhost.schemas.severities import PHYSICAL, ROWS
 from underhost.streams.settings.sinks import EvictionSettings
 
 NOW, AT = 1_767_268_800.0, "2026-01-01T12:00:00.000Z"
@@ -85,9 +85,19 @@ class Actors:
         waiting = sum(nodes.count(PENDING) for nodes in world.pods)
         pairs: Counter[str] = Counter()
         for finding in self._evaluator.update(shown).findings:
-            members = 1 + len(finding.peers)
-            pairs[finding.severity] += max(1, members * (members - 1) // 2)
+            pods = [_pod_of(pod) for pod in (finding.pod, *finding.peers) if pod]
+            pairs[finding.severity] += max(1, sum(self._meet(world, finding, pair) for pair in combinations(pods, 2)))
         return (waiting, *(pairs[severity] for severity in SEVERITIES))
+
+    def _meet(self, world: World, finding: Finding, pair: tuple[tuple[int, int], ...]) -> bool:
+        """Whether the finding is about these two, and not about a third pod that refuses each of them.
+
+        Pods on one node are no matter of hosts: no VM is apart from itself.
+        """
+        (one, here), (other, there) = pair
+        if one == other and self._story.loads[one].rule.startswith("apart from a"):
+            return False
+        return finding.severity != PHYSICAL or world.pods[one][here] != world.pods[other][there]
 
     # -------------------------------------------------------------------------------------------------------- Underhost
     def _evictions(self, world: World, shown: Snapshot, *, still: bool) -> Iterator[Step]:

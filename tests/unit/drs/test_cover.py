@@ -179,13 +179,33 @@ def test_affinity_stays_with_the_machine_that_shares_the_host_already():
     assert rules_of(site) == [("affinity", ["vm-n1", "vm-n3"])]
 
 
-def test_pods_that_must_share_a_host_and_be_apart_are_found_and_get_no_affinity_rule():
-    torn = a_pod("web-0").on("n1").labels(WEB).near(term(HOST_KEY, DB)).apart(term(HOST, DB))
+def test_replicas_that_must_share_a_host_keep_their_machines_together():
+    pair = [a_pod(f"db-{at}").on(f"n{at}").labels(DB).near(term(HOST_KEY, DB)) for at in (1, 2)]
+    assert rules_of(a_site(*nodes(2), *pair, on=one_a_host(2))) == [("affinity", ["vm-n1", "vm-n2"])]
+    assert rules_of(a_site(*nodes(2), pair[0], on=one_a_host(2))) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "kept", "said"),
+    [
+        pytest.param(HOST_KEY, "anti-affinity", "no DRS rule is written for the affinity.", id="both of the host"),
+        pytest.param(HOST, "affinity", "the DRS rules keep the affinity.", id="apart by node, which only we extend"),
+    ],
+)
+def test_pods_that_must_share_a_host_and_be_apart_are_found_and_kubernetes_terms_win(key, kept, said):
+    torn = a_pod("web-0").on("n1").labels(WEB).near(term(HOST_KEY, DB)).apart(term(key, DB))
     site = a_site(*nodes(2), torn, a_pod("db-0").on("n2").labels(DB), on=one_a_host(2))
     rules, (finding,) = desired_rules(site, Options())
-    assert [rule.type for rule in rules] == ["anti-affinity"]
+    assert [rule.type for rule in rules] == [kept]
     assert (finding.severity, finding.reason, finding.pod) == ("unsatisfiable", REASON_CONTRADICTION, "shop/db-0")
-    assert finding.peers == ["shop/web-0"]
+    assert (finding.peers, finding.message.endswith(said)) == (["shop/web-0"], True)
+
+
+def test_machines_that_cannot_all_be_apart_are_not_moved_where_as_few_pairs_share_a_host_now():
+    pair = [a_pod(f"a-{at}").on(f"n{at}").labels(app="a").apart(term(HOST, {"app": "a"})) for at in (3, 4)]
+    away = [a_pod(f"b-{at}").on(f"n{at}").labels(app="b").apart(term(HOST, {"app": "a"})) for at in (1, 2)]
+    site = a_site(*nodes(4), *pair, *away, on={"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}, hosts=FOUR_HOSTS[:2])
+    assert rules_of(site) == [("anti-affinity", ["vm-n1", "vm-n3"]), ("anti-affinity", ["vm-n2", "vm-n3"])]
 
 
 def test_machines_of_two_clusters_are_never_in_one_rule():
