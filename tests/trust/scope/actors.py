@@ -95,7 +95,7 @@ class Actors:
         Pods on one node are no matter of hosts: no VM is apart from itself.
         """
         (one, here), (other, there) = pair
-        if one == other and self._story.loads[one].rule.startswith("apart from a"):
+        if one == other and not self._story.loads[one].rule.startswith(("apart by", "spread")):
             return False
         return finding.severity != PHYSICAL or world.pods[one][here] != world.pods[other][there]
 

@@ -1,7 +1,7 @@
 """The search through all orders finds a run without end and a bad end; the real deciders come to neither."""
 
 import pytest
-from trust.scope.actors import Badness, Step
+from trust.scope.actors import Actors, Badness, Step
 from trust.scope.search import accounted, explored
 from trust.scope.stories import HOSTS, NODES, PODS, STORIES
 from trust.scope.world import Load, Story, World, beginnings
@@ -90,3 +90,12 @@ def test_a_tiny_cluster_comes_to_rest_and_is_no_worse_than_before(at: int) -> No
     account = explored(STORIES[at])
     assert account.worlds > 0
     assert (account.endless, account.worse) == ([], [])
+
+
+def test_only_pairs_that_a_rule_is_about_count_and_pods_of_one_node_need_no_hosts() -> None:
+    story = Story(2, 3, (Load(3, "free"), Load(1, "apart from a by host")), 5, ours=True, drs=True)
+    four_on_a_host = World((0, 0, 1), ((0, 0, 1), (1,)))
+    assert Actors(story).badness(four_on_a_host)[:3] == (0, 3, 0)
+    alone = Story(2, 3, (Load(3, "spread over nodes"),), 5, ours=True, drs=True)
+    two_of_one_node_and_a_third = World((0, 0, 1), ((0, 0, 1),))
+    assert Actors(alone).badness(two_of_one_node_and_a_third)[2] == 2

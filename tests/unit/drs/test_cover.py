@@ -192,7 +192,7 @@ def test_replicas_that_must_share_a_host_keep_their_machines_together():
         pytest.param(HOST, "affinity", "the DRS rules keep the affinity.", id="apart by node, which only we extend"),
     ],
 )
-def test_pods_that_must_share_a_host_and_be_apart_are_found_and_kubernetes_terms_win(key, kept, said):
+def test_pods_that_must_share_a_host_and_be_apart_are_found_and_kubernetes_wins(key, kept, said):
     torn = a_pod("web-0").on("n1").labels(WEB).near(term(HOST_KEY, DB)).apart(term(key, DB))
     site = a_site(*nodes(2), torn, a_pod("db-0").on("n2").labels(DB), on=one_a_host(2))
     rules, (finding,) = desired_rules(site, Options())
@@ -201,7 +201,7 @@ def test_pods_that_must_share_a_host_and_be_apart_are_found_and_kubernetes_terms
     assert (finding.peers, finding.message.endswith(said)) == (["shop/web-0"], True)
 
 
-def test_machines_that_cannot_all_be_apart_are_not_moved_where_as_few_pairs_share_a_host_now():
+def test_machines_that_cannot_all_be_apart_stay_where_few_pairs_share_a_host_now():
     pair = [a_pod(f"a-{at}").on(f"n{at}").labels(app="a").apart(term(HOST, {"app": "a"})) for at in (3, 4)]
     away = [a_pod(f"b-{at}").on(f"n{at}").labels(app="b").apart(term(HOST, {"app": "a"})) for at in (1, 2)]
     site = a_site(*nodes(4), *pair, *away, on={"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"}, hosts=FOUR_HOSTS[:2])
