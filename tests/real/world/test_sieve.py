@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from trust.sieve.plans import PLANS
+from trust.sieve.plans import PLANS, Kill
 from trust.sieve.plays import play_all
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -20,6 +20,6 @@ async def test_a_killed_or_deceived_worker_ends_where_an_undisturbed_one_does(pa
 
 
 async def test_the_plans_find_an_eviction_that_names_no_uid(parts: Path, tmp_path: Path) -> None:
-    [plan] = [plan for plan in PLANS if plan.kill and (plan.kill.write, plan.kill.when) == ("evict", "after")][:1]
+    plan = next(plan for plan in PLANS if plan.fault == Kill("evict", 1, "after"))
     [verdict] = await play_all([plan], tmp_path, parts, mutant="an eviction names no uid")
     assert [line for line in verdict.wrong if line.startswith("the eviction of") and line.endswith("names no uid")]

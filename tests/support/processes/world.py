@@ -125,7 +125,11 @@ class VCenter:
     def move(self, vm: str, host: str) -> None:
         """A real relocation to this very host, which asks no rule."""
         spec = vim.vm.RelocateSpec(host=self.hosts[host], pool=self.cluster.resourcePool)
-        pyVim.task.WaitForTask(self.vms[vm].RelocateVM_Task(spec))
+        self._wait(self.vms[vm].RelocateVM_Task(spec))
+
+    def _wait(self, task: Any) -> None:
+        """Until it is done. Not for one task: pyVmomi would look at the name of a task that still runs, and fail."""
+        pyVim.task.WaitForTasks([task], pc=self._collector)
 
     def host_of(self, vm: str) -> str:
         """The name of the host that the VM runs on."""
@@ -151,14 +155,14 @@ class VCenter:
         )
         change = vim.cluster.RuleSpec(operation="add", info=rule)
         task = self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True)
-        pyVim.task.WaitForTask(task)
+        self._wait(task)
 
     def remove_rule(self, name: str) -> None:
         """The rule goes."""
         [key] = [rule.key for rule in self.cluster.configurationEx.rule if rule.name == name]
         change = vim.cluster.RuleSpec(operation="remove", removeKey=key)
         task = self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True)
-        pyVim.task.WaitForTask(task)
+        self._wait(task)
 
     def set_option(self, option: Any) -> None:
         """A setting of the vCenter."""

@@ -114,7 +114,7 @@ class ApiServerView(Forwarder):
             expired = asyncio.Event()
             self._expired[kind].add(expired)
             ending = asyncio.ensure_future(expired.wait())
-            relaying = asyncio.ensure_future(self._relay(answer, response, kind))
+            relaying = asyncio.ensure_future(self._relay(answer, response, kind, expired))
             try:
                 await asyncio.wait({relaying, ending}, return_when=asyncio.FIRST_COMPLETED)
                 if expired.is_set():
@@ -128,8 +128,8 @@ class ApiServerView(Forwarder):
                 ending.cancel()
             return response
 
-    async def _relay(self, answer: Any, response: web.StreamResponse, kind: str) -> None:
-        """The lines of a watch that are the plan's, each as soon as nothing is held."""
+    async def _relay(self, answer: Any, response: web.StreamResponse, kind: str, expired: asyncio.Event) -> None:
+        """The lines of a watch that are the plan's, each as soon as nothing is held; none once it has expired."""
         rest = b""
         async for piece in answer.content.iter_any():
             *lines, rest = (rest + piece).split(b"\n")
@@ -137,6 +137,8 @@ class ApiServerView(Forwarder):
                 event = json.loads(line) if line else None
                 if event is not None and (event["type"] in {"BOOKMARK", "ERROR"} or self._shows(event["object"])):
                     await self._flowing[kind].wait()
+                    if expired.is_set():
+                        return
                     await response.write(line + b"\n")
 
     def _shows(self, item: dict[str, Any]) -> bool:

@@ -5,12 +5,12 @@ Most leave an undisturbed run as it is.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.placements import BindingQueue
 from underhost.agents.pipeline.dispatch.consumers import _SharedEvent
-from underhost.agents.pipeline.gates.wanted import WantedCommands
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.sinks.bindings import BindSink
 from underhost.agents.sinks.evictions import decider as evictor
@@ -203,13 +203,6 @@ def _acknowledged_already(original: Any) -> Any:
     return ack
 
 
-def _superseded(original: Any) -> Any:
-    def decide(self: Any, actions: Any, earlier: Any) -> None:
-        original(self, actions, ())
-
-    return decide
-
-
 def _taken_as_ordered(original: Any) -> Any:
     def begin(self: Any, *args: Any) -> None:
         original(self, *args)
@@ -234,31 +227,59 @@ def _taint_first(original: Any) -> Any:
     return apply
 
 
-MUTANTS: Mapping[str, Plant] = {
-    "a binding names no uid": _instead(KubernetesApiWriter, "bind_pod", lambda _: _bind_by_name),
-    "an eviction names no uid": _both(
-        _instead(KubernetesApiWriter, "request_eviction", lambda _: _evict_by_name),
-        _instead(EvictionSink, "_done", lambda _: _not_ending),
+@dataclass(frozen=True)
+class Mutant:
+    """A fault. `where` is a part of the lines (`Plan.told`) of the plans that are likely to show it."""
+
+    plant: Plant
+    where: str = ""
+
+
+MUTANTS: Mapping[str, Mutant] = {
+    "a binding names no uid": Mutant(_instead(KubernetesApiWriter, "bind_pod", lambda _: _bind_by_name)),
+    "an eviction names no uid": Mutant(
+        _both(
+            _instead(KubernetesApiWriter, "request_eviction", lambda _: _evict_by_name),
+            _instead(EvictionSink, "_done", lambda _: _not_ending),
+        ),
+        "conflict",
     ),
-    "an eviction is a deletion": _instead(KubernetesApiWriter, "request_eviction", lambda _: _delete),
-    "a label names no uid": _instead(KubernetesApiWriter, "apply_node_labels", lambda _: _label_by_name),
-    "the binder remembers pods by name": _instead(BindSink, "_carry_out", _bound_names),
-    "the label sink trusts its memory": _instead(LabelSink, "_apply", _labels_left),
-    "orders to bind are kept by name": _instead(BindingQueue, "assumed", _queue_by_name),
-    "the labeller knows nodes by name": _instead(LabelDecider, "_look", _looks_by_name),
-    "a node stays on its first VM": _instead(NodeHosts, "_join", _joined_once),
-    "the evictor begins without memory": _instead(evictor, "remembered", lambda _: _nothing_remembered),
-    "findings of earlier runs are forgotten": _instead(PublishedFindings, "__init__", _opened_by_this_run),
-    "the evictor forgets what it ordered": _instead(EvictionPace, "begin", lambda _: _not_begun),
-    "a relist leaves what has vanished": _instead(Reflector, "_relist", _no_tombstones_after_a_relist),
-    "an expired watch goes on from now": _instead(Reflector, "_relist", lambda _: _position_only),
-    "a start leaves what has vanished": _instead(listing, "plan_listing", _no_tombstones_at_the_start),
-    "tables keep deleted pods": _instead(SiteState, "put", _no_deletion_of_pods),
-    "a new session does not compare": _instead(InventoryPublisher, "reconcile", _known_vms_stay),
-    "commands are acknowledged unread": _both(
-        _instead(_SharedEvent, "__init__", _acknowledged_at_once), _instead(_SharedEvent, "ack", _acknowledged_already)
+    "an eviction is a deletion": Mutant(
+        _instead(KubernetesApiWriter, "request_eviction", lambda _: _delete), "conflict"
     ),
-    "earlier commands are refused, not renewed": _instead(WantedCommands, "decide", _superseded),
-    "orders of earlier runs count": _instead(BindingQueue, "__init__", _taken_as_ordered),
-    "the start-up taint goes first": _instead(LabelSink, "_apply", _taint_first),
+    "a label names no uid": Mutant(_instead(KubernetesApiWriter, "apply_node_labels", lambda _: _label_by_name)),
+    "the binder remembers pods by name": Mutant(_instead(BindSink, "_carry_out", _bound_names), "again"),
+    "the label sink trusts its memory": Mutant(_instead(LabelSink, "_apply", _labels_left), "flap"),
+    "orders to bind are kept by name": Mutant(_instead(BindingQueue, "assumed", _queue_by_name), "since='bind'"),
+    "the labeller knows nodes by name": Mutant(_instead(LabelDecider, "_look", _looks_by_name), "step='node'"),
+    "a node stays on its first VM": Mutant(_instead(NodeHosts, "_join", _joined_once), "step='node', kinds=('nodes'"),
+    "the evictor begins without memory": Mutant(
+        _instead(evictor, "remembered", lambda _: _nothing_remembered), "fight: Kill(write='evict'"
+    ),
+    "findings of earlier runs are forgotten": Mutant(
+        _instead(PublishedFindings, "__init__", _opened_by_this_run), "conflict: Kill(write='evict'"
+    ),
+    "the evictor forgets what it ordered": Mutant(_instead(EvictionPace, "begin", lambda _: _not_begun), "fight"),
+    "a relist leaves what has vanished": Mutant(
+        _instead(Reflector, "_relist", _no_tombstones_after_a_relist), "step='down', kinds=('pods',), how='expired'"
+    ),
+    "an expired watch goes on from now": Mutant(
+        _instead(Reflector, "_relist", lambda _: _position_only), "how='expired'"
+    ),
+    "a start leaves what has vanished": Mutant(
+        _instead(listing, "plan_listing", _no_tombstones_at_the_start), "step='down', kinds=('pods',), how='restarted'"
+    ),
+    "tables keep deleted pods": Mutant(_instead(SiteState, "put", _no_deletion_of_pods), "again"),
+    "a new session does not compare": Mutant(
+        _instead(InventoryPublisher, "reconcile", _known_vms_stay), "kinds=('vcenter',), how='expired'"
+    ),
+    "commands are acknowledged unread": Mutant(
+        _both(
+            _instead(_SharedEvent, "__init__", _acknowledged_at_once),
+            _instead(_SharedEvent, "ack", _acknowledged_already),
+        ),
+        "when='before'",
+    ),
+    "orders of earlier runs count": Mutant(_instead(BindingQueue, "__init__", _taken_as_ordered), "tryout"),
+    "the start-up taint goes first": Mutant(_instead(LabelSink, "_apply", _taint_first)),
 }

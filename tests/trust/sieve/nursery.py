@@ -136,7 +136,7 @@ def _run(asked: dict[str, Any]) -> None:
             tempfile.tempdir = str(Path(asked["config"]).parent)
             quicken()
             if asked["mutant"]:
-                MUTANTS[asked["mutant"]]()
+                MUTANTS[asked["mutant"]].plant()
             event_loop.run(run_worker(load(Path(asked["config"])), web=False))
             code = 0
     except BaseException:  # noqa: BLE001 - the process ends here, and its log says why

@@ -1,6 +1,7 @@
-"""What a plan has to come to: judged by the API server's own log, and by the topics, not by what the worker says.
+"""What a plan has to come to: judged by the API server's own log, not by what the worker says.
 
-In: the audit log, the topics of the worker, the scene. Out: lines, one for each thing that is wrong.
+In: the audit log, the story, where VMs have been. Out: lines, one for each thing that is wrong. What the topics say is
+read in `topics.py`.
 """
 
 import json
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.processes.kwok import HOST_LABEL
-from support.processes.listener import Listener
 from trust.sieve.stories import Story
 
 AGENT = "underhost"
@@ -29,7 +29,7 @@ class Written(NamedTuple):
 
 
 def written(log: Path, offset: int, scope: str) -> list[Written]:
-    """What the product has written in this plan since the log had `offset` bytes."""
+    """What the product has written in this plan since the log had `offset` bytes, as the API server has received it."""
     found = []
     with log.open("rb") as file:
         file.seek(offset)
@@ -40,8 +40,10 @@ def written(log: Path, offset: int, scope: str) -> list[Written]:
             path = event["requestURI"].partition("?")[0]
             done = event["stage"] == "ResponseComplete" and event["responseStatus"]["code"] < 300
             if done and event.get("userAgent", "").startswith(AGENT) and not path.startswith(LEASES):
-                found.append(Written(event["verb"], path, event.get("requestObject")))
-    return found
+                at = event["requestReceivedTimestamp"]
+                found.append((at, Written(event["verb"], path, event.get("requestObject"))))
+    # The log has them in the order of their ends: a write can be read by another worker before it is in the log.
+    return [write for _, write in sorted(found, key=lambda one: one[0])]
 
 
 def forbidden(writes: Iterable[Written], scope: str, story: Story, visited: Mapping[str, Iterable[str]]) -> list[str]:
@@ -71,10 +73,9 @@ def forbidden(writes: Iterable[Written], scope: str, story: Story, visited: Mapp
             wrong += _of_a_node(node[1].removeprefix(f"{scope}-"), write.body, visited, labelled)
     for what, counts in (("evicted", evicted), ("bound", bound)):
         wrong += [f"{name} was {what} {count} times" for name, count in counts.items() if count > 1]
-    if (count := sum(evicted.values())) != story.evictions:
-        wrong.append(f"{count} evictions instead of {story.evictions}: {sorted(evicted)}")
-    if (count := sum(bound.values())) != story.bindings:
-        wrong.append(f"{count} bindings instead of {story.bindings}: {sorted(bound)}")
+    for what, counts, right in (("evictions", evicted, story.evictions), ("bindings", bound, story.bindings)):
+        if (count := sum(counts.values())) not in right:
+            wrong.append(f"{count} {what} instead of {' or '.join(map(str, right))}: {sorted(counts)}")
     return wrong
 
 
@@ -92,32 +93,3 @@ def _of_a_node(node: str, body: Any, visited: Mapping[str, Iterable[str]], label
     if host is not None and host not in visited.get(node, ()):
         wrong.append(f"{node} is labelled {host}, where its VM has never been")
     return wrong
-
-
-def told(log: Path, scope: str, uids: Mapping[str, str]) -> list[str]:
-    """What the topics say that is not so: open findings, and nodes and pods that are not these.
-
-    `log` is the embedded log, `uids` are by the end of a record's key. Blocks.
-    """
-    topics = Listener({"embedded": str(log)})
-    wrong = [f"open finding: {found['message']}" for found in topics.open_findings().values()]
-    for topic, kind in (("underhost.nodes", "node"), ("underhost.pods", "pod")):
-        newest = {record.key: record.value for record in topics.records(topic)}
-        held = {
-            key.removeprefix(f"{scope}/"): value["metadata"]["uid"]
-            for key, value in newest.items()
-            if value is not None and key.startswith(f"{scope}/{kind}/")
-        }
-        there = {key: uid for key, uid in uids.items() if key.startswith(f"{kind}/")}
-        wrong += [
-            f"{key} is in the topic as {held.get(key)}, in the cluster as {there.get(key)}"
-            for key in sorted(held.keys() | there.keys())
-            if held.get(key) != there.get(key)
-        ]
-    return wrong
-
-
-def any_node_says(log: Path, text: str) -> bool:
-    """Whether the newest record of any node in the embedded log holds this text. Blocks."""
-    newest = {record.key: record.value for record in Listener({"embedded": str(log)}).records("underhost.nodes")}
-    return any(text in json.dumps(value) for value in newest.values())

@@ -29,10 +29,12 @@ def run(until: float, state: Path) -> Tally:
     lost = [verdict for verdict in verdicts if verdict.wrong]
     mean = sum(verdict.seconds for verdict in verdicts) / max(1, len(verdicts))
     unfired = sum(not verdict.fired for verdict in verdicts)
+    repeated = sum(verdict.repeated for verdict in verdicts)
     return Tally(
         tried=len(verdicts),
         lost=len(lost),
-        figures=f"{mean:.1f} s a plan, {LANES} at once; {unfired} without their fault",
+        figures=f"{mean:.1f} s a plan, {LANES} at once; {unfired} without their fault, "
+        f"{repeated} played twice as the machine was busy",
         failures=[
             f"plan {verdict.plan} ({PLANS[verdict.plan].told}): {'; '.join(verdict.wrong)} — replay: "
             f"cd tests && python -m trust.sieve --plans {verdict.plan}:{verdict.plan + 1}"

@@ -1,16 +1,19 @@
 """One plan's part of the world: its namespace, its nodes on the VMs of a lane, its pods; and how they stand.
 
 In: the shared parts, a lane, the plan's name. Out: what a person, a controller or vSphere does there, and the `State`
-of it, in names that are the same in every plan (`n1` on `v1`, which begins on `h1`). The worker has no part in this.
+of it, in names that are the same in every plan (`n1` on `v1`, which begins on `h1`). The worker has no part in this; of
+what it says only that is read which people are told.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from support.processes.kwok import HOST_LABEL, kwok_node, kwok_pod
+from trust.sieve import topics
 from trust.sieve.parts import VMS, Lane, Refusal, Shared
 
 STARTING = "underhost.io/starting"
@@ -48,14 +51,14 @@ async def until(what: str, true: Callable[[], Awaitable[bool]], within: float = 
 
 
 class Scene:
-    """The scene of the plan `scope` on a lane.
+    """The scene of the plan `scope` on a lane. `log` is where the worker keeps its topics.
 
     Attributes:
         visited: by node, every host that a VM of the node's name has been on.
     """
 
-    def __init__(self, shared: Shared, lane: Lane, scope: str) -> None:
-        self._admin, self._lane, self.scope = shared.admin, lane, scope
+    def __init__(self, shared: Shared, lane: Lane, scope: str, log: Path) -> None:
+        self._admin, self._lane, self.scope, self._log = shared.admin, lane, scope, log
         self._vms = {f"v{number}": vm for number, vm in enumerate(lane.homes, 1)}
         self._hosts = {f"h{number}": host for number, host in enumerate(lane.homes.values(), 1)}
         self._named = {host: short for short, host in self._hosts.items()}
@@ -65,23 +68,22 @@ class Scene:
         self.visited: dict[str, set[str]] = {}
 
     # --------------------------------------------------------------------------------------------------- what is done
-    async def set_up(self, nodes: int) -> None:
+    async def set_up(self, nodes: int, *, tainted: bool) -> None:
         """The namespace, so many nodes on the first VMs, and pods on the first node that nothing happens to."""
-        for vm, host in self._lane.homes.items():
-            await asyncio.to_thread(self._lane.vcenter.move, vm, host)
+        await self.go_home()
         await self._admin.ask("POST", "/api/v1/namespaces", {"metadata": {"name": self.scope}})
         for number in range(1, nodes + 1):
-            await self.add_node(f"n{number}", f"v{number}")
+            await self.add_node(f"n{number}", f"v{number}", tainted=tainted)
         for number in range(FILLERS):
             body = kwok_pod(
                 f"still-{number}", "nobody", nodeName=self._full("n1"), tolerations=[{"operator": "Exists"}]
             )
             await self._admin.ask("POST", f"/api/v1/namespaces/{self.scope}/pods", body)
 
-    async def add_node(self, node: str, vm: str) -> None:
-        """A node on a VM, with the start-up taint, as its kubelet registers it."""
+    async def add_node(self, node: str, vm: str, *, tainted: bool = True) -> None:
+        """A node on a VM, as its kubelet registers it, with the start-up taint or not."""
         uuid = await asyncio.to_thread(self._lane.vcenter.uuid_of, self._vms[vm])
-        taints = [{"key": STARTING, "effect": "NoSchedule"}]
+        taints = [{"key": STARTING, "effect": "NoSchedule"}] if tainted else []
         self._on[node] = vm
         self.visited.setdefault(node, set()).add(self._hosts[self._at[vm]])
         await self._admin.ask("POST", "/api/v1/nodes", kwok_node(self._full(node), uuid, taints=taints))
@@ -146,6 +148,49 @@ class Scene:
             if on == vm:
                 self.visited[node].add(self._hosts[host])
         await asyncio.to_thread(self._lane.vcenter.move, self._vms[vm], self._hosts[host])
+
+    async def go_home(self, *but: str) -> None:
+        """Every VM but these moves to the host that it began on."""
+        for number in range(1, VMS + 1):
+            if f"v{number}" not in but:
+                await self.move(f"v{number}", f"h{number}")
+
+    async def follow(self, pod: str, other: str) -> None:
+        """A vMotion brings the VM under one pod onto the host of another; the VMs under neither go home before."""
+        nodes = (await self.state()).pods
+        vm, there = self._on[nodes[pod]], self._on[nodes[other]]
+        await self.go_home(vm, there)
+        await self.move(vm, self._at[there])
+
+    async def apart(self, replicas: int, otherwise: str) -> bool:
+        """Until so many replicas are ready, each on a host of its own; False where people are told `otherwise`."""
+
+        async def over() -> bool:
+            nonlocal told
+            nodes = (await self.state()).pods.values()
+            if len({self._at[self._on[node]] for node in nodes}) == replicas:
+                return True
+            told = await self._are_told(otherwise)
+            return told
+
+        told = False
+        await until(f"{replicas} replicas are apart, or people are told", over)
+        return not told
+
+    async def told(self, text: str) -> None:
+        """Until people are told this of a command."""
+        await until(f"people are told: {text}", lambda: self._are_told(text))
+
+    async def _are_told(self, text: str) -> bool:
+        return await asyncio.to_thread(topics.says, self._log, "underhost.outcomes", text)
+
+    async def bound(self, pod: str) -> None:
+        """Until the pod has a node."""
+
+        async def found() -> bool:
+            return any(one["metadata"]["name"] == pod and one["spec"].get("nodeName") for one in await self.pods())
+
+        await until(f"{pod} is bound", found)
 
     async def label(self, node: str, value: str) -> None:
         """A person sets the host label by hand."""

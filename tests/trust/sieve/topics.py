@@ -1,0 +1,50 @@
+"""What the topics of a plan's worker say, read from its embedded log as another program reads it. All of it blocks.
+
+In: the embedded log. Out: what is said that is not so, and whether something is said.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from support.processes.listener import Listener
+
+from underhost.schemas.errors import Unreachable
+
+
+def told(log: Path, scope: str, uids: Mapping[str, str]) -> list[str]:
+    """What the topics say that is not so: open findings, and nodes and pods that are not these.
+
+    `uids` are by the end of a record's key.
+    """
+    topics = Listener({"embedded": str(log)})
+    wrong = [f"open finding: {found['message']}" for found in topics.open_findings().values()]
+    for topic, kind in (("underhost.nodes", "node"), ("underhost.pods", "pod")):
+        newest = _newest(topics, topic)
+        held = {
+            key.removeprefix(f"{scope}/"): value["metadata"]["uid"]
+            for key, value in newest.items()
+            if key.startswith(f"{scope}/{kind}/")
+        }
+        there = {key: uid for key, uid in uids.items() if key.startswith(f"{kind}/")}
+        wrong += [
+            f"{key} is in the topic as {held.get(key)}, in the cluster as {there.get(key)}"
+            for key in sorted(held.keys() | there.keys())
+            if held.get(key) != there.get(key)
+        ]
+    return wrong
+
+
+def says(log: Path, topic: str, text: str) -> bool:
+    """Whether the newest record of any key of the topic (`underhost.nodes`) holds this text."""
+    try:
+        newest = _newest(Listener({"embedded": str(log)}), topic)
+    except Unreachable:
+        return False  # a worker that has just begun has not made it yet
+    return any(text in json.dumps(value) for value in newest.values())
+
+
+def _newest(topics: Listener, topic: str) -> dict[str, Any]:
+    newest = {record.key: record.value for record in topics.records(topic)}
+    return {key: value for key, value in newest.items() if value is not None}
