@@ -48,7 +48,7 @@ class Verdict:
     Attributes:
         fired: whether its fault has happened.
         late: what is wrong is only that something was not right in time.
-        repeated: it was late on a busy machine before, and was played again.
+        repeated: what was not right in time when it was played first, on a busy machine.
     """
 
     plan: int
@@ -57,7 +57,7 @@ class Verdict:
     fired: bool = True
     seconds: float = 0.0
     late: bool = False
-    repeated: bool = False
+    repeated: list[str] = field(default_factory=list)
 
 
 class Play:

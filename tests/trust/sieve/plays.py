@@ -68,7 +68,7 @@ async def played(play: Callable[[], Awaitable[Verdict]], load: Callable[[], floa
     verdict = await play()
     if not verdict.late or load() < BUSY * (os.cpu_count() or 1):
         return verdict
-    return replace(await play(), repeated=True)
+    return replace(await play(), repeated=verdict.wrong)
 
 
 async def find_all(
@@ -120,7 +120,7 @@ def summary(plans: Sequence[Plan], verdicts: Sequence[Verdict]) -> dict[str, Any
         "survived": len(verdicts) - len(lost),
         "lost": {str(one.plan): {"plan": PLANS[one.plan].told, "wrong": one.wrong} for one in lost},
         "unfired": [one.plan for one in verdicts if not one.fired],
-        "repeated": [one.plan for one in verdicts if one.repeated],
+        "repeated": {str(one.plan): one.repeated for one in verdicts if one.repeated},
         "regimes": dict(Counter(PLANS[one.plan].regime for one in verdicts)),
         "seconds": round(sum(one.seconds for one in verdicts), 1),
     }

@@ -29,7 +29,7 @@ def run(until: float, state: Path) -> Tally:
     lost = [verdict for verdict in verdicts if verdict.wrong]
     mean = sum(verdict.seconds for verdict in verdicts) / max(1, len(verdicts))
     unfired = sum(not verdict.fired for verdict in verdicts)
-    repeated = sum(verdict.repeated for verdict in verdicts)
+    repeated = sum(bool(verdict.repeated) for verdict in verdicts)
     return Tally(
         tried=len(verdicts),
         lost=len(lost),

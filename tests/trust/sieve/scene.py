@@ -92,8 +92,8 @@ class Scene:
         """The node goes; its VM stays."""
         await self._admin.ask("DELETE", f"/api/v1/nodes/{self._full(node)}")
 
-    async def deploy(self, replicas: int) -> None:
-        """A StatefulSet, no two of whose pods may share a host, and its budget."""
+    async def deploy(self, replicas: int, *, unavailable: int = 1) -> None:
+        """A StatefulSet, no two of whose pods may share a host, and the budget of so many that may be unavailable."""
         template = kwok_pod("db", "underhost", app="db")
         body = {
             "metadata": {"name": "db"},
@@ -106,7 +106,7 @@ class Scene:
         }
         budget = {
             "metadata": {"name": "db"},
-            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+            "spec": {"maxUnavailable": unavailable, "selector": {"matchLabels": {"app": "db"}}},
         }
         await self._admin.ask("POST", f"/apis/policy/v1/namespaces/{self.scope}/poddisruptionbudgets", budget)
         await self._admin.ask("POST", f"/apis/apps/v1/namespaces/{self.scope}/statefulsets", body)

@@ -18,8 +18,8 @@ WELL = Verdict(7)
         pytest.param([WELL], 9, WELL, id="it was survived"),
         pytest.param([WRONG], 9, WRONG, id="a write that nothing excuses is no matter of time"),
         pytest.param([LATE], 1, LATE, id="late on a machine with time to spare"),
-        pytest.param([LATE, WELL], 9, Verdict(7, repeated=True), id="late on a busy machine, and not again"),
-        pytest.param([LATE, LATE], 9, Verdict(7, LATE.wrong, late=True, repeated=True), id="late twice"),
+        pytest.param([LATE, WELL], 9, Verdict(7, repeated=LATE.wrong), id="late on a busy machine, and not again"),
+        pytest.param([LATE, LATE], 9, Verdict(7, LATE.wrong, late=True, repeated=LATE.wrong), id="late twice"),
     ],
 )
 async def test_a_plan_that_was_late_on_a_busy_machine_is_played_once_more(
