@@ -173,8 +173,8 @@ def _no_tombstones_at_the_start(original: Any) -> Any:
 
 
 def _no_deletion_of_pods(original: Any) -> Any:
-    def put(self: Any, topic: Any, key: Any, value: Any) -> bool:
-        return bool(topic is not PODS or value is not None) and bool(original(self, topic, key, value))
+    def put(self: Any, topic: Any, key: Any, value: Any, deleted_uid: str = "") -> bool:
+        return bool(topic is not PODS or value is not None) and bool(original(self, topic, key, value, deleted_uid))
 
     return put
 
