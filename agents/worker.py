@@ -22,7 +22,7 @@ from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.observer import TopicObserver
 from underhost.agents.pipeline.run import Pipeline
-from underhost.schemas.errors import BackendError
+from underhost.schemas.errors import BackendError, KafkaAway
 from underhost.schemas.frames import use_one_thread
 from underhost.schemas.topics import TOPICS
 from underhost.streams.admin import ensure_topics
@@ -76,7 +76,7 @@ async def run_worker(
     sys.setswitchinterval(SWITCH)
     use_one_thread()
     with _signals(stopping):
-        await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(wanted, settings.site)))
+        remarks = await _topics(settings, wanted, metrics)
         made = connections or await connect(settings, wanted)
         current: list[Pipeline] = []
         server = None
@@ -90,7 +90,9 @@ async def run_worker(
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
                     observer, decided = TopicObserver(settings, latest, reader, at_once=alone), LatestDecisions()
-                server = await _listen(settings, metrics, latest, lambda: current[-1] if current else None, observer)
+                server = await _listen(
+                    settings, metrics, latest, lambda: current[-1] if current else None, observer, remarks
+                )
                 (on_listening or _say_page)(server.address)
 
             def new() -> Pipeline:
@@ -107,14 +109,24 @@ async def run_worker(
             await made.close()
 
 
+async def _topics(settings: Settings, roles: Collection[str], metrics: Metrics) -> dict[str, str]:
+    """The topics, made and checked; what deviates, for `/readyz`. Raises what `ensure_topics` raises."""
+    remarks = await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(roles, settings.site)))
+    for remark in remarks:
+        log.error("%s", remark.line)
+        metrics.topics.labels(remark.why).set(len(remark.topics))
+    return {f"kafka {remark.why}": remark.line for remark in remarks}
+
+
 async def _listen(
     settings: Settings,
     metrics: Metrics,
     latest: LatestDecisions,
     current: Callable[[], Pipeline | None],
     observer: TopicObserver | None,
+    remarks: Mapping[str, str],
 ) -> HttpServer:
-    """The worker's HTTP, from before the first pipeline to after the last."""
+    """The worker's HTTP, from before the first pipeline to after the last; `remarks` stand in every readiness."""
 
     def unready() -> dict[str, str]:
         return _unready(current(), observer)
@@ -138,7 +150,7 @@ async def _listen(
 
     def noted() -> dict[str, str]:
         pipeline = current()
-        return pipeline.readiness.skewed() if pipeline is not None else {}
+        return {**remarks, **(pipeline.readiness.skewed() if pipeline is not None else {})}
 
     routes = http_routes(settings, latest, reasons, current, metrics.registry, observer)
     return await start_server(
@@ -168,7 +180,10 @@ SayReady = Callable[[Pipeline], Coroutine[Any, Any, None]]
 
 
 async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event, say_ready: SayReady) -> None:
-    """Run pipelines, one after another, until told to stop. Raises what the first one fails of before it was ready."""
+    """Run pipelines, one after another, until told to stop.
+
+    Raises what the first one fails of before it was up, but for a Kafka that went away: it has answered before.
+    """
     pause, succeeded = FIRST_PAUSE, False
     while True:
         pipeline = new()
@@ -176,7 +191,7 @@ async def _keep_running(new: Callable[[], Pipeline], stopping: asyncio.Event, sa
         succeeded = succeeded or started
         if error is None:
             return
-        if not succeeded or not isinstance(error, BackendError):
+        if not isinstance(error, BackendError) or not (succeeded or isinstance(error, KafkaAway)):
             raise error
         log.error("the pipeline is started again in %.0f s: %s", pause, error)
         with suppress(TimeoutError):

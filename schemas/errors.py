@@ -40,6 +40,10 @@ class Unreachable(BackendError):
     """Nothing answers at the address: retrying later may help."""
 
 
+class KafkaAway(Unreachable):
+    """Kafka has answered at the start and does not now: a worker tries again for ever."""
+
+
 class Refused(BackendError):
     """The backend said no (password, certificate, permission, validation): retrying as is will not help."""
 

@@ -54,7 +54,13 @@ class Publisher(Protocol):
 
 
 class TopicReader(Protocol):
-    """Reads topics without a consumer group: for watchers that restart, and for operators' commands."""
+    """Reads topics without a consumer group: for watchers that restart, and for operators' commands.
+
+    Attributes:
+        at_hand: whether a state is in the memory of this process, instead of a day of records that have to be read.
+    """
+
+    at_hand: bool = False
 
     async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
         """The live records of a site in a compacted topic, by key, as of now."""

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from faust.exceptions import FaustError
 
-from underhost.schemas.errors import BackendError, UnderhostError, Unreachable
+from underhost.schemas.errors import BackendError, KafkaAway, UnderhostError
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams.cloudevents import cloud_event, event_time
@@ -101,6 +101,14 @@ class FaustPublisher:
     def __init__(self, app: Any) -> None:
         self._app = app
 
+    async def unpublishable(self, site: str) -> str:
+        """Why nothing of this site can be published, as the brokers see it; "" where it can."""
+        try:
+            producer = await self._app.maybe_start_producer()
+            return str(await producer.unpublishable(partition_of(site, self._app.conf.topic_partitions)))
+        except (KafkaError, FaustError, OSError) as error:
+            return kafka.reason(error)
+
     async def publish(self, *records: Outgoing) -> None:
         """Send in order and return once every record is acknowledged.
 
@@ -112,7 +120,7 @@ class FaustPublisher:
         except UnderhostError:
             raise
         except (KafkaError, FaustError, OSError) as error:
-            raise Unreachable(f"Kafka does not take records: {kafka.reason(error)}") from error
+            raise KafkaAway(f"Kafka does not take records: {kafka.reason(error)}") from error
 
 
 class KafkaPublisher:

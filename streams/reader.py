@@ -185,20 +185,19 @@ class KafkaReader(_Reader):
                     yield record
 
     async def check(self) -> None:
-        """See `TopicReader.check`."""
-        await self._counts()
-
-    async def _counts(self) -> dict[str, int]:
-        async with kafka.admin(self._settings) as admin:
-            return await kafka.answered(self._servers, lambda: kafka.partition_counts(admin))
+        """See `TopicReader.check`. It asks for no topic: a client that has started has been answered."""
+        async with kafka.admin(self._settings):
+            pass
 
     async def _partitions(self, topics: Iterable[Topic], site: str | None = None) -> list[TopicPartition]:
-        counts = await self._counts()
+        async with kafka.admin(self._settings) as admin:
+            counts = await kafka.answered(self._servers, lambda: kafka.partition_counts(admin))
         return [TopicPartition(*tp) for tp in _partitions(counts.get, topics, site)]
 
     async def _poll(self, consumer: AIOKafkaConsumer) -> list[Record]:
+        await asyncio.sleep(0)  # records that are there already are handed over without a pause
         with kafka.answering(self._servers):
-            batches = await consumer.getmany(timeout_ms=POLL_MS)
+            batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=READ_RECORDS)
         return [
             Record(tp.topic, tp.partition, found.offset, found.timestamp, found.key, found.value, tuple(found.headers))
             for tp, messages in batches.items()

@@ -17,6 +17,8 @@ class Timing:
         first_delay, longest_delay: of the back-off after a second failure in a row; the first is retried at once.
         steady: a watch that lasted so long has worked, even if nothing happened.
         absent: pause before a kind that the API did not serve is asked for again.
+        compare: between two comparisons of a topic with what was listed; six times that where the topic itself is read.
+        settle: what differs must differ so much later, too: it may just be on its way.
     """
 
     inactivity: float = 70.0
@@ -25,6 +27,8 @@ class Timing:
     longest_delay: float = 30.0
     steady: float = 1.0
     absent: float = 600.0
+    compare: float = 600.0
+    settle: float = 5.0
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     rng: random.Random = field(default_factory=random.Random)
 

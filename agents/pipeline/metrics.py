@@ -38,6 +38,11 @@ class Metrics:
         text = "Seconds since a source last heard from its server, of anything."
         self.silence = gauge("underhost_source_silence_seconds", text, ["source"])
         self.published = counter("underhost_records_published", "Records published by the agents.", ["topic"])
+        text = "Seconds that the oldest record which is not acknowledged has waited."
+        self.unacknowledged = gauge("underhost_publish_wait_seconds", text)
+        self.unpublishable = gauge("underhost_publishing_stopped", "1 while nothing can be published.")
+        text = "Topics of Kafka that are other than they should be: lost or stopped with one broker, compacted early."
+        self.topics = gauge("underhost_topics_deviating", text, ["why"])
         self.dead_letters = counter("underhost_dead_letters", "Records that could not be processed.", ["stage"])
         text = "Records left out because newer ones came first, by what shows it: term, version or uid."
         self.late = counter("underhost_late_records", text, ["topic", "why"])

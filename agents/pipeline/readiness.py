@@ -14,6 +14,7 @@ from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.decide.cycle import Cycles
 from underhost.agents.pipeline.gates.guards import SHRUNK, STALE, Guards
 from underhost.agents.pipeline.leases.roles import RoleLeases
+from underhost.agents.pipeline.publishing import Publishing
 from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.agents import Tables
@@ -35,10 +36,11 @@ class Readiness:
         cycles: Cycles,
         guards: Guards,
         leases: RoleLeases,
+        publishing: Publishing,
     ) -> None:
         self._run, self._app, self._tables = run, app, tables
         self._watchers, self._cycles, self._guards = watchers, cycles, guards
-        self._leases = leases
+        self._leases, self._publishing = leases, publishing
 
     def behind(self) -> str | None:
         """How far it is from what the topics held when the partitions became ours; None once it is there."""
@@ -67,9 +69,11 @@ class Readiness:
 
     def unready(self) -> dict[str, str]:
         """Why it is not ready, by what is not; empty when everything is decided for."""
+        stopped = self._publishing.stopped()
+        reasons = {"kafka": stopped} if stopped else {}
         if (why := self._worker() or self.behind()) is not None:
-            return {"worker": why}
-        reasons = {f"source {name}": reason for name, reason in self._watchers.unlisted().items()}
+            return {**reasons, "worker": why}
+        reasons |= {f"source {name}": reason for name, reason in self._watchers.unlisted().items()}
         reasons |= self._leases.unknown()
         for site in self._run.sites.held():
             reason = self._run.sites.unready(site) or self._cycles.failure(site)
@@ -103,6 +107,8 @@ class Readiness:
     def measure(self) -> None:
         """Bring the gauges up to date: what is so now, as opposed to what `metrics.py` counts as it happens."""
         self._run.metrics.tasks.set(len(asyncio.all_tasks()))
+        self._run.metrics.unacknowledged.set(self._publishing.waited)
+        self._run.metrics.unpublishable.set(bool(self._publishing.stopped()))
         self._of_sources()
         for name, is_held in self._leases.held().items():
             self._run.metrics.leases.labels(name).set(is_held)

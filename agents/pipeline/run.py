@@ -35,18 +35,20 @@ from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.leases.roles import RoleLease, RoleLeases
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.publisher import AgentPublisher
+from underhost.agents.pipeline.publishing import Publishing
 from underhost.agents.pipeline.readiness import Readiness
 from underhost.agents.pipeline.state import begin_run
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables import agents as tables
 from underhost.agents.pipeline.tables import recovery
+from underhost.agents.pipeline.tables.held import HeldReader
 from underhost.agents.sinks import registry
 from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.ports import Sink
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVENT
-from underhost.schemas.errors import Unreachable
+from underhost.schemas.errors import KafkaAway
 from underhost.schemas.records import Action, FindingEvent, Outcome, Placement
 from underhost.schemas.topics import OUTCOMES, PODS, VIOLATIONS
 from underhost.streams.faust.app import build_app
@@ -91,15 +93,14 @@ class Pipeline:
         self._leases = self._leases_of(connections)
 
         # Sources to topics.
-        to_topics = FaustPublisher(self.app)
+        transport = FaustPublisher(self.app)
+        to_topics = self._publishing = Publishing(transport, partial(transport.unpublishable, site))
         publisher = AgentPublisher(FencedPublisher(to_topics, run.membership), metrics, on_event)
         self._reader = open_reader(settings.kafka)
+        self.tables = self._tables_of(publisher)  # before the watchers, which read from them what the topics hold
         self.watchers = self._watchers_of(connections, to_topics)
 
         # Topics to tables.
-        self.tables = tables.attach(
-            self.app, run.sites, role.derived_topics(roles), publisher.dead_letter, self._reader.state, metrics.refused
-        )
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
 
         # Tables to evaluation to deciders, whose commands go to the topics. One thread evaluates: the sites of a worker
@@ -129,6 +130,12 @@ class Pipeline:
         self._decided = registry.decided_by(roles)
         self._look_on(settings.self_check if evaluator is None else SelfCheckSettings(interval=0.0))
 
+    def _tables_of(self, publisher: AgentPublisher) -> tables.Tables:
+        run, derived = self._state, role.derived_topics(self._state.roles)
+        return tables.attach(
+            self.app, run.sites, derived, publisher.dead_letter, self._reader.state, run.metrics.refused
+        )
+
     def _leases_of(self, connections: Connections) -> RoleLeases:
         run, settings = self._state, self._state.settings
         return RoleLeases(
@@ -147,7 +154,7 @@ class Pipeline:
             run.settings.site,
             connections.sources,
             lambda name: LeasedPublisher(publisher, run.membership, self._leases.of(name)),
-            self._reader,
+            HeldReader(self.app, self.tables, self._reader) if run.reads else self._reader,
             self.sites if run.reads else None,
             failed=run.fail,
             metrics=run.metrics,
@@ -180,7 +187,9 @@ class Pipeline:
         if role.ALERTS in run.roles:
             self.tables.watch(VIOLATIONS, self._alerting.observe)
             consumers.attach_webhooks(self.app, self._alerting)
-        self.readiness = Readiness(run, self.app, self.watchers, self.tables, self._cycles, self._guards, self._leases)
+        self.readiness = Readiness(
+            run, self.app, self.watchers, self.tables, self._cycles, self._guards, self._leases, self._publishing
+        )
         self._self_check = SelfCheck(
             checks,
             options_of(settings),
@@ -208,25 +217,25 @@ class Pipeline:
     def started(self) -> bool:
         """Whether it has been up with every source listed, here or elsewhere: what fails later is tried again."""
         watched = (self.watchers.has_listed(name) or self._leases.of(name).is_anothers for name in role.WATCHERS)
-        return self._state.was_up and all(watched)
+        return self._state.was_up and (not self._owns_site or all(watched))
 
     async def run(self) -> None:
-        """Until cancelled. Raises what it failed of; for Kafka's own errors that is Unreachable."""
+        """Until cancelled. Raises what it failed of; for Kafka's own errors that is KafkaAway."""
         try:
             await self.app.start()
             if not self._state.reads:
                 await self._resume()
             crashed = asyncio.ensure_future(self.app.wait())
-            watching = asyncio.ensure_future(self._watchdog.run())
+            beside = [asyncio.ensure_future(self._watchdog.run()), asyncio.ensure_future(self._publishing.run())]
             try:
                 await asyncio.wait([crashed, self.failure], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                crashed.cancel()
-                watching.cancel()
+                for task in (crashed, *beside):
+                    task.cancel()
         except (KafkaError, FaustError, OSError) as error:
             raise translated(error) from None
         error_ = self.failure.result() if self.failure.done() else self.app.crash_reason
-        raise Unreachable("Kafka: the consumer has ended") if error_ is None else translated(error_)
+        raise KafkaAway("Kafka: the consumer has ended") if error_ is None else translated(error_)
 
     async def close(self) -> None:
         """End everything, in the order in which data flows. Whoever waits for Kafka is not waited for long."""

@@ -100,5 +100,5 @@ def begin_run(
         latest,
         WantedCommands(must_be_wanted(roles).intersection(kinds)),
     )
-    app.on_failure = run.fail
+    app.on_failure, app.doubt = run.fail, run.membership.doubt
     return run

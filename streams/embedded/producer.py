@@ -165,6 +165,13 @@ class Producer(base.Producer):  # type: ignore[misc]
         if count:
             await log.flush()
 
+    def drop(self) -> None:
+        """Nothing: what is sent is in the log at its next commit."""
+
+    async def unpublishable(self, partition: int) -> str:
+        """ "": the log is a file of this machine, and a write that fails says so."""
+        return ""
+
     def put_change(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> bool:
         """Append a table's change; False, without doing anything, where the changelog is not declared yet.
 

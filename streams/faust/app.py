@@ -25,6 +25,9 @@ from underhost.streams.settings.model import Settings
 COMMIT_INTERVAL = 1.0
 """Seconds between commits of offsets. After a kill the records since then are read again; agents are idempotent."""
 
+REQUEST = 30.0
+"""Seconds that the leader of a partition may wait for its followers before the records are sent again."""
+
 BUFFERED = 5000
 """Changes of tables that may wait to be sent before Faust holds the streams back."""
 
@@ -45,11 +48,13 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
 
     Attributes:
         membership: whether the consumer group still counts on this worker.
+        doubt: why nothing of ours may be sent now, None while it may.
         on_failure: called with what an agent raised, which is always a bug (agents handle bad records), and with
             errors from which the consumer does not recover.
     """
 
     membership = Membership()
+    doubt: Callable[[], str | None] = staticmethod(lambda: None)
     on_failure: Callable[[BaseException], None] | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -79,7 +84,12 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
         return consumer
 
     async def _producer_flush(self, logger: Any) -> None:
-        """Faust's; at the end it is left to the producer, whose wait is limited."""
+        """Faust's; at the end it is left to the producer, whose wait is limited.
+
+        What waits because of a doubt is given up: partitions are about to move, and the doubt ends after that.
+        """
+        if self._producer is not None and self.doubt() is not None:
+            self._producer.drop()
         if not self.should_stop:
             await super()._producer_flush(logger)
 
@@ -161,7 +171,10 @@ def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
         Table=ChangelogTable,
         autodiscover=False,
         topic_partitions=kafka.partitions,
-        topic_replication_factor=kafka.replication_factor,
+        # `admin.py` makes the topics, with the replicas that they need. Faust's own for a leader among the workers has
+        # one: with the broker that holds it, every start would wait for it.
+        topic_allow_declare=not kafka.bootstrap_servers,
+        topic_disable_leader=True,
         # A standby copy of a table costs as much memory as the table, and recovering a site takes a second.
         table_standby_replicas=0,
         processing_guarantee="at_least_once",
@@ -169,6 +182,8 @@ def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
         broker_commit_interval=COMMIT_INTERVAL,
         broker_session_timeout=kafka.session_timeout,
         broker_heartbeat_interval=min(3.0, kafka.session_timeout / 4),
+        # How long a broker that does not answer is waited for is in `kafka/client.py`; this is for one that answers.
+        producer_request_timeout=REQUEST,
         stream_wait_empty=False,
         web_enabled=False,
         reply_create_topic=False,

@@ -11,18 +11,28 @@ from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    KafkaConnectionError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+)
 from faust.exceptions import FaustError
 
-from underhost.schemas.errors import Unreachable
+from underhost.schemas.errors import KafkaAway, Refused, Unreachable
+from underhost.streams.kafka.client import make_patient, patience
 from underhost.streams.kafka.security import client_arguments, refusal
 from underhost.streams.settings.kafka import KafkaSettings
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 8.0
+"""Seconds for the first answer. With those of asking why we are rejected, a start says within 15 s that it fails."""
 REQUEST_MS = 30_000
-"""Milliseconds that a request may take: a partition whose leader is gone has none for 9 s, longer on a busy one."""
+"""Milliseconds that a request may take of a cluster that answers: a partition may be without a leader meanwhile."""
 ANSWER_SECONDS, ASK_AGAIN_SECONDS = 10.0, 0.1
-"""Seconds that a question may take, and that a client has to find out which brokers are left."""
+"""Seconds that a question may take: a broker that is just freezing costs 7 of them, and another one is asked."""
+NOT_ALLOWED = (ClusterAuthorizationFailedError, GroupAuthorizationFailedError, TopicAuthorizationFailedError)
+"""A right of ours that is missing: retrying as is will not help."""
 _R = TypeVar("_R")
 
 
@@ -35,20 +45,23 @@ def translated(error: BaseException) -> BaseException:
     """Kafka's and Faust's errors as ours, any other error unchanged."""
     if not isinstance(error, KafkaError | FaustError | OSError):
         return error
-    unreachable = Unreachable(f"Kafka: {reason(error)}")
-    unreachable.__cause__ = error
-    return unreachable
+    kind = Refused if isinstance(error, NOT_ALLOWED) else KafkaAway
+    ours = kind(f"Kafka: {reason(error)}")
+    ours.__cause__ = error
+    return ours
 
 
 @contextmanager
 def answering(servers: str) -> Iterator[None]:
-    """Turn every error of a Kafka client into Unreachable."""
+    """Turn every error of a Kafka client into Unreachable, of which KafkaAway is one."""
     try:
         yield
     except (TimeoutError, KafkaConnectionError) as error:
-        raise Unreachable(f"Kafka at {servers} does not answer") from error
-    except (KafkaError, OSError) as error:
+        raise KafkaAway(f"Kafka at {servers} does not answer") from error
+    except NOT_ALLOWED as error:
         raise Unreachable(f"Kafka at {servers}: {reason(error)}") from error
+    except (KafkaError, OSError) as error:
+        raise KafkaAway(f"Kafka at {servers}: {reason(error)}") from error
 
 
 async def answered(servers: str, question: Callable[[], Awaitable[_R]]) -> _R:
@@ -66,11 +79,12 @@ async def answered(servers: str, question: Callable[[], Awaitable[_R]]) -> _R:
 
 @asynccontextmanager
 async def started(settings: KafkaSettings, client: Any) -> AsyncIterator[Any]:
-    """Start a client of aiokafka, and stop it at the end.
+    """Start a client of aiokafka, patient with a broker that does not answer, and stop it at the end.
 
     Raises Unreachable within `CONNECT_SECONDS`, or Refused where the brokers reject us.
     """
     servers = settings.bootstrap_servers or ""
+    make_patient(getattr(client, "client", None) or client._client, patience(settings.session_timeout))
     try:
         with answering(servers):
             async with asyncio.timeout(CONNECT_SECONDS):

@@ -17,6 +17,7 @@ from faust.types import TP
 from underhost.streams.faust.commits import CarefulCommits
 from underhost.streams.faust.fetching import CarefulFetches
 from underhost.streams.faust.membership import Membership, now
+from underhost.streams.kafka.client import make_patient, patience
 
 COMMIT_WITHIN, END_WITHIN = 1.5, 2.0
 """Seconds that a stop waits for the last commit, and for leaving the group: Kafka may not answer."""
@@ -88,6 +89,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     joined = 0.0
 
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        make_patient(consumer._client, patience(self.app.conf.broker_session_timeout))
+        return consumer
+
     async def on_start(self) -> None:
         """Faust's, then intercept the coordinator."""
         await super().on_start()
@@ -106,6 +112,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         """
         if self._consumer is not None:
             self._consumer._subscription._last_fetch_ended = time.monotonic()
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Faust's, of which only the requests to Kafka are judged.
+
+        The rest is judged by a monitor that we do not have: every stream would seem not to have started. Who does not
+        catch up is seen by the pipeline's watchdog.
+        """
+        self._verify_aiokafka_event_path(now, tp)
 
     async def on_thread_stop(self) -> None:
         """Faust's, which the cancellation of aiokafka's own fetches may end too early."""

@@ -1,16 +1,20 @@
-"""Faust's transport of Apache Kafka with our consumer, and a producer that sends nothing after its stop.
+"""Faust's transport of Apache Kafka with our consumer, and an idempotent producer that sends nothing after its stop.
 
 In: Faust's app. Out: its transport. Everything else is left to Faust's driver for aiokafka.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from faust.transport.drivers import aiokafka as driver
 
+from underhost.streams.kafka.client import make_patient, patience
 from underhost.streams.kafka.consumer import KafkaConsumer, within
+from underhost.streams.kafka.holding import drop, hold_back
+from underhost.streams.kafka.identity import make_persistent
 from underhost.streams.kafka.sending import send_together
+from underhost.streams.kafka.topics import IN_SYNC, REPLICAS
 from underhost.streams.ports import ProducerRecord
 
 SEND_WITHIN = 1.5
@@ -19,6 +23,30 @@ SEND_WITHIN = 1.5
 
 class KafkaProducer(driver.Producer):  # type: ignore[misc]
     """Faust's producer of Kafka, with what the embedded log's has, too."""
+
+    def _settings_extra(self) -> Mapping[str, Any]:
+        return {"acks": "all", "enable_idempotence": True}
+
+    def _new_producer(self, transactional_id: str | None = None) -> Any:
+        producer = super()._new_producer(transactional_id)
+        make_patient(producer.client, patience(self.app.conf.broker_session_timeout))
+        make_persistent(producer)
+        hold_back(producer, lambda: self.app.doubt())
+        return producer
+
+    async def on_start(self) -> None:
+        """Faust's, and an end of what sends is the pipeline's: nothing would be sent any more."""
+        await super().on_start()
+        self._producer._sender.sender_task.add_done_callback(self._sender_ended)
+
+    def _sender_ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.app.fail(error)
+
+    def drop(self) -> None:
+        """Give up what waits to be sent: the site may be another worker's by now."""
+        if self._producer is not None:
+            drop(self._producer)
 
     async def send_together(self, records: Iterable[ProducerRecord]) -> None:
         """Send records; return once all are acknowledged."""
@@ -32,6 +60,22 @@ class KafkaProducer(driver.Producer):  # type: ignore[misc]
     def put_change(self, topic: str, partition: int, key: bytes, value: bytes | None) -> bool:
         """False: a table's change goes the way that Faust has for it."""
         return False
+
+    async def unpublishable(self, partition: int) -> str:
+        """Why this partition of the topics that were published to takes no records; "" where it does."""
+        producer = self._producer
+        if producer is None or not producer.client._topics:  # aiokafka would ask for every topic
+            return ""
+        if not await producer.client.force_metadata_update():
+            return "no broker of Kafka answers"
+        shown = producer.client.cluster._partitions
+        for topic in sorted(producer.client._topics):
+            found = shown.get(topic, {}).get(partition)
+            if found is not None and found.leader == -1:
+                return f"{topic} has no leader"
+            if found is not None and len(found.replicas) >= REPLICAS and len(found.isr) < IN_SYNC:
+                return f"{topic} has {len(found.isr)} of {len(found.replicas)} replicas in sync"
+        return ""
 
     async def on_stop(self) -> None:
         """Faust's; records that Kafka has not acknowledged by then are dropped.

@@ -26,6 +26,7 @@ from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.settings.clusters import KubernetesSettings
 from underhost.streams.timing import Backoff, Timing
+from underhost.streams.watching.audit import differing
 from underhost.streams.watching.changes import Listing
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.listing import publish_list
@@ -107,6 +108,7 @@ class KubernetesSource(Source):
                     tasks.create_task(reflector.run(start.position), name=f"watch {reflector.name}")
                 tasks.create_task(self._tell_doubts(), name="doubts")
                 tasks.create_task(self._probe(client), name="probe")
+                tasks.create_task(self._compare_for_ever(), name="comparison")
 
     def accept(self) -> list[str]:
         """See `Source.accept`."""
@@ -157,6 +159,43 @@ class KubernetesSource(Source):
                 for topic in KUBERNETES_TOPICS
             ]
             await publish_until_taken(self._publisher, markers, f"markers of site {self._site}", self._timing)
+
+    async def _compare_for_ever(self) -> None:
+        """Now and then compare what the topics hold with what was listed and watched, and list again what differs."""
+        mended: dict[str, dict[str, Held]] = {}
+        pause = self._timing.compare * (1 if self._reader.at_hand else 6)
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                before = await self._differences()
+                if any(before.values()):
+                    await asyncio.sleep(self._timing.settle)
+                    after = await self._differences()
+                else:
+                    after = before
+            except BackendError as error:
+                log.warning("not compared with the topics", site=self._site, reason=str(error))
+                continue
+            for name, there in after.items():
+                # What did not come right by a list (a record that is too large) would not by another one.
+                lasting = {key: held for key, held in there.items() if before.get(name, {}).get(key) == held}
+                wrong = dict(lasting.items() - mended.get(name, {}).items())
+                mended[name] = lasting
+                if wrong:
+                    log.error("the topic does not hold what was listed", kind=name, objects=len(wrong), one=min(wrong))
+                    self._reflectors[name].recall(wrong)
+
+    async def _differences(self) -> dict[str, dict[str, Held]]:
+        """What the topics hold of each kind that is watched without a doubt otherwise than we know, by key."""
+        found = {}
+        for topic in KUBERNETES_TOPICS:
+            rows = await self._reader.state(topic, self._site)
+            for kind in self._kinds:
+                reflector = self._reflectors[kind.plural]
+                if kind.topic is topic and not reflector.shrunk:
+                    of, record = kind.kind.lower(), kind.topic.kinds[kind.kind.lower()]
+                    found[kind.plural] = await asyncio.to_thread(differing, rows, reflector.held, of, record)
+        return found
 
     @property
     def _seen(self) -> int:

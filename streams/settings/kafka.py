@@ -50,7 +50,9 @@ class KafkaSettings(SettingsGroup):
     the last records (a kill never does), but no eviction: what the evictor remembers is on the disk in both."""
     partitions: int = Field(default=8, ge=1, le=1024)
     """Partitions of every topic; a start against topics with another count is refused."""
-    replication_factor: int = Field(default=1, ge=1, le=16)
+    replication_factor: int | None = Field(default=None, ge=1, le=16)
+    """Replicas of the topics that a start creates; absent: 3, or as many as there are brokers where they are fewer.
+    With 3 or more, two of them acknowledge each record (`min.insync.replicas`). Existing topics stay as they are."""
     session_timeout: float = Field(default=10.0, ge=1)
     """Seconds after which a dead worker's partitions move; Faust's default of 60 would be the length of an outage."""
     tls: KafkaTlsSettings | None = None

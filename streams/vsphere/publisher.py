@@ -8,6 +8,8 @@ is back. When to list, poll and publish is left to the watcher.
 import time
 from collections.abc import Callable
 
+import structlog
+
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, Topic
@@ -19,6 +21,8 @@ from underhost.streams.vsphere.records import TOPICS_IN_ORDER, Records
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.reconcile import doubt_of, is_collapse, plan_listing
 from underhost.streams.watching.records import differs, marker_of, outgoing_of
+
+log = structlog.get_logger("underhost.vsphere")
 
 SOURCE = "vsphere"
 
@@ -54,6 +58,7 @@ class InventoryPublisher:
         """The doubt in the last markers, and when they were published."""
         self._held: dict[str, dict[str, bytes]] | None = None
         """What the topics hold, by the topic's full name and key, markers left out."""
+        self._compared = clock()
         self._recent: dict[str, tuple[int, int]] = {}
         """By topic since the last poll: how many objects there were, and how many have vanished."""
         self._frozen: set[str] = set()
@@ -71,6 +76,20 @@ class InventoryPublisher:
         for records in held.values():
             records.pop(marker, None)
         self._held = held
+
+    async def compare(self, reader: TopicReader) -> None:
+        """Read now and then what the topics hold in fact, so that the next comparison mends what is lost, or late."""
+        every = self._timing.compare * (1 if reader.at_hand else 6)
+        if self._clock() - self._compared < every:
+            return
+        self._compared = self._clock()
+        marker, held = listed_key(self._site, SOURCE), {}
+        for topic in TOPICS_IN_ORDER:
+            state = await reader.state(topic, self._site)
+            held[topic.name] = {key: value for key, value in state.items() if key != marker}
+        if held != self._known:
+            log.error("the topics do not hold what was published", site=self._site)
+            self._held = held
 
     def counts(self) -> dict[str, int]:
         """How many objects the topics hold, by the topics' short names."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import structlog
 
-from underhost.schemas.errors import Gone, Refused, UnderhostError, Unreachable
+from underhost.schemas.errors import BackendError, Gone, Refused, UnderhostError, Unreachable
 from underhost.schemas.topics import NODES
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
@@ -161,6 +161,10 @@ class VSphereSource(Source):
                     due = asyncio.ensure_future(self._poll_due())
                     await self._poll(collector, cache)
                     await self._look_for_nodes(cache)
+                    try:
+                        await self._topics.compare(self._reader)
+                    except BackendError as error:
+                        log.warning("not compared with the topics", site=self._site, reason=str(error))
                     await self._topics.reconcile(cache)
         finally:
             for task in (update, due):

@@ -6,7 +6,7 @@ them. The first list itself is left to `listing.py`.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -79,12 +79,28 @@ class Reflector:
         self._deletions = Deletions(source.name, self._doubts, clock, guarded=guarded)
         self._deletions.hold(Seen(key, "", None) for key in missing)
         self._reached, self._past_since = 0, float("inf")
+        self._again = False
         self.name, self.relists = source.name, 0
 
     @property
     def shrunk(self) -> str:
         """What is not believed of this kind, "" without a doubt."""
         return str(self._doubts)
+
+    @property
+    def held(self) -> dict[str, Held]:
+        """What is kept of each object that was published, by key, as it is now."""
+        return dict(self._held)
+
+    def recall(self, there: Mapping[str, Held]) -> None:
+        """The topic holds these objects, and not what is kept of them: list again, and publish what differs.
+
+        An empty digest is that of an object which the topic lacks.
+        """
+        self._held |= there
+        for key in [key for key, held in there.items() if not held.digest]:
+            del self._held[key]
+        self._again = True
 
     def accept(self) -> list[str]:
         """See `Source.accept`."""
@@ -100,6 +116,8 @@ class Reflector:
             await self._timing.sleep(delay)
             begun = clock()
             try:
+                if self._again:
+                    position = None
                 if position is None:
                     position = await self._relist()
                     begun = clock()
@@ -109,6 +127,8 @@ class Reflector:
                         position = batch.position
                         self._reached = max(self._reached, _number(position))
                         backoff.reset()
+                        if self._again:
+                            break
                 if clock() - begun >= self._timing.steady:
                     backoff.reset()
                 delay = backoff.next()
@@ -133,6 +153,7 @@ class Reflector:
 
         Raises Retry where the server shows the past, and has not done so for long.
         """
+        self._again = False
         listing = await self._source.list()
         self.relists += 1
         if self._is_of_the_past(listing.position):

@@ -1,6 +1,6 @@
 """Ends a pipeline that stands still where it cannot help itself, so that the worker makes a new one.
 
-In: the membership of the consumer group, and how far the pipeline has come. Out: `failed` with Unreachable. An outage
+In: the membership of the consumer group, and how far the pipeline has come. Out: `failed` with KafkaAway. An outage
 of Kafka, a frozen machine and a bug of a client all look the same from here: for too long no member, or for too long
 not a record nearer to what the topics held. A new pipeline joins anew and reads on where the offsets were committed. A
 worker must never be without its partitions unseen.
@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Hashable
 
-from underhost.schemas.errors import Unreachable
+from underhost.schemas.errors import KafkaAway
 from underhost.streams.faust.membership import Membership
 
 log = logging.getLogger(__name__)
@@ -53,19 +53,17 @@ class Watchdog:
                 return self._failed(error)
             await asyncio.sleep(LOOK)
 
-    def look(self) -> Unreachable | None:
+    def look(self) -> KafkaAway | None:
         """What is to be given up now, if anything is."""
         self._alive()
         doubt = self._membership.doubt()
         self._say(doubt)
         if self._lost.too_long(None if doubt is None else "lost"):
-            return Unreachable(f"Kafka: this worker is out of its group: {doubt}")
+            return KafkaAway(f"Kafka: this worker is out of its group: {doubt}")
         # Without membership nothing can come nearer.
         behind = self._behind() if doubt is None else None
         if self._still.too_long(behind):
-            return Unreachable(
-                f"Kafka: nothing was read for {STILL:.0f} s, though there is something to read: {behind}"
-            )
+            return KafkaAway(f"Kafka: nothing was read for {STILL:.0f} s, though there is something to read: {behind}")
         return None
 
     def _say(self, doubt: str | None) -> None:

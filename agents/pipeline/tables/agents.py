@@ -65,6 +65,8 @@ class Tables:
     def __init__(self, app: faust.App, sites: Sites, live: Live, refused: Refused) -> None:
         self.sites, self._live, self._refused = sites, live, refused
         self._orphans = Orphans()
+        self._late: dict[str, dict[bytes, bytes | None]] = {}
+        """By topic and key: the late records that are the newest of their objects in the topic, as it is."""
         self._watchers: dict[str, list[Watcher]] = {}
         self._app = app
         self._tables: dict[str, Any] = {}
@@ -92,6 +94,12 @@ class Tables:
             if key.startswith(prefix) and value is not None and not terms.is_term(key):
                 yield key, value
 
+    def in_topic(self, topic: Topic, site: str) -> dict[str, bytes]:
+        """What the topic itself holds of a site, by key: the rows, but where a late record came after them."""
+        held = dict[bytes, bytes | None](self.rows(topic, site))
+        held |= {key: value for key, value in self._late.get(topic.short, {}).items() if site_of(key.decode()) == site}
+        return {key.decode(): value for key, value in held.items() if value is not None}
+
     def records(self, topic: Topic, record: type[R], site: str | None = None) -> Iterator[R]:
         """The decoded rows of a derived topic's table; one that cannot be read is left out, with a warning."""
         for key, value in self.rows(topic, site):
@@ -116,6 +124,7 @@ class Tables:
 
     def purge(self) -> None:
         """Drop the rows of sites that are not held: Faust's memory store forgets only rows that it recovered itself."""
+        self._late.clear()
         for table in self._tables.values():
             stored = _stored(table)
             for key in [key for key in stored if not self.sites.holds(site_of(key.decode()))]:
@@ -202,7 +211,10 @@ class Tables:
         except LateRecord as error:
             self._refused(topic.short, error.why)
             log.debug("%s: a late record of %r is left out: %s", topic.short, message.key, error)
+            if topic.source is not None and key.kind != LISTED:
+                self._late.setdefault(topic.short, {})[message.key] = message.value
             return None
+        self._late.get(topic.short, {}).pop(message.key, None)
         self._set_row(topic, key, record, message)
         if listed and isinstance(record, Listed) and not record.doubt:
             await self._forget_ghosts(topic, key.site, record.count, message)

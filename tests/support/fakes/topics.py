@@ -16,6 +16,8 @@ class FakeTopics:
         away: publishes that fail before one gets through, as when the broker is away.
     """
 
+    at_hand = True
+
     def __init__(self) -> None:
         self.records: list[Outgoing] = []
         self.live: dict[str, dict[str, bytes]] = {}

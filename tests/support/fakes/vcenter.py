@@ -144,6 +144,8 @@ class FakeCollector:
 class FakeTopics:
     """Publisher and TopicReader in one: what was published is what the topics hold."""
 
+    at_hand = True
+
     def __init__(self, held: Mapping[str, Mapping[str, bytes]] | None = None) -> None:
         self.log: list[Outgoing] = []
         self.faults: list[Exception] = []

@@ -8,6 +8,7 @@
     brokers[1].kill(); brokers[1].start()
     brokers.address_from(2)             # the same servers, beginning with the third one
     brokers.resume()                    # every one that is paused, and started where it was killed
+    await brokers.in_sync()             # until every replica has caught up: only then may another one go
     brokers.kill()                      # at the end, also of what is paused
 
 Each is broker and controller; two of three are enough for both. Timeouts are Kafka's own: a frozen broker loses its
@@ -16,14 +17,19 @@ topics have three replicas; how ours are replicated is up to who creates them. O
 the other brokers through the metadata, past a relay that is put before one address.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.metadata import MetadataRequest
 from support.processes.kafka import KafkaProcess, Place
 from support.processes.ports import free_ports
 
 COUNT = 3
+NODES = range(1, COUNT + 1)
 
 
 class Brokers(Sequence[KafkaProcess]):
@@ -70,6 +76,29 @@ class Brokers(Sequence[KafkaProcess]):
                 each.resume()
             else:
                 each.start()
+
+    async def in_sync(self, timeout: float = 180) -> None:
+        """Wait until every replica of every topic is in sync, without which losing one more broker stops Kafka.
+
+        Each broker is asked: one that has just been resumed knows for a while what was so when it was paused.
+        """
+        client = AIOKafkaClient(bootstrap_servers=self.address)
+        try:
+            async with asyncio.timeout(timeout):
+                await client.bootstrap()
+                while True:
+                    seen = [await client.send(node, MetadataRequest(None)) for node in NODES]
+                    if all(map(self._is_whole, seen)):
+                        return
+                    await asyncio.sleep(0.2)
+        finally:
+            await client.close()
+
+    @staticmethod
+    def _is_whole(metadata: Any) -> bool:
+        seen = metadata.to_object()
+        parts = [part for topic in seen["topics"] for part in topic["partitions"]]
+        return len(seen["brokers"]) == COUNT and all(len(part["isr"]) == len(part["replicas"]) for part in parts)
 
     def kill(self) -> None:
         """End all of them hard."""

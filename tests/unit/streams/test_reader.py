@@ -1,9 +1,11 @@
 """What the contract test leaves open of readers: several of them at once, and topics that come later."""
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
+import pytest
 from support.transport_contract import pod, take
 from support.workers.embedded import a_publisher
 
@@ -67,3 +69,12 @@ async def test_the_state_of_a_large_site_is_whole(tmp_path: Path) -> None:
     from_file = await open_reader(settings).state(PODS, "prod-a")
     assert set(from_file) == {f"prod-a/pod/shop/p{number}" for number in range(1, 1500, 2)}
     assert in_memory == from_file
+
+
+async def test_whether_kafka_is_there_is_asked_without_describing_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def answering(settings: KafkaSettings) -> AsyncIterator[object]:
+        yield object()  # a client that has started, and can do nothing else
+
+    monkeypatch.setattr("underhost.streams.kafka.connect.admin", answering)
+    await KafkaReader(KafkaSettings(bootstrap_servers="k:9092")).check()

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 import pytest
 
 from underhost.agents.pipeline.gates.watchdog import STILL, Watchdog
-from underhost.schemas.errors import Unreachable
+from underhost.schemas.errors import KafkaAway
 from underhost.streams.faust.membership import Membership
 
 
@@ -101,7 +101,7 @@ async def test_what_it_gives_up_is_told_once() -> None:
     bench.pass_by(40, beating=False)
     bench.time += 60
     await bench.watchdog.run()
-    assert [type(error) for error in bench.failures] == [Unreachable]
+    assert [type(error) for error in bench.failures] == [KafkaAway]
 
 
 def test_a_doubt_is_one_line_when_it_begins_and_one_when_it_ends(caplog: pytest.LogCaptureFixture) -> None:

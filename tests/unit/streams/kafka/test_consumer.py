@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, RebalanceInProgressError, UnknownMemberIdError
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
+from faust.types import TP
 
 from underhost.streams.faust.membership import Membership
-from underhost.streams.kafka.consumer import listen
+from underhost.streams.kafka.consumer import ConsumerThread, listen
 
 HEARTBEAT = HeartbeatRequest("underhost", 3, "member")
 SYNC = SyncGroupRequest("underhost", 3, "member", None, [])
@@ -81,3 +82,11 @@ def test_an_error_that_aiokafka_waits_to_hand_over_is_told_at_once() -> None:
     coordinator, error = Coordinator(), GroupAuthorizationFailedError("underhost")
     assert coordinator._push_error_to_user(error) == "waits until it is taken"
     assert (coordinator.failed, coordinator.pushed) == ([error], [error])
+
+
+def test_a_stream_that_is_behind_its_topic_is_no_error_in_the_log() -> None:
+    thread = ConsumerThread.__new__(ConsumerThread)  # it has no monitor, without which Faust's own check cannot know
+    asked: list[TP] = []
+    thread._verify_aiokafka_event_path = lambda now, place: asked.append(place)
+    thread.verify_event_path(1000.0, TP("underhost.pods", 0))
+    assert asked == [TP("underhost.pods", 0)]

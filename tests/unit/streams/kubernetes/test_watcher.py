@@ -623,3 +623,17 @@ async def test_a_watcher_that_hears_nothing_says_so_until_it_does_again(
         kube.token, kube.faults = "first", []
         await soon(lambda: source.stale == "")
         await soon(lambda: seen_in(topics) > silent)
+
+
+# ------------------------------------------------------------------------------------------- what the topics hold
+async def test_what_a_former_owner_published_late_and_what_is_lost_is_published_again(
+    kube: FakeKube, topics: FakeTopics, naps: Naps, tmp_path: Path
+) -> None:
+    timing = Timing(sleep=naps, inactivity=0.3, compare=0.1, settle=0.01)
+    async with watching(kube.settings(tmp_path), topics, timing):
+        pods = topics.live[PODS.name]
+        right = dict(pods)
+        pods["prod/pod/shop/web-0"] = right["prod/pod/shop/web-0"].replace(b'"n1"', b'"n2"')
+        del pods["prod/pod/shop/web-1"]
+        pods["prod/pod/shop/gone"] = right["prod/pod/shop/web-0"]
+        await soon(lambda: pods == right)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.build import a_node
 from support.fakes.vcenter import ENTER, FakeTopics, FakeVCenter, a_vm
+from support.workers.fleet import until
 
 from underhost.schemas.errors import Gone, InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import decode
@@ -636,3 +637,24 @@ async def test_a_marker_now_and_then_says_that_vcenter_is_still_heard() -> None:
 )
 def test_how_long_vcenter_may_be_silent(given: dict[str, float], bound: float) -> None:
     assert VSphereSettings(**given).stale_bound == bound
+
+
+async def test_what_a_former_owner_published_late_and_what_is_lost_is_published_again() -> None:
+    vcenter, topics = FakeVCenter(hosts=2, vms=3), FakeTopics()
+    often = SETTINGS.model_copy(update={"poll_interval": 0.05})
+    source = VSphereSource(
+        "s", often, topics, topics, connect=vcenter.connect, timing=Timing(sleep=Slept(), compare=0.0)
+    )
+    async with running(source):
+        await topics.until(9)
+        vms = topics._held[VMS.name]
+        right = objects(vms)
+        vms["s/vm//vm-1"] = right["s/vm//vm-1"].replace(b"host-1", b"host-2")
+        del vms["s/vm//vm-2"]
+        vms["s/vm//gone"] = right["s/vm//vm-3"]
+        await until(lambda: objects(vms) == right)
+
+
+def objects(records: dict[str, bytes]) -> dict[str, bytes]:
+    """The records without the marker, which says when vCenter was last heard of."""
+    return {key: value for key, value in records.items() if "/listed/" not in key}

@@ -1,0 +1,197 @@
+"""Our topics on Apache Kafka: made where they are missing, and checked in full where they are there.
+
+In: the settings and the table of topics. Out: topics that exist, and a remark for each way in which they are other than
+we would have made them. What would go wrong for certain is refused: a count of partitions that is not the configured
+one, another clean-up, and more replicas to acknowledge a record than there are. `describe` and `judge` are apart, so
+that the judgement needs no broker.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import TopicAlreadyExistsError, for_code
+
+from underhost.schemas.errors import InputError, Refused
+from underhost.schemas.topics import Topic
+from underhost.streams.kafka import connect as kafka
+from underhost.streams.settings.kafka import KafkaSettings
+
+CLEANUP, LAG, MIN_IN_SYNC = "cleanup.policy", "min.compaction.lag.ms", "min.insync.replicas"
+SEGMENT_MS = 6 * 3_600_000
+"""Milliseconds after which a file of a compacted topic is closed. Kafka compacts no open one, and leaves it open for a
+week: a worker that starts would read that week, instead of the last day and one record of each object."""
+REPLICAS, IN_SYNC = 3, 2
+"""Replicas of a new topic, unless configured, where there are as many brokers; and how many acknowledge a record."""
+POLL_SECONDS = 0.1
+APPEAR_SECONDS = 60.0
+"""Seconds that brokers may need to show topics that they have created. They answer meanwhile, so they are only busy."""
+
+
+@dataclass(frozen=True)
+class ExistingTopic:
+    """A topic as it is. What is configured is None where we have no right to read it; `lag` is in milliseconds."""
+
+    partitions: int
+    replicas: int
+    cleanup: str | None = None
+    lag: int | None = None
+    min_in_sync: int | None = None
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One way in which topics are other than we would have made them.
+
+    Attributes:
+        why: the kind, for the metric. topics: their full names. line: the whole in one line, for a person.
+    """
+
+    why: str
+    topics: tuple[str, ...]
+    line: str
+
+
+@dataclass(frozen=True)
+class _Deviation:
+    """`of` tells whether a topic deviates, from (topic, what it is, count of brokers)."""
+
+    why: str
+    of: Callable[[Topic, ExistingTopic, int], bool]
+    text: str
+
+
+DEVIATIONS = (
+    _Deviation(
+        "one-replica",
+        lambda topic, found, brokers: brokers > 1 and found.replicas == 1,
+        "one replica on a cluster of {brokers} brokers: all is lost, or nothing goes on, with the broker that has it"
+        " (kafka.replicationFactor counts for new topics only)",
+    ),
+    _Deviation(
+        "acknowledged-by-one",
+        lambda topic, found, brokers: found.replicas >= REPLICAS and found.min_in_sync == 1,
+        "min.insync.replicas 1: a record that was acknowledged can be lost with one broker; 2 is right",
+    ),
+    _Deviation(
+        "needs-every-replica",
+        lambda topic, found, brokers: found.replicas > 1 and found.min_in_sync == found.replicas,
+        "as many min.insync.replicas as replicas: nothing can be published while one broker is away",
+    ),
+    _Deviation(
+        "compacted-early",
+        lambda topic, found, brokers: found.lag is not None and found.lag < int(topic.config.get(LAG, 0)),
+        "min.compaction.lag.ms below a day: the last day cannot be shown as it was",
+    ),
+)
+
+
+def faults(where: str, there: Mapping[str, ExistingTopic], topics: Sequence[Topic], partitions: int) -> list[str]:
+    """What cannot work, one line each."""
+    lines = []
+    for topic in topics:
+        if (found := there.get(topic.name)) is None:
+            continue
+        if found.partitions != partitions:
+            configured = f"{partitions} are configured (kafka.partitions)"
+            lines.append(f"{where}: topic {topic.name} has {found.partitions} partitions, {configured}")
+        if found.cleanup not in (None, topic.cleanup):
+            lines.append(f"{where}: topic {topic.name} has cleanup.policy {found.cleanup}, it must be {topic.cleanup}")
+        if found.min_in_sync is not None and found.min_in_sync > found.replicas:
+            too_many = f"min.insync.replicas {found.min_in_sync} and {found.replicas} replicas"
+            lines.append(f"{where}: topic {topic.name} has {too_many}: nothing can ever be published to it")
+    return lines
+
+
+def judge(where: str, there: Mapping[str, ExistingTopic], topics: Sequence[Topic], brokers: int) -> list[Remark]:
+    """What deviates, one remark for each kind of deviation."""
+    remarks = []
+    for deviation in DEVIATIONS:
+        names = tuple(
+            topic.name for topic in topics if topic.name in there and deviation.of(topic, there[topic.name], brokers)
+        )
+        if names:
+            text = deviation.text.format(brokers=brokers)
+            remarks.append(Remark(deviation.why, names, f"{where}: {_listed(names)}: {text}"))
+    return remarks
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, or the first three of many and how many more there are."""
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more topics"
+
+
+async def ensure(servers: str, settings: KafkaSettings, topics: Sequence[Topic]) -> list[Remark]:
+    """Create the missing topics, check all. Raises InputError for `faults`, Unreachable, and Refused."""
+    where = f"Kafka at {servers}"
+    async with kafka.admin(settings) as admin:
+        there = await kafka.answered(servers, lambda: describe(admin, topics))
+        _refuse(where, there, topics, settings)
+        brokers = len(admin._client.cluster.brokers())
+        missing = [new_topic(topic, settings, brokers) for topic in topics if topic.name not in there]
+        if missing:
+            response = await kafka.answered(servers, lambda: admin.create_topics(missing))
+            for name, code, *message in response.topic_errors:
+                if code not in (0, TopicAlreadyExistsError.errno):
+                    why = message[0] if message and message[0] else for_code(code).__name__
+                    raise Refused(f"{where} does not create topic {name}: {why}")
+            there = await _all(servers, admin, topics)
+            _refuse(where, there, topics, settings)  # another worker may have been first
+        return judge(where, there, topics, brokers)
+
+
+def _refuse(where: str, there: Mapping[str, ExistingTopic], topics: Sequence[Topic], settings: KafkaSettings) -> None:
+    if lines := faults(where, there, topics, settings.partitions):
+        raise InputError(*lines)
+
+
+def new_topic(topic: Topic, settings: KafkaSettings, brokers: int) -> NewTopic:
+    """A topic as we make it on a cluster of so many brokers."""
+    replicas = settings.replication_factor or max(1, min(REPLICAS, brokers))
+    # Two of three acknowledge: none is lost with one broker, and nothing stops.
+    in_sync = {MIN_IN_SYNC: str(IN_SYNC)} if replicas >= REPLICAS else {}
+    closed = {"segment.ms": str(SEGMENT_MS)} if topic.cleanup == "compact" else {}
+    return NewTopic(topic.name, settings.partitions, replicas, topic_configs={**topic.config, **in_sync, **closed})
+
+
+async def _all(servers: str, admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, ExistingTopic]:
+    """The topics once the brokers show all of them: the controller answers before the brokers know.
+
+    Raises Unreachable after `APPEAR_SECONDS`, or as soon as no broker answers.
+    """
+    with kafka.answering(servers):
+        async with asyncio.timeout(APPEAR_SECONDS):
+            while True:
+                there = await kafka.answered(servers, lambda: describe(admin, topics))
+                if len(there) == len(topics):
+                    return there
+                await asyncio.sleep(POLL_SECONDS)
+
+
+async def describe(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, ExistingTopic]:
+    """Those of the topics that exist, by full name."""
+    shown = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
+    names = [topic.name for topic in topics if shown.get(topic.name)]
+    wanted = [
+        ConfigResource(ConfigResourceType.TOPIC, name, configs=dict.fromkeys((CLEANUP, LAG, MIN_IN_SYNC), ""))
+        for name in names
+    ]
+    configured: dict[str, dict[str, str]] = {}
+    for answer in await admin.describe_configs(wanted) if wanted else ():
+        for code, _, _, name, configs in answer.resources:
+            if code == 0:
+                configured[name] = {key: value for key, value, *_ in configs}
+    return {name: _found(shown[name], configured.get(name, {})) for name in names}
+
+
+def _found(partitions: Sequence[Mapping[str, Sequence[int]]], configured: Mapping[str, str]) -> ExistingTopic:
+    lag, in_sync = configured.get(LAG), configured.get(MIN_IN_SYNC)
+    return ExistingTopic(
+        len(partitions),
+        min(len(partition["replicas"]) for partition in partitions),
+        configured.get(CLEANUP),
+        None if lag is None else int(lag),
+        None if in_sync is None else int(in_sync),
+    )
