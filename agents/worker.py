@@ -150,7 +150,7 @@ async def _listen(
 
     def noted() -> dict[str, str]:
         pipeline = current()
-        return {**remarks, **(pipeline.readiness.skewed() if pipeline is not None else {})}
+        return {**remarks, **(pipeline.readiness.noted() if pipeline is not None else {})}
 
     routes = http_routes(settings, latest, reasons, current, metrics.registry, observer)
     return await start_server(

@@ -48,6 +48,10 @@ class Refused(BackendError):
     """The backend said no (password, certificate, permission, validation): retrying as is will not help."""
 
 
+class Forbidden(Refused):
+    """The backend knows the account, and lets it not do this: a right is missing (403)."""
+
+
 class Unready(UnderhostError):
     """No answer can be given now (starting, not ours, not listed, not trusted): asking later, or elsewhere, helps."""
 

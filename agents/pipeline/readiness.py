@@ -99,9 +99,9 @@ class Readiness:
         """Why not everything is written that should be, by site; empty when all is."""
         return self._guards.stopped(self._run.sites.held())
 
-    def skewed(self) -> dict[str, str]:
-        """Whose clock differs too much from this worker's, by site and source."""
-        return self._guards.skewed(self._run.sites.held())
+    def noted(self) -> dict[str, str]:
+        """What a person should know though all is well: clocks that differ, sources without a lease."""
+        return self._guards.skewed(self._run.sites.held()) | self._leases.without()
 
     # ------------------------------------------------------------------------------------------------- in figures
     def measure(self) -> None:

@@ -100,6 +100,15 @@ def leased(roles: Collection[str], settings: Settings, writers: Writers) -> list
     return [name for name in ALL if name in roles and name in sources | writing]
 
 
+def publish_without_lease(roles: Collection[str], settings: Settings) -> frozenset[str]:
+    """The roles that publish their source where the account has no right to leases: none of them writes to a cluster.
+
+    An embedded log has one owner; on Kafka a consumer group gives the site to one process, and who reads nothing has no
+    group.
+    """
+    return WATCHERS if consumes(roles) or settings.kafka.bootstrap_servers is None else frozenset()
+
+
 def app_id(roles: Collection[str], site: str) -> str:
     """The Faust app's id, which is the consumer group and the prefix of the changelog topics.
 

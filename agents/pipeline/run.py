@@ -143,6 +143,7 @@ class Pipeline:
             settings.site,
             settings.lease.seconds,
             role.leased(run.roles, settings, connections.writers),
+            publishing=role.publish_without_lease(run.roles, settings),
             may_seek=lambda: self._owns_site and run.membership.doubt() is None,
             changed=self._lease_changed,
             ended=run.ended,
@@ -216,7 +217,7 @@ class Pipeline:
     @property
     def started(self) -> bool:
         """Whether it has been up with every source listed, here or elsewhere: what fails later is tried again."""
-        watched = (self.watchers.has_listed(name) or self._leases.of(name).is_anothers for name in role.WATCHERS)
+        watched = (self.watchers.has_listed(name) or self._leases.of(name).stands_by for name in role.WATCHERS)
         return self._state.was_up and (not self._owns_site or all(watched))
 
     async def run(self) -> None:

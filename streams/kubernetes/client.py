@@ -19,7 +19,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from underhost.schemas.errors import Conflict, Gone, Refused, Retry, UnderhostError, Unreachable
+from underhost.schemas.errors import Conflict, Forbidden, Gone, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.before_write import before_write
 from underhost.streams.kubernetes import kubeconfig
 from underhost.streams.settings.clusters import KubernetesSettings
@@ -159,7 +159,7 @@ class KubernetesClient:
             return Retry(text, after if after is not None else 1.0)
         if status >= 500 or status == 408:
             return Unreachable(text)
-        return Refused(text)
+        return Forbidden(text) if status == 403 else Refused(text)
 
     def _failure(self, error: Exception) -> UnderhostError:
         """A request that got no answer, in one line."""

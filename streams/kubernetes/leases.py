@@ -14,10 +14,12 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from underhost.schemas.errors import Gone, Refused, Unreachable
+from underhost.schemas.errors import Forbidden, Gone, Refused, Unreachable
 from underhost.streams.kubernetes.client import KubernetesClient
 
 API = "coordination.k8s.io/v1"
+RIGHTS = "get, create and update"
+"""The verbs that whoever seeks a lease needs."""
 
 
 class Lease(NamedTuple):
@@ -63,7 +65,7 @@ class Leases:
         self._folder = f"/apis/{API}/namespaces/{quote(namespace, safe='')}/leases"
 
     async def get(self, name: str) -> Lease | None:
-        """The lease as it is now, None where it is not there. Raises Refused, Retry or Unreachable."""
+        """The lease as it is now, None where it is not there. Raises Forbidden, Refused, Retry or Unreachable."""
         try:
             return self._read(await self._call("GET", f"{self._folder}/{quote(name, safe='')}"))
         except Gone:
@@ -73,7 +75,7 @@ class Leases:
         """Write the lease in the place of the one of its `version`; as the server has it then.
 
         One that somebody has deleted is created again. Raises Conflict where another version is there, Gone where the
-        namespace is not, Refused, Retry or Unreachable.
+        namespace is not, Forbidden (the text says what to grant), Refused, Retry or Unreachable.
         """
         metadata = {"name": name, "namespace": self.namespace}
         spec = {
@@ -95,6 +97,8 @@ class Leases:
                 return await self._client.call(method, path, body=body)
         except TimeoutError:
             raise Unreachable(f"{self._client.server}: no answer within {self._deadline:g} s") from None
+        except Forbidden as error:
+            raise Forbidden(f"{error}; grant {RIGHTS} on leases in namespace {self.namespace}") from error
 
     def _read(self, data: bytes) -> Lease:
         try:

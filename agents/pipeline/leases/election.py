@@ -32,6 +32,7 @@ class Election:
     Attributes:
         name, seconds: the lease's; for how long this worker takes it.
         term: of this worker's hold; None where it does not hold the lease.
+        forbidden: whether the account lacks a right to it, as far as is known, and nobody else holds it.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Election:
         self.name, self.seconds, self.clock = name, seconds, clock
         self._identity, self._wall = identity, wall
         self.term: int | None = None
+        self.forbidden = False
         self._known = self._read = False
         self._seen: Lease | None = None
         self._since = self._sent = self._unanswered = float("-inf")
@@ -57,7 +59,9 @@ class Election:
         if not self._known or lease != self._seen:
             self._seen, self._since = lease, self.clock()
         self._known = self._read = True
-        self._why = ""
+        self.forbidden = self.forbidden and not self.is_anothers
+        if not self.forbidden:  # who may read it may lack the right to write it
+            self._why = ""
         if self.term is not None and (lease is None or (lease.holder, lease.term) != (self._identity, self.term)):
             self.term = None
 
@@ -72,6 +76,7 @@ class Election:
 
     def wrote(self, lease: Lease, sent: float) -> None:
         """Our write, sent at this time, was accepted; the lease as it is since."""
+        self.forbidden = False
         self.observe(lease)
         self.term, self._sent = lease.term, sent
 
@@ -83,9 +88,10 @@ class Election:
         """What was asked at this time has had no answer. It may have been done: the lease has to be read."""
         self._read, self._unanswered, self._why = False, sent, why
 
-    def refused(self, why: str) -> None:
-        """The API server does not let us: this worker cannot hold the lease."""
+    def refused(self, why: str, *, forbidden: bool = False) -> None:
+        """The API server does not let us, for a right that is missing or otherwise: this worker cannot hold it."""
         self.term, self._known, self._read, self._why = None, True, False, why
+        self.forbidden = forbidden
 
     def resign(self) -> None:
         """From now on this worker does not hold it, whatever the API server has."""
@@ -138,7 +144,7 @@ class Election:
 
     def pause(self) -> float:
         """Seconds until the lease is to be looked at again."""
-        pause = self.seconds * RENEWED
+        pause = self.seconds * (1 if self.forbidden else RENEWED)  # a person grants rights, which takes longer
         if self.term is None and self._seen is not None and self.is_anothers:
             pause = min(pause, self._since + max(self._seen.seconds, self.seconds) - self.clock())
         return max(0.0, pause)

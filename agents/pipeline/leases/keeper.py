@@ -1,7 +1,8 @@
 """Seeks one lease, keeps it, and gives it back.
 
 In: the API of leases, an election, and whether this worker may seek it now. Out: a call of `changed` whenever this
-worker begins or ceases to hold it, before anything else happens; the same in the log. Runs until it is cancelled.
+worker begins or ceases to hold it, or learns whether it has the right to, before anything else happens; the same in the
+log, but for the right, which is mostly missing for all leases at once. Runs until it is cancelled.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from underhost.agents.pipeline.leases.election import Election
-from underhost.schemas.errors import Conflict, Gone, Refused, Retry, UnderhostError, Unreachable
+from underhost.schemas.errors import Conflict, Forbidden, Gone, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.kubernetes.leases import Lease
 
 log = logging.getLogger(__name__)
@@ -25,17 +26,17 @@ class LeaseApi(Protocol):
     """What `streams/kubernetes/leases.py` offers."""
 
     async def get(self, name: str) -> Lease | None:
-        """The lease, None where there is none. Raises Refused, Retry or Unreachable."""
+        """The lease, None where there is none. Raises Forbidden, Refused, Retry or Unreachable."""
 
     async def put(self, name: str, lease: Lease) -> Lease:
-        """Write it in the place of its version. Raises Conflict, Gone, Refused, Retry or Unreachable."""
+        """Write it in the place of its version. Raises Conflict, Gone, Forbidden, Refused, Retry or Unreachable."""
 
 
 class Keeper:
     """Keeps one lease.
 
-    `may_seek` tells whether it is to be held now; `changed` is awaited after each change of the term that is held,
-    `renewed` is called after each look at which it is held.
+    `may_seek` tells whether it is to be held now; `changed` is awaited after each change of the term that is held or of
+    the right to it, `looked` is called after each look.
     """
 
     def __init__(
@@ -44,10 +45,10 @@ class Keeper:
         election: Election,
         may_seek: Callable[[], bool],
         changed: Callable[[], Awaitable[None]],
-        renewed: Callable[[], None] = lambda: None,
+        looked: Callable[[], None] = lambda: None,
     ) -> None:
         self._api, self._election, self._may_seek = api, election, may_seek
-        self._changed, self._renewed = changed, renewed
+        self._changed, self._looked = changed, looked
         self._said = ""
 
     async def run(self) -> None:
@@ -69,12 +70,11 @@ class Keeper:
 
     async def look(self) -> None:
         """Take the lease, renew it, or see whose it is."""
-        before = self._election.term
+        before = self._election.term, self._election.forbidden
         await self._ask()
-        if self._election.term != before:
+        if (self._election.term, self._election.forbidden) != before:
             await self._changed()
-        if self._election.term is not None:
-            self._renewed()
+        self._looked()
         self._say()
 
     async def _ask(self, *, only_look: bool = False) -> None:
@@ -91,7 +91,7 @@ class Keeper:
         except (Unreachable, Retry) as error:
             election.unanswered(sent, str(error))
         except (Refused, Gone) as error:  # gone: there is no such namespace
-            election.refused(str(error))
+            election.refused(str(error), forbidden=isinstance(error, Forbidden))
 
     async def release(self) -> None:
         """Hold it no more, and let another worker take it at once where the API server answers."""
@@ -126,4 +126,6 @@ class Keeper:
         said = doubt or f"lease {election.name} is held by this worker, term {election.term}"
         if said != self._said:
             self._said = said
+            if election.forbidden:
+                return
             (log.info if doubt is None or election.holder else log.warning)("%s", said)

@@ -4,9 +4,13 @@ In: the roles, and the API of leases; None where the site's Kubernetes is files 
 a `RoleLease` for each role, whose hold `changed` is told of. A role without a lease always acts, as far as its consumer
 group lets it. Evaluator and alerts have none: they write to no cluster and publish no source, may judge sites whose
 clusters this worker does not know, and need no account in any.
+
+An account that may only read is refused the leases. It shows what it sees all the same: its sources go on as if they
+had no lease where the worker's topics or its group have one owner. What writes to a cluster stands by.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +19,8 @@ from functools import partial
 from underhost.agents.pipeline.leases.election import Election
 from underhost.agents.pipeline.leases.keeper import Keeper, LeaseApi
 from underhost.schemas.errors import Unreachable
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -26,10 +32,13 @@ class LeaseOrigin:
 
 
 class RoleLease:
-    """One role's lease as those see it who act by it; without an election there is none, and never a doubt."""
+    """One role's lease as those see it who act by it; without an election there is none, and never a doubt.
 
-    def __init__(self, election: Election | None = None) -> None:
-        self._election = election
+    `can_go_without` tells that the role may publish where its lease is forbidden.
+    """
+
+    def __init__(self, election: Election | None = None, *, can_go_without: bool = False) -> None:
+        self._election, self._can_go_without = election, can_go_without
         self._limits: set[asyncio.Timeout] = set()
 
     @property
@@ -40,12 +49,17 @@ class RoleLease:
     @property
     def is_ours(self) -> bool:
         """Whether nobody else has begun to hold it, as far as is known; it may be too old to act by."""
-        return self._election is None or self._election.term is not None
+        return self._election is None or self._election.term is not None or self.goes_without
 
     @property
-    def is_anothers(self) -> bool:
-        """Whether another worker holds it, as far as is known."""
-        return self._election is not None and self._election.is_anothers
+    def goes_without(self) -> bool:
+        """Whether it is forbidden, and this role publishes all the same; it never writes to a cluster."""
+        return self._can_go_without and self._election is not None and self._election.forbidden
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether the API server has said that it is another worker's, or not to be had."""
+        return self._election is not None and self._election.known and not self.is_ours
 
     def doubt(self) -> str | None:
         """Why nothing may be written in this role now; None while it may."""
@@ -57,7 +71,7 @@ class RoleLease:
             return None
         if self._election.term != term:
             return f"lease {self._election.name} was lost since"
-        return self._election.silence()
+        return None if self.goes_without else self._election.silence()
 
     @asynccontextmanager
     async def within(self) -> AsyncIterator[None]:
@@ -90,7 +104,10 @@ class RoleLease:
 
 
 class RoleLeases:
-    """The leases of one run. `may_seek` tells whether they are to be held now, `changed` is told of a role's hold."""
+    """The leases of one run. `may_seek` tells whether they are to be held now, `changed` is told of a role's hold.
+
+    `publishing` are the roles that go on without a lease where it is forbidden.
+    """
 
     def __init__(
         self,
@@ -99,6 +116,7 @@ class RoleLeases:
         seconds: int,
         roles: Collection[str],
         *,
+        publishing: Collection[str] = (),
         may_seek: Callable[[], bool],
         changed: Callable[[str], Awaitable[None]],
         ended: Callable[["asyncio.Task[None]"], None],
@@ -108,11 +126,13 @@ class RoleLeases:
         self._keepers: dict[str, Keeper] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._may_seek, self._ended = may_seek, ended
+        self._said: set[str] = set()
         for role in roles if origin is not None else ():
             assert origin is not None
             election = self._elections[role] = Election(lease_name(site, role), origin.identity, seconds)
-            lease = self._leases[role] = RoleLease(election)
-            self._keepers[role] = Keeper(origin.api, election, may_seek, partial(changed, role), lease.renewed)
+            self._leases[role] = RoleLease(election, can_go_without=role in publishing)
+            looked = partial(self._looked, role)
+            self._keepers[role] = Keeper(origin.api, election, may_seek, partial(changed, role), looked)
 
     def of(self, role: str) -> RoleLease:
         """The role's lease, or one that never doubts."""
@@ -141,13 +161,37 @@ class RoleLeases:
 
     def standby(self) -> dict[str, str]:
         """The leases that are another worker's, or are not to be had, with the reason; empty where all are held."""
+        without, unknown = self.without(), self.unknown()
         doubts = {f"lease {each.name}": each.doubt() for each in self._elections.values()}
-        unknown = self.unknown()
-        return {lease: doubt for lease, doubt in doubts.items() if doubt is not None and lease not in unknown}
+        return {
+            lease: doubt
+            for lease, doubt in doubts.items()
+            if doubt is not None and lease not in unknown and lease not in without
+        }
+
+    def without(self) -> dict[str, str]:
+        """The leases that are forbidden and whose roles publish all the same, with the reason."""
+        return {
+            f"lease {self._elections[role].name}": f"it publishes without: {self._elections[role].doubt()}"
+            for role, lease in self._leases.items()
+            if lease.goes_without
+        }
 
     def held(self) -> dict[str, bool]:
         """Whether each role that has a lease may act."""
         return {role: lease.doubt() is None for role, lease in self._leases.items()}
+
+    def _looked(self, role: str) -> None:
+        """A lease was looked at. Those that are forbidden are said in one line, once all are known."""
+        self._leases[role].renewed()
+        forbidden = {role for role, election in self._elections.items() if election.forbidden}
+        if not forbidden <= self._said and all(election.known for election in self._elections.values()):
+            without = {role for role in forbidden if self._leases[role].goes_without}
+            done = {"standing by": forbidden - without, "publishing all the same": without}
+            told = "; ".join(f"{what}: {', '.join(sorted(roles))}" for what, roles in done.items() if roles)
+            log.warning("a right to leases is missing; %s; %s", told, self._elections[min(forbidden)].doubt())
+            self._said = forbidden
+        self._said &= forbidden
 
 
 def lease_name(site: str, role: str) -> str:

@@ -1,7 +1,7 @@
-"""Two workers of one site that share no topics, on a real API server: exactly one acts, and another after it died.
+"""Workers of one site beside one another, on a real API server: exactly one acts in each role, another after it died.
 
-`underhost run` twice, each with an embedded log of its own; the API server's audit log says who wrote what, by the
-worker's account.
+Each is an `underhost run`: with an embedded log of its own, or on one Kafka. The API server's audit log says who wrote
+what, by the worker's account; Kafka's records whose they are, by their term.
 """
 
 import json
@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.processes.kube import ADMINS, USER_TOKENS
 from support.processes.ports import free_ports
 from support.processes.underhost import Worker, running
 from support.processes.world import NODES, World, eventually, world
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/underhost-prod-a-labeller"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+LEASE = f"{LEASES}/underhost-prod-a-labeller"
 TAKEN_WITHIN = 20.0
 """Seconds after a crash until another worker has the lease: the lease's own fifteen, and the time to notice."""
 
@@ -54,14 +56,14 @@ class Beside:
             return None
 
 
-def beside(stack: ExitStack, here: World, folder: Path, name: str) -> Beside:
-    """A worker that labels, with a log of its own."""
+def beside(stack: ExitStack, here: World, folder: Path, name: str, **changes: Any) -> Beside:
+    """A worker that labels, with a log of its own; other settings are given."""
     place = folder / name
     place.mkdir()
     [port] = free_ports(1)
     tree = json.loads(here.config({"embedded": str(place / "underhost.db")}, port).read_text())
     config = place / "underhost.yaml"
-    config.write_text(json.dumps({**tree, "sinks": {"labels": True}}))
+    config.write_text(json.dumps({**tree, "sinks": {"labels": True}, **changes}))
     return Beside(stack.enter_context(running(config, place / "underhost.log")), f"127.0.0.1:{port}")
 
 
@@ -72,6 +74,13 @@ def holder(here: World) -> str:
 def labels(here: World) -> list[tuple[str, str, int]]:
     """The writes of nodes, in order."""
     return [write for write in here.audit.product_writes() if write[1].startswith("/api/v1/nodes/")]
+
+
+def writes(here: World) -> list[tuple[str, str]]:
+    """(user, path) of each write of a worker to nodes and pods, in order."""
+    events = map(json.loads, here.audit.log.read_text().splitlines())
+    found = [(event["user"]["username"], event["requestURI"].partition("?")[0]) for event in events]
+    return [one for one in found if one[0] in {*ADMINS, *USER_TOKENS} and one[1].startswith("/api/v1/")]
 
 
 def move(here: World, number: int, host: int) -> None:
@@ -148,6 +157,34 @@ def test_a_worker_that_is_killed_and_started_again_acts_at_once(here: World, tmp
         now = eventually("a new term has begun", lambda: later(here, was["leaseTransitions"]))
         # Who takes another one's lease waits for its end; who has the same name does not.
         assert now["holderIdentity"] == was["holderIdentity"]
+
+
+def test_an_account_that_may_only_read_shows_its_findings_and_writes_nothing(here: World, tmp_path: Path) -> None:
+    groups = ["", "apps", "batch", "policy", "kubevirt.io"]
+    rule = {"apiGroups": groups, "resources": ["*"], "verbs": ["get", "list", "watch"]}
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    here.api.ask("POST", f"{rbac}/clusterroles", {"metadata": {"name": "reader"}, "rules": [rule]})
+    user = {"kind": "User", "name": "watcher", "apiGroup": "rbac.authorization.k8s.io"}
+    granted = {"kind": "ClusterRole", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}
+    here.api.ask(
+        "POST", f"{rbac}/clusterrolebindings", {"metadata": {"name": "reader"}, "subjects": [user], "roleRef": granted}
+    )
+    reads = here.kube.kubeconfig_of(USER_TOKENS["watcher"])
+    with ExitStack() as stack:
+        worker = beside(stack, here, tmp_path, "reader", kubernetes={"kubeconfig": str(reads)})
+        said = eventually("it is ready", worker.readyz)
+        name = LEASE.rpartition("/")[2]
+        assert said["status"] == "standby"
+        why = said["reasons"][f"lease {name}"]
+        assert why.startswith(f"lease {name} is not held: https://")
+        assert 'User "watcher" cannot get resource "leases"' in why
+        assert why.endswith("(403); grant get, create and update on leases in namespace default")
+        with urllib.request.urlopen(f"http://{worker.address}/api/v1/sites", timeout=10) as answer:
+            [site] = json.load(answer)["sites"]
+        assert (site["ready"], site["nodes"], site["hosts"]) == (True, 7, 7)
+        assert worker.worker.log().count("a right to leases is missing") == 1
+        assert worker.worker.log().count("(403)") == 1
+    assert not [user for user, _ in writes(here) if user == "watcher"]
 
 
 def later(here: World, term: int) -> dict[str, Any] | None:

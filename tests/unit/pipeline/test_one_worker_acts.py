@@ -13,18 +13,18 @@ from support.workers.fleet import until
 from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.leases.roles import LeaseOrigin
-from underhost.schemas.errors import Refused
-from underhost.schemas.topics import OUTCOMES
+from underhost.schemas.errors import Forbidden
+from underhost.schemas.topics import NODE_HOSTS, OUTCOMES
 from underhost.streams.settings.model import LeaseSettings, Settings, WebSettings
 
 LABELLER, KUBERNETES, BINDER = (f"underhost-default-{role}" for role in ("labeller", "kubernetes", "binder"))
 
 
-def configured(folder: Path) -> Settings:
+def configured(folder: Path, *, sinks: bool = True) -> Settings:
     """A worker's settings, with a log of its own; its leases last three seconds."""
     folder.mkdir()
     web = WebSettings(listen="127.0.0.1:0")
-    return settings_in(folder).model_copy(update={"lease": LeaseSettings(seconds=3), "web": web})
+    return settings_in(folder, sinks=sinks).model_copy(update={"lease": LeaseSettings(seconds=3), "web": web})
 
 
 class Worker:
@@ -41,11 +41,13 @@ class Worker:
 
 
 @asynccontextmanager
-async def a_worker(folder: Path, cluster: FakeCluster, leases: FakeLeases, identity: str) -> AsyncIterator[Worker]:
+async def a_worker(
+    folder: Path, cluster: FakeCluster, leases: FakeLeases, identity: str, *, sinks: bool = True
+) -> AsyncIterator[Worker]:
     """A worker of this name; it is stopped cleanly at the end."""
     connections = replace(cluster.connections(), leases=LeaseOrigin(leases, identity))
     addresses: list[str] = []
-    async with running(configured(folder), connections, on_listening=addresses.append) as worker:
+    async with running(configured(folder, sinks=sinks), connections, on_listening=addresses.append) as worker:
         await until(lambda: bool(addresses))
         yield Worker(worker, addresses[0])
 
@@ -94,13 +96,32 @@ async def test_a_worker_whose_lease_another_one_takes_writes_no_more(tmp_path: P
         )
 
 
-async def test_a_right_that_is_missing_is_said_and_nothing_is_done_without_a_lease(tmp_path: Path) -> None:
-    cluster, leases = FakeCluster(), FakeLeases(fails=Refused("cannot create leases in namespace a (403)"))
+FORBIDDEN = "cannot create leases in namespace a (403); grant get, create and update on leases in namespace a"
+
+
+async def test_who_may_not_take_leases_shows_what_it_sees_and_writes_nothing(tmp_path: Path) -> None:
+    cluster, leases = FakeCluster(), FakeLeases(fails=Forbidden(FORBIDDEN))
     cluster.node("n1", "h1")
     async with a_worker(tmp_path / "one", cluster, leases, "one") as worker:
+        await worker.worker.until(lambda: worker.worker.states(NODE_HOSTS, "hostName") == [("default/node//n1", "h1")])
         await until(lambda: leases.asked.count(LABELLER) > 1)
         code, said = await worker.readyz()
         assert (code, said["status"]) == (200, "standby")
-        why = f"lease {LABELLER} is not held: cannot create leases in namespace a (403)"
-        assert said["reasons"][f"lease {LABELLER}"] == why
-        assert (cluster.labelled, cluster.sources, leases.held) == ([], [], {})
+        assert said["reasons"][f"lease {LABELLER}"] == f"lease {LABELLER} is not held: {FORBIDDEN}"
+        without = f"it publishes without: lease {KUBERNETES} is not held: {FORBIDDEN}"
+        assert said["reasons"][f"lease {KUBERNETES}"] == without
+        leases.fails = None
+        await worker.worker.until(lambda: len(cluster.labelled) == 1)  # the right was granted
+        await until(lambda: {lease.holder for lease in leases.held.values()} == {"one"})
+        assert await worker.readyz() == (200, {"status": "ok", "reasons": {}})
+
+
+async def test_a_dry_run_that_may_not_take_leases_is_well_and_says_so(tmp_path: Path) -> None:
+    cluster, leases = FakeCluster(), FakeLeases(fails=Forbidden(FORBIDDEN))
+    cluster.node("n1", "h1")
+    async with a_worker(tmp_path / "one", cluster, leases, "one", sinks=False) as worker:
+        await worker.worker.until(lambda: bool(worker.worker.states(NODE_HOSTS, "hostName")))
+        code, said = await worker.readyz()
+    assert (code, said["status"], sorted(said["reasons"])) == (
+        200, "ok", [f"lease {KUBERNETES}", "lease underhost-default-vsphere"],
+    )  # fmt: skip

@@ -13,6 +13,7 @@ from underhost.agents.pipeline.roles import (
     derived_topics,
     leased,
     parse_roles,
+    publish_without_lease,
     state_topics,
     tied_to_a_site,
 )
@@ -56,6 +57,22 @@ def test_a_role_takes_a_lease_where_it_publishes_a_source_or_writes(
     writers = Writers(cluster, events=cluster)  # type: ignore[arg-type]
     assert leased(ALL, Settings.model_validate(settings), writers) == expected
     assert leased(["evaluator", "alerts", "web"], Settings.model_validate(settings), writers) == []
+
+
+@pytest.mark.parametrize(
+    ("roles", "kafka", "expected"),
+    [
+        pytest.param(ALL, None, {"kubernetes", "vsphere"}, id="the log is the worker's alone"),
+        pytest.param(("kubernetes",), None, {"kubernetes", "vsphere"}, id="the log of who only watches, too"),
+        pytest.param(ALL, "k:9092", {"kubernetes", "vsphere"}, id="a group gives the site to one process"),
+        pytest.param(("kubernetes", "vsphere", "web"), "k:9092", set(), id="who only watches has no group"),
+    ],
+)
+def test_a_source_is_published_without_a_lease_only_where_one_process_owns_the_site(
+    roles: tuple[str, ...], kafka: str | None, expected: set[str]
+) -> None:
+    settings = Settings(kafka=KafkaSettings(bootstrap_servers=kafka))
+    assert publish_without_lease(roles, settings) == expected
 
 
 def test_every_unknown_role_is_named() -> None:

@@ -158,6 +158,30 @@ def test_a_right_that_is_missing_is_named_and_nobody_acts() -> None:
     assert election.doubt() == election.silence() == f"lease {NAME} is not held: cannot update resource leases (403)"
 
 
+def test_a_right_to_write_that_is_missing_is_known_until_another_one_holds_it() -> None:
+    clock = Clock()
+    election = an_election(clock)
+    why = "cannot create resource leases (403)"
+    for _ in range(2):
+        election.observe(None)
+        assert election.candidate() is not None
+        election.refused(why, forbidden=True)
+    election.observe(None)
+    assert (election.forbidden, election.doubt()) == (True, f"lease {NAME} is not held: {why}")
+    assert election.pause() == SECONDS
+    election.observe(held_by("b"))
+    assert (election.forbidden, election.doubt()) == (False, f"lease {NAME} is held by b")
+
+
+def test_a_right_that_is_granted_is_used() -> None:
+    clock = Clock()
+    election = an_election(clock)
+    election.refused("cannot get resource leases (403)", forbidden=True)
+    election.observe(None)
+    taken(election, clock)
+    assert (election.forbidden, election.doubt()) == (False, None)
+
+
 def test_what_is_given_back_keeps_its_term_and_is_anybodys() -> None:
     clock = Clock()
     election = an_election(clock)

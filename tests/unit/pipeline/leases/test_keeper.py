@@ -10,7 +10,7 @@ from support.workers.fleet import until
 
 from underhost.agents.pipeline.leases.election import Election
 from underhost.agents.pipeline.leases.keeper import Keeper
-from underhost.schemas.errors import Gone, Refused, UnderhostError, Unreachable
+from underhost.schemas.errors import Forbidden, Gone, Refused, UnderhostError, Unreachable
 
 NAME = "underhost-prod-drs"
 
@@ -127,7 +127,7 @@ async def test_an_api_server_that_is_away_takes_nothing_away_at_once() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        pytest.param(Refused("cannot get resource leases (403)"), id="a missing right"),
+        pytest.param(Refused("its certificate is not trusted"), id="a certificate that is not trusted"),
         pytest.param(Gone("namespaces ops not found (404)"), id="a missing namespace"),
     ],
 )
@@ -139,6 +139,15 @@ async def test_what_is_missing_is_said_once_and_nothing_is_held(
     await worker.keeper.look()
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert worker.election.doubt() == f"lease {NAME} is not held: {error}"
+
+
+async def test_a_right_that_is_missing_is_told_once_and_not_said_for_each_lease(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    worker = Kept(FakeLeases(fails=Forbidden("cannot get resource leases (403)")))
+    for _ in range(3):
+        await worker.keeper.look()
+    assert (worker.changes, caplog.records) == ([None], [])
 
 
 async def test_who_may_not_seek_it_any_more_gives_it_back_and_takes_it_again_when_it_may() -> None:

@@ -1,6 +1,7 @@
 """What is begun as the holder of a role's lease ends with it; a role without a lease never doubts."""
 
 import asyncio
+from collections.abc import Collection
 
 import pytest
 from support.fakes.leases import FakeLeases
@@ -8,7 +9,7 @@ from support.workers.fleet import until
 
 from underhost.agents.pipeline.leases.election import Election
 from underhost.agents.pipeline.leases.roles import LeaseOrigin, RoleLease, RoleLeases
-from underhost.schemas.errors import Unreachable
+from underhost.schemas.errors import Forbidden, Unreachable
 from underhost.streams.kubernetes.leases import Lease
 
 NAME = "underhost-prod-labeller"
@@ -66,14 +67,23 @@ async def test_what_was_begun_in_another_term_is_not_published() -> None:
     assert lease.silence(7) == f"lease {NAME} was lost since"
 
 
-def of_role(server: FakeLeases, role: str, *, may_seek: bool) -> RoleLeases:
-    """The leases of a worker `a` that has one role, by which nobody acts."""
+def of_role(server: FakeLeases, *roles: str, may_seek: bool, publishing: Collection[str] = ()) -> RoleLeases:
+    """The leases of a worker `a` that has these roles, by which nobody acts."""
 
     async def changed(role: str) -> None:
         """Nobody is told."""
 
     origin = LeaseOrigin(server, "a")
-    return RoleLeases(origin, "prod", 15, [role], may_seek=lambda: may_seek, changed=changed, ended=lambda task: None)
+    return RoleLeases(
+        origin,
+        "prod",
+        15,
+        roles,
+        publishing=publishing,
+        may_seek=lambda: may_seek,
+        changed=changed,
+        ended=lambda task: None,
+    )
 
 
 async def test_who_does_not_own_the_site_says_who_holds_the_lease_and_does_not_seek_it() -> None:
@@ -86,6 +96,40 @@ async def test_who_does_not_own_the_site_says_who_holds_the_lease_and_does_not_s
     assert leases.standby() == {f"lease {NAME}": f"lease {NAME} is held by b"}
     await leases.close()
     assert [lease.holder for _, lease in server.written] == ["b"]
+
+
+async def test_a_missing_right_is_said_in_one_line_for_all_leases_and_again_for_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    why = "cannot get leases (403); grant get, create and update on leases in namespace a"
+    server = FakeLeases(fails=Forbidden(why))
+    leases = of_role(server, "kubernetes", "vsphere", "labeller", may_seek=True, publishing={"kubernetes", "vsphere"})
+    for keeper in [*leases._keepers.values()] * 2:
+        await keeper.look()
+    assert [record.message for record in caplog.records] == [
+        "a right to leases is missing; standing by: labeller; publishing all the same: kubernetes, vsphere; "
+        f"lease underhost-prod-kubernetes is not held: {why}"
+    ]
+    assert leases.standby() == {f"lease {NAME}": f"lease {NAME} is not held: {why}"}
+    assert leases.without() == {
+        f"lease underhost-prod-{role}": f"it publishes without: lease underhost-prod-{role} is not held: {why}"
+        for role in ("kubernetes", "vsphere")
+    }
+    assert (leases.of("kubernetes").is_ours, leases.of("labeller").is_ours) == (True, False)
+    assert leases.of("kubernetes").silence(None) is None
+    assert leases.of("labeller").doubt() is not None
+    server.fails = None
+    for keeper in leases._keepers.values():
+        await keeper.look()
+    assert (leases.standby(), leases.without()) == ({}, {})
+
+
+async def test_a_watcher_without_a_group_publishes_nothing_where_its_lease_is_forbidden() -> None:
+    leases = of_role(FakeLeases(fails=Forbidden("cannot get leases (403)")), "kubernetes", may_seek=True)
+    await leases._keepers["kubernetes"].look()
+    lease = leases.of("kubernetes")
+    assert (lease.is_ours, lease.stands_by) == (False, True)
+    assert lease.silence(None) == "lease underhost-prod-kubernetes is not held: cannot get leases (403)"
 
 
 def test_a_lease_that_was_not_asked_for_yet_is_waited_for() -> None:
