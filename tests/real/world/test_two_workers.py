@@ -9,14 +9,16 @@ import os
 import signal
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.processes.kafka import KafkaProcess
 from support.processes.kube import ADMINS, USER_TOKENS
+from support.processes.listener import Heard, Listener
 from support.processes.ports import free_ports
 from support.processes.underhost import Worker, running
 from support.processes.world import NODES, World, eventually, world
@@ -56,7 +58,7 @@ class Beside:
             return None
 
 
-def beside(stack: ExitStack, here: World, folder: Path, name: str, **changes: Any) -> Beside:
+def beside(stack: ExitStack, here: World, folder: Path, name: str, agents: str = "", **changes: Any) -> Beside:
     """A worker that labels, with a log of its own; other settings are given."""
     place = folder / name
     place.mkdir()
@@ -64,7 +66,7 @@ def beside(stack: ExitStack, here: World, folder: Path, name: str, **changes: An
     tree = json.loads(here.config({"embedded": str(place / "underhost.db")}, port).read_text())
     config = place / "underhost.yaml"
     config.write_text(json.dumps({**tree, "sinks": {"labels": True}, **changes}))
-    return Beside(stack.enter_context(running(config, place / "underhost.log")), f"127.0.0.1:{port}")
+    return Beside(stack.enter_context(running(config, place / "underhost.log", agents)), f"127.0.0.1:{port}")
 
 
 def holder(here: World) -> str:
@@ -191,3 +193,92 @@ def later(here: World, term: int) -> dict[str, Any] | None:
     """The lease in a later term than this."""
     spec = here.api.ask("GET", LEASE)["spec"]
     return dict(spec) if spec["leaseTransitions"] > term else None
+
+
+# --------------------------------------------------------------------------------------- every deployment beside Kafka
+SINKS = {"labels": True, "bindings": True, "drsRules": True}
+LEASED = ("kubernetes", "vsphere", "labeller", "binder", "drs")
+"""The roles that take a lease then."""
+SPLIT = {"watcher": "kubernetes,vsphere", "scheduler": "evaluator,binder", "hands": "labeller,drs,alerts"}
+
+
+@pytest.fixture(scope="module")
+def acting(here: World, lasting_broker: KafkaProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
+    """An all-in-one worker on Kafka."""
+    kafka = {"bootstrapServers": lasting_broker.address}
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("acting")
+        yield beside(stack, here, folder, "acting", kafka=kafka, sinks=SINKS, kubernetes=account(here, "worker-1"))
+
+
+@pytest.mark.parametrize(
+    ("deployment", "on_kafka"),
+    [
+        pytest.param(SPLIT, True, id="a split deployment on the same Kafka"),
+        pytest.param({"embedded": ""}, False, id="a worker on an embedded log"),
+        pytest.param({"next": ""}, True, id="another release on the same Kafka"),
+    ],
+)
+def test_beside_a_worker_on_kafka_nothing_is_done_a_second_time(
+    here: World,
+    acting: Beside,
+    lasting_broker: KafkaProcess,
+    tmp_path: Path,
+    deployment: dict[str, str],
+    on_kafka: bool,
+) -> None:
+    kafka = {"bootstrapServers": lasting_broker.address}
+    given: dict[str, Any] = {"sinks": SINKS, "kubernetes": account(here, "worker-2")}
+    given |= {"kafka": kafka} if on_kafka else {}
+    number, pod = len(deployment), f"db-{'-'.join(deployment)}"
+    with ExitStack() as stack:
+        workers = [(acting, LEASED)]
+        for name, agents in deployment.items():
+            roles = tuple(agents.split(",")) if agents else LEASED
+            workers.append((beside(stack, here, tmp_path, name, agents, **given), roles))
+        held = eventually("one worker holds each lease, and the others say so", lambda: settled(here, workers))
+        eventually("it labels", lambda: all_labelled(here))
+        topics, began = Listener(kafka), len(writes(here))
+        vms, pods = len(changes(topics, "vms")), len(changes(topics, "pods"))
+        hosts = sorted(here.vcenter.hosts)
+        was = here.vcenter.host_of(here.vm_of[NODES[number]])
+        move(here, number, (hosts.index(was) + 1) % len(hosts))
+        here.api.add_replica(pod)
+        eventually("the label follows", lambda: all_labelled(here))
+        eventually("the pod is bound", lambda: pod in here.api.bound())
+        eventually("that is published", lambda: len(changes(topics, "pods")) > pods + 1)
+        assert settled(here, workers) == held
+    done = writes(here)[began:]
+    assert len({user for user, _ in done}) == 1
+    of_node = [path for _, path in done if path == f"/api/v1/nodes/{NODES[number]}"]
+    assert (len(of_node), [path for _, path in done].count(f"/api/v1/namespaces/default/pods/{pod}/binding")) == (1, 1)
+    published = changes(topics, "pods")[pods:]
+    ids = [record.headers["ce_id"] for record in published]
+    assert len(ids) == len(set(ids))
+    assert {record.headers["ce_term"] for record in published} == {str(held["kubernetes"][1])}
+    assert len(changes(topics, "vms")[vms:]) == 1
+
+
+def account(here: World, name: str) -> dict[str, str]:
+    """The settings of an administrator whom the audit log tells from others."""
+    return {"kubeconfig": str(here.kube.kubeconfig_of(ADMINS[name]))}
+
+
+def settled(here: World, workers: Sequence[tuple[Beside, tuple[str, ...]]]) -> dict[str, tuple[str, int]] | None:
+    """(holder, term) of each role, once one worker acts in it and every other one that has it names its holder."""
+    said = [(worker.readyz(), roles) for worker, roles in workers]
+    specs = {lease["metadata"]["name"]: lease["spec"] for lease in here.api.ask("GET", LEASES)["items"]}
+    held = {}
+    for role in LEASED:
+        name = f"underhost-prod-a-{role}"
+        spec = specs.get(name, {})
+        held[role] = str(spec.get("holderIdentity", "")), int(spec.get("leaseTransitions", 0))
+        told = [answer["reasons"].get(f"lease {name}") for answer, roles in said if answer and role in roles]
+        if sorted(told, key=str) != [None, *[f"lease {name} is held by {held[role][0]}"] * (len(told) - 1)]:
+            return None
+    return held if all(answer for answer, _ in said) else None
+
+
+def changes(topics: Listener, short: str) -> list[Heard]:
+    """The records of a topic, but for its sources' markers."""
+    return [record for record in topics.records(f"underhost.{short}") if "/listed/" not in record.key]

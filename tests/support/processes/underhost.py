@@ -38,10 +38,10 @@ def answer_of(*arguments: str, code: int) -> Any:
 
 
 class Worker:
-    """`underhost run --config`; what it says is added to the file `log`."""
+    """`underhost run --config` of these agents, "" for all; what it says is added to the file `log`."""
 
-    def __init__(self, config: Path, log: Path) -> None:
-        self._config, self._log = config, log
+    def __init__(self, config: Path, log: Path, agents: str = "") -> None:
+        self._config, self._log, self._agents = config, log, agents
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -51,6 +51,7 @@ class Worker:
 
     def _spawn(self, out: IO[bytes]) -> "subprocess.Popen[bytes]":
         command = [UNDERHOST, "run", "--config", str(self._config)]
+        command += ["--agents", self._agents] if self._agents else []
         return subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "NO_COLOR": "1"})
 
     @property
@@ -72,9 +73,9 @@ class Worker:
 
 
 @contextmanager
-def running(config: Path, log: Path) -> Iterator[Worker]:
+def running(config: Path, log: Path, agents: str = "") -> Iterator[Worker]:
     """A worker that is killed at the end of the block; its log is printed if the block fails."""
-    worker = Worker(config, log)
+    worker = Worker(config, log, agents)
     worker.start()
     try:
         yield worker
