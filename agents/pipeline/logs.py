@@ -13,8 +13,8 @@ from typing import Any, TextIO
 import structlog
 
 OWN = "underhost"
-ALWAYS = "underhost.agents.worker"
-"""The logger whose few lines (begin, ready, end) are of use to everybody."""
+ALWAYS = "underhost.agents.worker", "underhost.agents.pipeline.leases.roles"
+"""The loggers whose few lines (begin, ready, end; who acts instead of this worker) are of use to everybody."""
 LIBRARIES = {"faust": logging.ERROR, "mode": logging.ERROR, "aiokafka": logging.CRITICAL, "asyncio": logging.ERROR}
 """How loud each is unless asked: what aiokafka cannot reach is said by us, in one line."""
 
@@ -50,7 +50,8 @@ def configure(verbosity: int, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger(OWN).setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
-    logging.getLogger(ALWAYS).setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
+    for name in ALWAYS:
+        logging.getLogger(name).setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
     threading.excepthook = _thread_ended
     logging.captureWarnings(True)  # what Python warns of while a library is torn down is an event, too
     for name, level in LIBRARIES.items():

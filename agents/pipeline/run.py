@@ -33,11 +33,12 @@ from underhost.agents.pipeline.gates.resume import Resumes
 from underhost.agents.pipeline.gates.watchdog import Watchdog
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.leases.roles import RoleLease, RoleLeases
+from underhost.agents.pipeline.leases.seeking import Seeking
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.publisher import AgentPublisher
 from underhost.agents.pipeline.publishing import Publishing
 from underhost.agents.pipeline.readiness import Readiness
-from underhost.agents.pipeline.state import begin_run
+from underhost.agents.pipeline.state import RunState, begin_run
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables import agents as tables
 from underhost.agents.pipeline.tables import recovery
@@ -89,7 +90,7 @@ class Pipeline:
         self._writers, self._kinds = connections.writers, kinds
 
         # Who acts: one worker for each role.
-        self._owns_site = not run.reads
+        self._seeking = self._seeking_of(run)
         self._leases = self._leases_of(connections)
 
         # Sources to topics.
@@ -136,6 +137,17 @@ class Pipeline:
             self.app, run.sites, derived, publisher.dead_letter, self._reader.state, run.metrics.refused
         )
 
+    def _seeking_of(self, run: RunState) -> Seeking:
+        site = run.settings.site
+        return Seeking(
+            run.roles,
+            run.membership,
+            is_log_ours=run.settings.kafka.bootstrap_servers is None,
+            is_ours=lambda name: self._leases.of(name).is_ours,
+            silent=lambda: self._guards.silent(site),
+            unready=lambda: run.sites.unready(site),
+        )
+
     def _leases_of(self, connections: Connections) -> RoleLeases:
         run, settings = self._state, self._state.settings
         return RoleLeases(
@@ -144,7 +156,8 @@ class Pipeline:
             settings.lease.seconds,
             role.leased(run.roles, settings, connections.writers),
             publishing=role.publish_without_lease(run.roles, settings),
-            may_seek=lambda: self._owns_site and run.membership.doubt() is None,
+            is_candidate=self._seeking.is_candidate,
+            may_seek=self._seeking.may_seek,
             changed=self._lease_changed,
             ended=run.ended,
         )
@@ -218,7 +231,7 @@ class Pipeline:
     def started(self) -> bool:
         """Whether it has been up with every source listed, here or elsewhere: what fails later is tried again."""
         watched = (self.watchers.has_listed(name) or self._leases.of(name).stands_by for name in role.WATCHERS)
-        return self._state.was_up and (not self._owns_site or all(watched))
+        return self._state.was_up and (not self._seeking.owns_site or all(watched))
 
     async def run(self) -> None:
         """Until cancelled. Raises what it failed of; for Kafka's own errors that is KafkaAway."""
@@ -242,7 +255,7 @@ class Pipeline:
         """End everything, in the order in which data flows. Whoever waits for Kafka is not waited for long."""
         suspending = asyncio.ensure_future(self._suspend())
         await asyncio.wait([suspending], timeout=SUSPEND_WITHIN)
-        self._owns_site = False
+        self._seeking.owns_site = False
         releasing = asyncio.ensure_future(self._leases.close())
         await asyncio.wait([releasing], timeout=RELEASE_WITHIN)
         await self.app.stop()
@@ -271,9 +284,9 @@ class Pipeline:
             self._announcements.resume()
         if role.ALERTS in run.roles:
             self._alerting.start(self.tables.records(VIOLATIONS, FindingEvent))
-        self._owns_site = not run.reads or self.sites.holds(run.settings.site)
+        self._seeking.owns_site = not run.reads or self.sites.holds(run.settings.site)
         self._leases.start()
-        if self._owns_site:
+        if self._seeking.owns_site:
             self.watchers.start([name for name in role.WATCHERS if self._leases.of(name).is_ours])
             if role.WATCHERS & run.roles:
                 self._resumes.start()
@@ -285,7 +298,7 @@ class Pipeline:
         """A role's lease was won, or lost: what was begun in another term ends before anything else happens."""
         self._dispatcher.abandon(registry.kinds_of([name], self._writers))
         await self.watchers.stop([name])
-        if self._state.recovered and self._owns_site and self._leases.of(name).is_ours:
+        if self._state.recovered and self._seeking.owns_site and self._leases.of(name).is_ours:
             self.watchers.start([name])
         self._cycles.poke(self._state.settings.site)
 

@@ -90,7 +90,7 @@ class Guards:
 
     def standstill(self, site: str) -> Standstill:
         """What may not be written for the site now."""
-        doubts, stale = self._sites.doubts(site), self._silent(site)
+        doubts, stale = self._sites.doubts(site), self.silent(site)
         if site == self._settings.site and self._watchers is not None:
             doubts |= self._watchers.doubts()
             stale |= self._watchers.stale()
@@ -112,7 +112,7 @@ class Guards:
                     found[f"clock of source {source} of site {site}"] = f"{abs(seconds):.0f} s {where} this worker's"
         return found
 
-    def _silent(self, site: str) -> dict[str, str]:
+    def silent(self, site: str) -> dict[str, str]:
         """The sources that have given no sign of life for too long."""
         return {
             source: f"nothing has been heard of {_NAMES[source]} for over {patience:g} s"

@@ -48,7 +48,7 @@ class Election:
         self._identity, self._wall = identity, wall
         self.term: int | None = None
         self.forbidden = False
-        self._known = self._read = False
+        self._known = self._read = self._decided = False
         self._seen: Lease | None = None
         self._since = self._sent = self._unanswered = float("-inf")
         self._why = "it has not been asked for yet"
@@ -59,6 +59,7 @@ class Election:
         if not self._known or lease != self._seen:
             self._seen, self._since = lease, self.clock()
         self._known = self._read = True
+        self._decided = self._decided or self.is_anothers
         self.forbidden = self.forbidden and not self.is_anothers
         if not self.forbidden:  # who may read it may lack the right to write it
             self._why = ""
@@ -78,7 +79,7 @@ class Election:
         """Our write, sent at this time, was accepted; the lease as it is since."""
         self.forbidden = False
         self.observe(lease)
-        self.term, self._sent = lease.term, sent
+        self.term, self._sent, self._decided = lease.term, sent, True
 
     def outrun(self) -> None:
         """Somebody else has written: the lease has to be read before anything can be said."""
@@ -91,7 +92,7 @@ class Election:
     def refused(self, why: str, *, forbidden: bool = False) -> None:
         """The API server does not let us, for a right that is missing or otherwise: this worker cannot hold it."""
         self.term, self._known, self._read, self._why = None, True, False, why
-        self.forbidden = forbidden
+        self.forbidden, self._decided = forbidden, True
 
     def resign(self) -> None:
         """From now on this worker does not hold it, whatever the API server has."""
@@ -114,6 +115,11 @@ class Election:
     def known(self) -> bool:
         """Whether the API server has said anything about it."""
         return self._known
+
+    @property
+    def decided(self) -> bool:
+        """Whether it has been known whose it is, or that it is not to be had, at any time."""
+        return self._decided
 
     @property
     def holder(self) -> str:

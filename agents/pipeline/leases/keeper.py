@@ -16,7 +16,7 @@ from underhost.streams.kubernetes.leases import Lease
 
 log = logging.getLogger(__name__)
 
-LOOK = 0.5
+LOOK = 0.2
 """Seconds between two looks whether it may still be sought."""
 RELEASE_TRIES = 2
 """Writes that give a lease back: the version that we know may be older than one whose answer was lost."""
@@ -52,15 +52,13 @@ class Keeper:
         self._said = ""
 
     async def run(self) -> None:
-        """Until cancelled. Whoever may not seek it looks now and then, so that it can say who holds it."""
+        """Until cancelled. Who may not seek it looks as often: when it may, it knows since when it is as it is."""
         while True:
             may = self._may_seek()
-            if may:
-                await self.look()
-            else:
+            if not may:
                 await self.release()
-                await self._ask(only_look=True)
-            await self._wait(self._election.pause() if may else self._election.seconds, while_it_may=may)
+            await self.look(only_look=not may)
+            await self._wait(self._election.pause(), while_it_may=may)
 
     async def _wait(self, seconds: float, *, while_it_may: bool) -> None:
         """So long, or until that has changed."""
@@ -68,16 +66,17 @@ class Keeper:
             await asyncio.sleep(min(LOOK, seconds))
             seconds -= LOOK
 
-    async def look(self) -> None:
-        """Take the lease, renew it, or see whose it is."""
+    async def look(self, *, only_look: bool = False) -> None:
+        """Take the lease, renew it, or see whose it is; unless it may be sought, only that."""
         before = self._election.term, self._election.forbidden
-        await self._ask()
+        await self._ask(only_look=only_look)
         if (self._election.term, self._election.forbidden) != before:
             await self._changed()
         self._looked()
-        self._say()
+        if not only_look:
+            self._say()
 
-    async def _ask(self, *, only_look: bool = False) -> None:
+    async def _ask(self, *, only_look: bool) -> None:
         election = self._election
         sent = election.clock()
         try:

@@ -104,7 +104,9 @@ class RoleLease:
 
 
 class RoleLeases:
-    """The leases of one run. `may_seek` tells whether they are to be held now, `changed` is told of a role's hold.
+    """The leases of one run. `may_seek` tells whether a role's is to be held now, `changed` is told of its hold.
+
+    `is_candidate` tells whether any of them might be: who is none need not know them to be ready.
 
     `publishing` are the roles that go on without a lease where it is forbidden.
     """
@@ -117,7 +119,8 @@ class RoleLeases:
         roles: Collection[str],
         *,
         publishing: Collection[str] = (),
-        may_seek: Callable[[], bool],
+        is_candidate: Callable[[], bool],
+        may_seek: Callable[[str], bool],
         changed: Callable[[str], Awaitable[None]],
         ended: Callable[["asyncio.Task[None]"], None],
     ) -> None:
@@ -125,14 +128,16 @@ class RoleLeases:
         self._leases: dict[str, RoleLease] = {}
         self._keepers: dict[str, Keeper] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._may_seek, self._ended = may_seek, ended
-        self._said: set[str] = set()
+        self._is_candidate, self._may_seek, self._ended = is_candidate, may_seek, ended
+        self._missing: set[str] = set()
+        self._stood_by = ""
         for role in roles if origin is not None else ():
             assert origin is not None
             election = self._elections[role] = Election(lease_name(site, role), origin.identity, seconds)
             self._leases[role] = RoleLease(election, can_go_without=role in publishing)
-            looked = partial(self._looked, role)
-            self._keepers[role] = Keeper(origin.api, election, may_seek, partial(changed, role), looked)
+            self._keepers[role] = Keeper(
+                origin.api, election, partial(may_seek, role), partial(changed, role), partial(self._looked, role)
+            )
 
     def of(self, role: str) -> RoleLease:
         """The role's lease, or one that never doubts."""
@@ -155,9 +160,13 @@ class RoleLeases:
         await asyncio.gather(*(keeper.release() for keeper in self._keepers.values()))
 
     def unknown(self) -> dict[str, str]:
-        """The leases that are to be held and of which nothing is known yet, with the reason."""
-        sought = self._elections.values() if self._may_seek() else ()
-        return {f"lease {each.name}": each.doubt() or "" for each in sought if not each.known}
+        """The leases of which nothing is known yet, or that are about to be taken for the first time."""
+        waited = [
+            each
+            for role, each in (self._elections.items() if self._is_candidate() else ())
+            if not each.known or (not each.decided and self._may_seek(role))
+        ]
+        return {f"lease {each.name}": each.doubt() or "" for each in waited}
 
     def standby(self) -> dict[str, str]:
         """The leases that are another worker's, or are not to be had, with the reason; empty where all are held."""
@@ -182,16 +191,31 @@ class RoleLeases:
         return {role: lease.doubt() is None for role, lease in self._leases.items()}
 
     def _looked(self, role: str) -> None:
-        """A lease was looked at. Those that are forbidden are said in one line, once all are known."""
+        """A lease was looked at. What it means is said of all of them together, once all are known."""
         self._leases[role].renewed()
+        if all(election.known for election in self._elections.values()):
+            self._say_what_is_missing()
+            self._say_standby()
+
+    def _say_what_is_missing(self) -> None:
+        """One line for all the leases that are forbidden."""
         forbidden = {role for role, election in self._elections.items() if election.forbidden}
-        if not forbidden <= self._said and all(election.known for election in self._elections.values()):
+        if not forbidden <= self._missing:
             without = {role for role in forbidden if self._leases[role].goes_without}
             done = {"standing by": forbidden - without, "publishing all the same": without}
             told = "; ".join(f"{what}: {', '.join(sorted(roles))}" for what, roles in done.items() if roles)
             log.warning("a right to leases is missing; %s; %s", told, self._elections[min(forbidden)].doubt())
-            self._said = forbidden
-        self._said &= forbidden
+        self._missing = forbidden
+
+    def _say_standby(self) -> None:
+        """One line whenever other workers hold other leases than before, and who they are."""
+        others = "; ".join(f"lease {each.name} is held by {each.holder}" for each in self._others())
+        if others != self._stood_by:
+            self._stood_by = others
+            log.info("standing by: %s", others) if others else log.info("no lease is another worker's any more")
+
+    def _others(self) -> list[Election]:
+        return [each for each in self._elections.values() if each.term is None and each.is_anothers]
 
 
 def lease_name(site: str, role: str) -> str:

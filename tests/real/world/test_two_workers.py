@@ -104,8 +104,9 @@ def two(stack: ExitStack, here: World, folder: Path) -> tuple[Beside, Beside]:
     second = beside(stack, here, folder, "second")
     said = eventually("the second one is ready", second.readyz)
     name = LEASE.rpartition("/")[2]
-    assert said["status"] == "standby"
-    assert said["reasons"][f"lease {name}"] == f"lease {name} is held by {holder(here)}"
+    told = f"lease {name} is held by {holder(here)}"
+    assert (said["status"], said["reasons"][f"lease {name}"]) == ("standby", told)
+    eventually("its log says so, too", lambda: told in second.worker.log())
     return first, second
 
 
@@ -181,12 +182,18 @@ def test_an_account_that_may_only_read_shows_its_findings_and_writes_nothing(her
         assert why.startswith(f"lease {name} is not held: https://")
         assert 'User "watcher" cannot get resource "leases"' in why
         assert why.endswith("(403); grant get, create and update on leases in namespace default")
-        with urllib.request.urlopen(f"http://{worker.address}/api/v1/sites", timeout=10) as answer:
-            [site] = json.load(answer)["sites"]
-        assert (site["ready"], site["nodes"], site["hosts"]) == (True, 7, 7)
+        site = eventually("it has judged the site", lambda: shown(worker))
+        assert (site["nodes"], site["hosts"]) == (7, 7)
         assert worker.worker.log().count("a right to leases is missing") == 1
         assert worker.worker.log().count("(403)") == 1
     assert not [user for user, _ in writes(here) if user == "watcher"]
+
+
+def shown(worker: Beside) -> dict[str, Any] | None:
+    """What the page says of the site, once it has been judged."""
+    with urllib.request.urlopen(f"http://{worker.address}/api/v1/sites", timeout=10) as answer:
+        [site] = json.load(answer)["sites"]
+    return dict(site) if site["ready"] else None
 
 
 def later(here: World, term: int) -> dict[str, Any] | None:
@@ -199,7 +206,7 @@ def later(here: World, term: int) -> dict[str, Any] | None:
 SINKS = {"labels": True, "bindings": True, "drsRules": True}
 LEASED = ("kubernetes", "vsphere", "labeller", "binder", "drs")
 """The roles that take a lease then."""
-SPLIT = {"watcher": "kubernetes,vsphere", "scheduler": "evaluator,binder", "hands": "labeller,drs,alerts"}
+SPLIT = {"watcher": "kubernetes,vsphere,web", "scheduler": "evaluator,binder,web", "hands": "labeller,drs,web"}
 
 
 @pytest.fixture(scope="module")
@@ -231,6 +238,7 @@ def test_beside_a_worker_on_kafka_nothing_is_done_a_second_time(
     given: dict[str, Any] = {"sinks": SINKS, "kubernetes": account(here, "worker-2")}
     given |= {"kafka": kafka} if on_kafka else {}
     number, pod = len(deployment), f"db-{'-'.join(deployment)}"
+    eventually("it acts in every role", lambda: (acting.readyz() or {}).get("status") == "ok")
     with ExitStack() as stack:
         workers = [(acting, LEASED)]
         for name, agents in deployment.items():
@@ -248,6 +256,8 @@ def test_beside_a_worker_on_kafka_nothing_is_done_a_second_time(
         eventually("the pod is bound", lambda: pod in here.api.bound())
         eventually("that is published", lambda: len(changes(topics, "pods")) > pods + 1)
         assert settled(here, workers) == held
+        for worker, _ in workers[1:]:
+            assert worker.worker.end(signal.SIGTERM) == 0
     done = writes(here)[began:]
     assert len({user for user, _ in done}) == 1
     of_node = [path for _, path in done if path == f"/api/v1/nodes/{NODES[number]}"]

@@ -150,6 +150,26 @@ async def test_a_right_that_is_missing_is_told_once_and_not_said_for_each_lease(
     assert (worker.changes, caplog.records) == ([None], [])
 
 
+async def test_a_right_that_is_missing_is_told_to_who_may_not_seek_it_yet_too() -> None:
+    worker = Kept(FakeLeases(fails=Forbidden("cannot get resource leases (403)")), may_seek=lambda: False)
+    running = asyncio.create_task(worker.keeper.run())
+    await until(lambda: worker.election.forbidden)
+    running.cancel()
+    assert worker.changes == [None]
+
+
+async def test_who_may_seek_it_from_now_on_takes_it_if_it_was_watched_for_its_length() -> None:
+    server, may = FakeLeases(), False
+    await Kept(server, "b").keeper.look()
+    worker = Kept(server, may_seek=lambda: may)
+    running = asyncio.create_task(worker.keeper.run())
+    await until(lambda: worker.election.holder == "b")
+    worker.at = 15.0
+    may = True
+    await until(lambda: server.held[NAME].holder == "a")
+    running.cancel()
+
+
 async def test_who_may_not_seek_it_any_more_gives_it_back_and_takes_it_again_when_it_may() -> None:
     server, may = FakeLeases(), True
     worker = Kept(server, may_seek=lambda: may)

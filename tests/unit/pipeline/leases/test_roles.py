@@ -1,6 +1,7 @@
 """What is begun as the holder of a role's lease ends with it; a role without a lease never doubts."""
 
 import asyncio
+import logging
 from collections.abc import Collection
 
 import pytest
@@ -80,7 +81,8 @@ def of_role(server: FakeLeases, *roles: str, may_seek: bool, publishing: Collect
         15,
         roles,
         publishing=publishing,
-        may_seek=lambda: may_seek,
+        is_candidate=lambda: may_seek,
+        may_seek=lambda role: may_seek,
         changed=changed,
         ended=lambda task: None,
     )
@@ -96,6 +98,18 @@ async def test_who_does_not_own_the_site_says_who_holds_the_lease_and_does_not_s
     assert leases.standby() == {f"lease {NAME}": f"lease {NAME} is held by b"}
     await leases.close()
     assert [lease.holder for _, lease in server.written] == ["b"]
+
+
+async def test_a_standby_says_in_one_line_which_leases_others_hold_and_who(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server = FakeLeases()
+    for role, holder in (("drs", "b"), ("labeller", "c")):
+        server.give(f"underhost-prod-{role}", holder)
+    leases = of_role(server, "kubernetes", "drs", "labeller", may_seek=True)
+    for keeper in [*leases._keepers.values()] * 2:
+        await keeper.look()
+    of_all = [record.message for record in caplog.records if record.name.endswith("leases.roles")]
+    assert of_all == [f"standing by: lease underhost-prod-drs is held by b; lease {NAME} is held by c"]
 
 
 async def test_a_missing_right_is_said_in_one_line_for_all_leases_and_again_for_none(
