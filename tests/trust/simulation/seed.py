@@ -122,7 +122,7 @@ class Story:
         self._programs = Programs(self.loop, self.site, self.file, self.faults, self._dice("programs"))
         others = [asyncio.ensure_future(self._programs.run()), asyncio.ensure_future(self._drive())]
         began, befallen = self.clock.now, asyncio.ensure_future(self._misfortune())
-        while self.events < EVENTS or self.faults.struck.total() < FAULTS:
+        while self.events < EVENTS or self.faults.struck.total() < FAULTS or self._programs.is_deaf:
             await asyncio.sleep(self._fate.expovariate(1 / MEAN_PAUSE))
             self.trace.note("act", self._acts.happen(self.site, self._fate))
             if befallen.done():
@@ -187,7 +187,7 @@ class Story:
 
     async def be_silent(self) -> None:
         """A server answers nobody who watches; for longer, perhaps, than the worker may write."""
-        self._fate.choice(self._programs.servers).be_silent(self._fate.uniform(30.0, 240.0))
+        self._fate.choice(self._programs.servers).be_silent(self._fate.uniform(30.0, 150.0))
 
     async def _accept(self) -> None:
         """A person looks, and says that what is missing is gone."""

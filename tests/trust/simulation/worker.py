@@ -135,6 +135,11 @@ class Programs:
         return [self.api, self.vcenter]
 
     @property
+    def is_deaf(self) -> bool:
+        """Whether one of them is silent."""
+        return any(server.silent_since is not None for server in self.servers)
+
+    @property
     def pipeline(self) -> WatchedPipeline:
         """The run that is there now, or was last."""
         assert WatchedPipeline.newest is not None

@@ -25,9 +25,8 @@ STATES = frozenset({"apply_node_labels", "replace_taints", "edit_rule", "set_pod
 
 ON_HOSTS = frozenset({"apply_node_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction"})
 """Requests that may be wrong where nobody knows on which hosts the VMs are now."""
-SILENCE = 110.0
-"""Seconds of a server's silence after which nothing is written: the product's minute, and what one command may
-take that was let through before (`faults.SLOWEST`, twice)."""
+SILENCE = 65.0
+"""Seconds of a server's silence after which no command is begun: the product's minute, and a moment."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,9 @@ class Writes:
     def before(self, command: str, name: str, args: tuple[Any, ...]) -> str:
         """What is wrong with a request that is about to be made, should it take effect; "" for nothing."""
         for server in (self._api, *((self._vcenter,) if name in ON_HOSTS else ())):
-            silence = 0.0 if server.silent_since is None else self._clock() - server.silent_since
+            silence = 0.0 if server.silent_since is None else self._begun[command] - server.silent_since
             if silence > SILENCE:
-                return f"{server.name} has been silent for {silence:.0f} s"
+                return f"{server.name} had been silent for {silence:.0f} s when this command began"
         if name == "apply_node_labels" and self._taken.get(args[0], float("inf")) < self._begun[command]:
             return "the label was another controller's before this command began"
         return self._breaks_a_budget(*args) if name == "request_eviction" else ""
