@@ -25,8 +25,9 @@ STATES = frozenset({"apply_node_labels", "replace_taints", "edit_rule", "set_pod
 
 ON_HOSTS = frozenset({"apply_node_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction"})
 """Requests that may be wrong where nobody knows on which hosts the VMs are now."""
-SILENCE = 65.0
-"""Seconds of a server's silence after which no command is begun: the product's minute, and a moment."""
+SILENCE = 95.0
+"""Seconds of a server's silence after which no command is begun: the product's minute, the half of one that a worker
+which has not listed yet goes by the markers, and a moment."""
 
 
 @dataclass(frozen=True)
