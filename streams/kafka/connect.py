@@ -64,10 +64,10 @@ def answering(servers: str) -> Iterator[None]:
         raise KafkaAway(f"Kafka at {servers}: {reason(error)}") from error
 
 
-async def answered(servers: str, question: Callable[[], Awaitable[_R]]) -> _R:
-    """The answer of any broker: asked again where one is gone. Raises Unreachable within `ANSWER_SECONDS`."""
+async def answered(servers: str, question: Callable[[], Awaitable[_R]], seconds: float = ANSWER_SECONDS) -> _R:
+    """The answer of any broker: asked again where one is gone. Raises Unreachable within these seconds."""
     with answering(servers):
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(seconds):
             while True:
                 try:
                     return await question()

@@ -129,10 +129,11 @@ async def ensure(servers: str, settings: KafkaSettings, topics: Sequence[Topic])
     async with kafka.admin(settings) as admin:
         there = await kafka.answered(servers, lambda: describe(admin, topics))
         _refuse(where, there, topics, settings)
-        brokers = len(admin._client.cluster.brokers())
+        # Kafka does not show a broker that is away: the topics that are there tell of it.
+        brokers = max([len(admin._client.cluster.brokers()), *(found.replicas for found in there.values())])
         missing = [new_topic(topic, settings, brokers) for topic in topics if topic.name not in there]
         if missing:
-            response = await kafka.answered(servers, lambda: admin.create_topics(missing))
+            response = await kafka.answered(servers, lambda: admin.create_topics(missing), APPEAR_SECONDS)
             for name, code, *message in response.topic_errors:
                 if code not in (0, TopicAlreadyExistsError.errno):
                     why = message[0] if message and message[0] else for_code(code).__name__
