@@ -1,15 +1,41 @@
-"""A Faust table whose changes go straight into the embedded log; on Kafka they go Faust's own way.
+"""A Faust table whose changes go straight into the embedded log; on Kafka they go Faust's own way, with a generation.
 
 In: `table[key] = value` and `del table[key]` while a record is handled. Out: the change in the changelog, in the log's
 next commit. Faust makes a future, a message and a callback of each change, for stores that keep their offset; a table
-in memory needs none of them. The changelog, its recovery and its partitions are left to Faust.
+in memory needs none of them. Its recovery and its partitions are left to Faust.
+
+A worker that was cut off from Kafka has records that it fetched before, and handles them before it hears that its
+group has gone on without it. What it writes then lies behind what its successor has written. So each change carries the
+generation of the consumer group in which it was made, and a recovery leaves out what comes after a newer generation.
 """
 
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
 import faust
+from faust.types import TP
+
+GENERATION = "generation"
+"""The header. What has none, of an older version or of the embedded log, is never late."""
+BEGUN_ANEW = 600.0
+"""Seconds after the first record of a generation from which on an older one is no late one: Kafka has forgotten the
+group, and counts from 1 again. A worker that was cut off hears of it long before."""
+
+
+class _Newest(NamedTuple):
+    """The newest generation of a partition, when its first record was made, and the last offset that was read."""
+
+    generation: int
+    since: float
+    offset: int
 
 
 class ChangelogTable(faust.Table):  # type: ignore[misc]
     """Raw keys and values, not windowed."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._newest: dict[TP, _Newest] = {}
 
     def on_key_set(self, key: bytes, value: bytes) -> None:
         """A row is about to be set."""
@@ -25,3 +51,35 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
         """Whether the producer has taken the change as it is."""
         changelog, partition = self.changelog_topic.get_topic_name(), self.partition_for_key(key)
         return bool(self.app.producer.put_change(changelog, partition, key, value))
+
+    def send_changelog(
+        self, partition: int | None, key: Any, value: Any, key_serializer: Any = None, value_serializer: Any = None
+    ) -> Any:
+        """Faust's, with the generation."""
+        return self.changelog_topic.send_soon(
+            key=key,
+            value=value,
+            partition=partition,
+            headers={GENERATION: str(self.app.consumer_generation_id).encode()},
+            key_serializer=key_serializer or self.key_serializer,
+            value_serializer=value_serializer or self.value_serializer,
+            callback=self._on_changelog_sent,
+            eager_partitioning=True,
+        )
+
+    def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
+        """Faust's, without what comes late."""
+        super().apply_changelog_batch([event for event in batch if not self._is_late(event.message)])
+
+    def _is_late(self, message: Any) -> bool:
+        headers = dict(message.headers or ())
+        if GENERATION not in headers:
+            return False
+        generation, known = int(headers[GENERATION]), self._newest.get(message.tp)
+        if known is None or message.offset <= known.offset:  # read from its beginning, perhaps once more
+            known = _Newest(generation, message.timestamp, message.offset)
+        late = generation < known.generation and message.timestamp - known.since < BEGUN_ANEW
+        if generation != known.generation and not late:
+            known = _Newest(generation, message.timestamp, message.offset)
+        self._newest[message.tp] = known._replace(offset=message.offset)
+        return late

@@ -83,15 +83,16 @@ def diverging(earlier: Iterable[Record], later: Iterable[Record]) -> list[str]:
 def replayed(history: Iterable[Record]) -> Tables:
     """What one thread makes of the records, in the order of each partition: the newest value of each key.
 
-    Records that come late are left out, as docs/safety.md has it: of an older term than one before it in the topic, of
-    an older resourceVersion than the row's, and tombstones of another uid than the row's.
+    Records that come late are left out, as docs/safety.md has it: of an older term than one before it in the topic (in
+    a changelog: of an older generation of the group), of an older resourceVersion than the row's, and tombstones of
+    another uid than the row's.
     """
     tables: Tables = defaultdict(dict)
     terms: dict[tuple[str, bytes], int] = {}
     for one in history:
         key, rows = one.key or b"", tables[one.topic]
         site = (one.topic, key.partition(b"/")[0])
-        term = _header(one, "ce_term")
+        term = _header(one, "ce_term") or _header(one, "generation")
         if term.isdecimal():
             if int(term) < terms.get(site, 0):
                 continue
