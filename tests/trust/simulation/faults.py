@@ -2,7 +2,7 @@
 
 In: dice, and the real publisher, writers and sources. Out: the same ones, with faults while they are switched on. A
 fault is never more than the outside may do to a worker: a lost record was not acknowledged, a failed write is
-`Unreachable`. Each seed has faults that are frequent, rare, or do not come at all (`Moods`).
+`Unreachable`, one of Kafka `KafkaAway`. Each seed has faults that are frequent, rare, or do not come at all (`Moods`).
 """
 
 import asyncio
@@ -13,9 +13,10 @@ from typing import Any
 
 from trust.simulation.trace import Trace
 
-from underhost.schemas.errors import Unreachable
+from underhost.schemas.errors import KafkaAway, Unreachable
 from underhost.schemas.topics import Topic
-from underhost.streams.ports import Outgoing, Publisher, TopicReader
+from underhost.streams.ports import Outgoing, TopicReader
+from underhost.streams.publish import FaustPublisher
 
 MOODS = (0.0, 0.5, 1.0, 1.0, 1.0, 3.0, 10.0)
 """What a seed multiplies the shares of one fault with. Defects need faults that meet: where each is rare in every seed,
@@ -71,10 +72,10 @@ class Faults:
         self.note(what)
         return True
 
-    def fail(self, what: str, share: float) -> None:
-        """Raises Unreachable where this fault happens now."""
+    def fail(self, what: str, share: float, error: type[Unreachable] = Unreachable) -> None:
+        """Raises the error where this fault happens now."""
         if self.strike(what, share):
-            raise Unreachable(f"{what}: simulated")
+            raise error(f"{what}: simulated")
 
     async def delay(self) -> None:
         """Take a moment, now and then."""
@@ -91,25 +92,29 @@ class Faults:
 class UnreliablePublisher:
     """A publisher whose records come late, twice, in part or not at all; the order of one publish stays."""
 
-    def __init__(self, publisher: Publisher, faults: Faults) -> None:
+    def __init__(self, publisher: FaustPublisher, faults: Faults) -> None:
         self._publisher, self._faults = publisher, faults
 
     async def publish(self, *records: Outgoing) -> None:
         """See `ports.Publisher`."""
         faults = self._faults
         await faults.delay()
-        faults.fail("records lost before they were taken", LOST_BEFORE)
+        faults.fail("records lost before they were taken", LOST_BEFORE, KafkaAway)
         first = 0
         if len(records) > 1 and faults.strike("records taken in two parts", TORN):
             first = faults.dice.randrange(1, len(records))
             await self._publisher.publish(*records[:first])
             await asyncio.sleep(faults.dice.random() * LATEST)
-            faults.fail("records lost in part", HALF)
+            faults.fail("records lost in part", HALF, KafkaAway)
         await self._publisher.publish(*records[first:])
         if faults.strike("records taken twice", TWICE):
             await self._publisher.publish(*records)
         await faults.delay()
-        faults.fail("acknowledgement lost", LOST_AFTER)
+        faults.fail("acknowledgement lost", LOST_AFTER, KafkaAway)
+
+    async def unpublishable(self, site: str) -> str:
+        """See `FaustPublisher`."""
+        return await self._publisher.unpublishable(site)
 
 
 class UnreliableWriter:
@@ -156,9 +161,10 @@ class UnreliableReader:
 
     def __init__(self, reader: TopicReader, faults: Faults) -> None:
         self._reader, self._faults = reader, faults
+        self.at_hand = reader.at_hand
 
     async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
         """See `TopicReader.state`."""
         await self._faults.delay()
-        self._faults.fail("topics unreadable", UNREADABLE)
+        self._faults.fail("topics unreadable", UNREADABLE, KafkaAway)
         return await self._reader.state(topic, site)
