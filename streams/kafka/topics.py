@@ -133,12 +133,7 @@ async def ensure(servers: str, settings: KafkaSettings, topics: Sequence[Topic])
         brokers = max([len(admin._client.cluster.brokers()), *(found.replicas for found in there.values())])
         missing = [new_topic(topic, settings, brokers) for topic in topics if topic.name not in there]
         if missing:
-            response = await kafka.answered(servers, lambda: admin.create_topics(missing), APPEAR_SECONDS)
-            for name, code, *message in response.topic_errors:
-                if code not in (0, TopicAlreadyExistsError.errno):
-                    why = message[0] if message and message[0] else for_code(code).__name__
-                    raise Refused(f"{where} does not create topic {name}: {why}")
-            there = await _all(servers, admin, topics)
+            there = await _made(where, settings, admin, topics, missing)
             _refuse(where, there, topics, settings)  # another worker may have been first
         return judge(where, there, topics, brokers)
 
@@ -157,18 +152,42 @@ def new_topic(topic: Topic, settings: KafkaSettings, brokers: int) -> NewTopic:
     return NewTopic(topic.name, settings.partitions, replicas, topic_configs={**topic.config, **in_sync, **closed})
 
 
-async def _all(servers: str, admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, ExistingTopic]:
+async def _made(
+    where: str,
+    settings: KafkaSettings,
+    admin: AIOKafkaAdminClient,
+    topics: Sequence[Topic],
+    missing: Sequence[NewTopic],
+) -> dict[str, ExistingTopic]:
     """The topics once the brokers show all of them: the controller answers before the brokers know.
 
-    Raises Unreachable after `APPEAR_SECONDS`, or as soon as no broker answers.
+    A broker that goes on asking a controller that has frozen makes them half a minute later, and its answer may come
+    too late. It answers one question after another on a connection, so whoever looks for them needs one of its own.
+    Raises Unreachable after `APPEAR_SECONDS`, or as soon as no broker answers, and Refused.
     """
-    with kafka.answering(servers):
-        async with asyncio.timeout(APPEAR_SECONDS):
-            while True:
-                there = await kafka.answered(servers, lambda: describe(admin, topics))
-                if len(there) == len(topics):
-                    return there
-                await asyncio.sleep(POLL_SECONDS)
+    servers = settings.bootstrap_servers or ""
+    async with kafka.admin(settings) as other:
+        creating = asyncio.ensure_future(_create(where, servers, other, missing))
+        try:
+            with kafka.answering(servers):
+                async with asyncio.timeout(APPEAR_SECONDS):
+                    while True:
+                        there = await kafka.answered(servers, lambda: describe(admin, topics))
+                        if len(there) == len(topics):
+                            return there
+                        if creating.done():
+                            creating.result()
+                        await asyncio.sleep(POLL_SECONDS)
+        finally:
+            creating.cancel()
+
+
+async def _create(where: str, servers: str, admin: AIOKafkaAdminClient, missing: Sequence[NewTopic]) -> None:
+    response = await kafka.answered(servers, lambda: admin.create_topics(missing), APPEAR_SECONDS)
+    for name, code, *message in response.topic_errors:
+        if code not in (0, TopicAlreadyExistsError.errno):
+            why = message[0] if message and message[0] else for_code(code).__name__
+            raise Refused(f"{where} does not create topic {name}: {why}")
 
 
 async def describe(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, ExistingTopic]:

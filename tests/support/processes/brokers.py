@@ -20,10 +20,12 @@ the other brokers through the metadata, past a relay that is put before one addr
 import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 from support.processes.kafka import KafkaProcess, Place
 from support.processes.ports import free_ports
@@ -87,9 +89,10 @@ class Brokers(Sequence[KafkaProcess]):
             async with asyncio.timeout(timeout):
                 await client.bootstrap()
                 while True:
-                    seen = [await client.send(node, MetadataRequest(None)) for node in NODES]
-                    if all(map(self._is_whole, seen)):
-                        return
+                    with suppress(KafkaError):  # the others do not show a broker that has just been resumed
+                        seen = [await client.send(node, MetadataRequest(None)) for node in NODES]
+                        if all(map(self._is_whole, seen)):
+                            return
                     await asyncio.sleep(0.2)
         finally:
             await client.close()
