@@ -16,13 +16,12 @@ from mode.threads import WorkerThread
 from support.fakes.leases import FakeLeases
 from support.fakes.pipeline import FakeCluster
 from support.processes.kafka import KafkaProcess
-from support.workers.fleet import SITES, Fleet, Worker, until
+from support.workers.fleet import SITES, Fleet, Worker, topics_of_the_fleet, until
 from support.workers.pipeline import running
 
 from underhost.agents.pipeline.leases.roles import LeaseOrigin
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import OUTCOMES, VIOLATIONS
-from underhost.streams.admin import ensure_topics
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
@@ -98,10 +97,11 @@ async def test_a_worker_out_of_its_group_says_so_and_leaves_nothing_of_its_pipel
     broker: KafkaProcess,
 ) -> None:
     kafka = KafkaSettings(bootstrap_servers=broker.address, partitions=8, session_timeout=2)
-    await ensure_topics(kafka)
+    settings = Settings(kafka=kafka)
+    await topics_of_the_fleet(settings)
     async with KafkaPublisher(kafka, kafka.partitions) as publisher:
         await Fleet(publisher).publish()
-    worker = Worker(Settings(kafka=kafka))
+    worker = Worker(settings)
     try:
         await until(lambda: worker.held == set(SITES))
         broker.kill()

@@ -2,11 +2,10 @@
 
 import pytest
 from support.processes.kafka import KafkaProcess
-from support.workers.fleet import SITES, Fleet, Worker, until
+from support.workers.fleet import SITES, Fleet, Worker, topics_of_the_fleet, until
 
 from underhost.schemas.keys import listed_key
 from underhost.schemas.topics import PODS
-from underhost.streams.admin import ensure_topics
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
@@ -21,7 +20,7 @@ def settings(broker: KafkaProcess) -> Settings:
 
 
 async def test_a_site_that_moves_away_and_comes_back_shows_exactly_the_present_state(settings: Settings) -> None:
-    await ensure_topics(settings.kafka)
+    await topics_of_the_fleet(settings)
     async with KafkaPublisher(settings.kafka, settings.kafka.partitions) as publisher:
         fleet = Fleet(publisher)
         for cluster in fleet.clusters.values():
@@ -72,7 +71,7 @@ async def test_what_nobody_has_committed_is_read_again_after_a_rebalance(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("underhost.streams.faust.app.COMMIT_INTERVAL", 3600.0)
-    await ensure_topics(settings.kafka)
+    await topics_of_the_fleet(settings)
     async with KafkaPublisher(settings.kafka, settings.kafka.partitions) as publisher:
         fleet = Fleet(publisher)
         for cluster in fleet.clusters.values():

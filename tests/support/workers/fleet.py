@@ -7,17 +7,24 @@ from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.roles import changelog_topics
 from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.keys import listed_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import KUBERNETES_TOPICS, NODES, PODS
+from underhost.schemas.topics import KUBERNETES_TOPICS, NODES, PODS, TOPICS
+from underhost.streams.admin import ensure_topics
 from underhost.streams.ports import Outgoing
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.settings.model import Settings
 
 SITES = [f"site-{number}" for number in range(8)]
 EVALUATOR = frozenset({"evaluator"})
+
+
+async def topics_of_the_fleet(settings: Settings) -> None:
+    """Make the topics and the changelogs of a `Worker`, as the program does before its pipeline starts."""
+    await ensure_topics(settings.kafka, (*TOPICS, *changelog_topics(EVALUATOR, settings.site)))
 
 
 class Fleet:

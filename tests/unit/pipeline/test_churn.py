@@ -18,6 +18,7 @@ from underhost.agents.http import activity, api, feed
 from underhost.agents.pipeline.decide import placements
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator
 from underhost.agents.pipeline.decide.restored import options_of
+from underhost.agents.pipeline.gates import wanted
 from underhost.agents.pipeline.run import Pipeline
 from underhost.agents.pipeline.tables import orphans
 from underhost.agents.sinks import bindings
@@ -40,6 +41,7 @@ BOUNDS = (
     (last_write, "MOST"),
     (feed, "KEPT"),
     (placements, "REMEMBERED"),
+    (wanted, "REMEMBERED"),
 )
 """What is bounded by a number: made small, so that it is full before anything is compared."""
 OTHERWISE = (
@@ -72,8 +74,8 @@ class Churn:
         if binds:
             await until(lambda: all(self.cluster.live(name).spec.node_name for name in names), "all are bound")
         else:
-            wanted = {f"shop/{name}" for name in names}
-            await until(lambda: wanted <= {row["pod"] for _, row in self.worker.records(PLACEMENTS)}, "all are placed")
+            pods = {f"shop/{name}" for name in names}
+            await until(lambda: pods <= {row["pod"] for _, row in self.worker.records(PLACEMENTS)}, "all are placed")
         await self._look(names[0])
         self._go(names)
         counts = self.pipeline.sites.state(self.cluster.site).counts
