@@ -310,13 +310,17 @@ class Pipeline:
         doubts = {kind: self._lease_of(kind).doubt() for kind in self._kinds}
         return {kind: doubt for kind, doubt in doubts.items() if doubt is not None}
 
-    def _is_left(self, action: Action) -> bool:
+    async def _is_left(self, action: Action, since: float) -> bool:
         """Whether a command from the topics is another worker's to answer: the one that holds the lease decides, too.
 
-        What others decide is answered here, so that they decide it again.
+        What others decide is answered here, so that they decide it again. What people are told nobody decides again: it
+        waits until it is settled who tells them.
         """
-        doubt = self._lease_of(action.kind).doubt()
-        if doubt is None or not (action.kind in self._decided or action.kind == EVENT):
+        lease = self._lease_of(action.kind)
+        if action.kind == EVENT:
+            return not await lease.falls_to_us(since)
+        doubt = lease.doubt()
+        if doubt is None or action.kind not in self._decided:
             return False
         # Nobody's outcome may come for what a worker ordered that has died: here it counts as failed.
         self._cycles.observe(self._state.settings.site, outcome(action, FAILED, doubt))

@@ -9,7 +9,7 @@ they write.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import OUTCOMES
 from underhost.streams.derived import outgoing, target_key
+from underhost.streams.faust.membership import now
 
 log = logging.getLogger(__name__)
 
@@ -32,18 +33,25 @@ PATIENCE = 60.0
 
 @dataclass
 class _Backlog:
-    """The newest command of a target, and the events that wait for it."""
+    """The newest command of a target, the events that wait for it, and when the first came (boot-time seconds)."""
 
     action: Action
     events: list[Any] = field(default_factory=list)
+    since: float = field(default_factory=now)
+
+
+async def never_left(action: Action, since: float) -> bool:
+    """No command is left to another worker."""
+    return False
 
 
 class Dispatcher:
     """Carries out the commands of one site.
 
     `gates` come before every write; `wanted` is the one of them that knows which commands this run has decided.
-    `answered` tells whether a command's outcome is known already, `left` whether the command is left to another worker,
-    which answers it; `ended` is called with each task once it has ended, `wall` is the time in seconds since 1970.
+    `answered` tells whether a command's outcome is known already. `left` tells whether a command that came at this time
+    (boot-time seconds) is left to another worker, which answers it; it may wait until that is settled. `ended` is
+    called with each task once it has ended, `wall` is the time in seconds since 1970.
     """
 
     def __init__(
@@ -56,7 +64,7 @@ class Dispatcher:
         *,
         answered: Callable[[str, Action], bool],
         ended: Callable[["asyncio.Task[None]"], None],
-        left: Callable[[Action], bool] = lambda action: False,
+        left: Callable[[Action, float], Awaitable[bool]] = never_left,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.site, self._wall = site, wall
@@ -125,18 +133,22 @@ class Dispatcher:
         while place in self._waiting:
             async with self._lanes[place[0]]:
                 waiting = self._waiting.pop(place)
-                result = await self._carry_out(waiting.action, waiting.events[-1].message)
+                result = await self._carry_out(waiting)
             await self._done(waiting, result)
         # Here and not when the task ends: a command that comes in between would wait for nobody.
         self._tasks.pop(place, None)
 
-    async def _carry_out(self, action: Action, message: Any) -> Outcome | None:
-        """What became of the command that this record brought; None where that is known, or another worker's to say."""
-        if self._answered(target_key(self.site, action.target), action) or self._left(action):
+    async def _carry_out(self, waiting: _Backlog) -> Outcome | None:
+        """What became of the command that came last; None where that is known, or another worker's to say."""
+        action, message = waiting.action, waiting.events[-1].message
+        if self._is_answered(action) or await self._left(action, waiting.since) or self._is_answered(action):
             return None
         return (
             self._too_old(action, message) or await refusal(self._gates, action) or await self._apply(action, message)
         )
+
+    def _is_answered(self, action: Action) -> bool:
+        return self._answered(target_key(self.site, action.target), action)
 
     def _too_old(self, action: Action, message: Any) -> Outcome | None:
         """The refusal of a command that has waited for too long: much may have changed since it was decided."""

@@ -162,3 +162,7 @@ class Election:
         if seen is None or seen.holder in ("", self._identity):
             return False
         return self.clock() < self._since + max(seen.seconds, self.seconds)
+
+    def renewed_by_another(self, since: float) -> bool:
+        """Whether another worker holds it and has written to it after this time, by the own clock."""
+        return self.is_anothers and self._since > since

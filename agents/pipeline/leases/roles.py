@@ -22,6 +22,9 @@ from underhost.schemas.errors import Unreachable
 
 log = logging.getLogger(__name__)
 
+LOOK = 0.1
+"""Seconds between two looks whose a lease is."""
+
 
 @dataclass(frozen=True)
 class LeaseOrigin:
@@ -64,6 +67,19 @@ class RoleLease:
     def doubt(self) -> str | None:
         """Why nothing may be written in this role now; None while it may."""
         return self._election.doubt() if self._election is not None else None
+
+    async def falls_to_us(self, since: float) -> bool:
+        """Whether what came at this time (seconds of the election's clock) is this worker's to do.
+
+        It waits until it may act, or cannot, or another worker has shown by a renewal that it was alive after that
+        time: the last holder may have died before, and then nobody else does it.
+        """
+        election = self._election
+        while election is not None and election.doubt() is not None:
+            if election.forbidden or election.renewed_by_another(since):
+                return False
+            await asyncio.sleep(LOOK)
+        return True
 
     def silence(self, term: int | None) -> str | None:
         """Why nothing of this term may be published in this role now; None while it may."""

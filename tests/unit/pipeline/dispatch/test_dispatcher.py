@@ -1,7 +1,7 @@
 """Carrying out commands: the newest of a backlog, one after another, whatever a sink raises."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from underhost.agents.pipeline.dispatch import dispatcher as dispatcher_module
-from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
+from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher, never_left
 from underhost.agents.pipeline.gates.fence import MembershipGate
 from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.pipeline.gates.may_write import Gate
@@ -69,11 +69,11 @@ class Bench:
     def __init__(
         self,
         kind: str = "label",
-        answered: tuple[str, ...] = (),
+        answered: Collection[str] = (),
         decided_here: tuple[str, ...] = (),
         limits: dict[str, int] | None = None,
         membership: Membership | None = None,
-        left: Callable[[Action], bool] = lambda action: False,
+        left: Callable[[Action, float], Awaitable[bool]] = never_left,
     ) -> None:
         self.sink = SlowSink(kind)
         self.outcomes: list[str] = []
@@ -170,7 +170,38 @@ async def test_of_a_backlog_only_the_newest_command_of_a_target_is_carried_out()
 
 
 async def test_a_command_that_is_another_workers_is_acknowledged_without_an_outcome() -> None:
-    bench = Bench(left=lambda action: True)
+    async def left(action: Action, since: float) -> bool:
+        return True
+
+    bench = Bench(left=left)
+    await bench.order("first").acked.wait()
+    assert (bench.outcomes, bench.sink.begun.empty()) == ([], True)
+
+
+async def test_a_command_waits_until_it_is_settled_whose_it_is_and_is_then_carried_out() -> None:
+    settled = asyncio.Event()
+
+    async def left(action: Action, since: float) -> bool:
+        await settled.wait()
+        return False
+
+    bench = Bench(left=left)
+    event = bench.order("first")
+    bench.sink.gate.release()
+    assert (bench.sink.begun.empty(), event.acked.is_set()) == (True, False)
+    settled.set()
+    await event.acked.wait()
+    assert bench.results == ["applied"]
+
+
+async def test_a_command_that_another_worker_answers_meanwhile_is_not_carried_out() -> None:
+    answered: list[str] = []
+
+    async def left(action: Action, since: float) -> bool:
+        answered.append(action.id)
+        return False
+
+    bench = Bench(answered=answered, left=left)
     await bench.order("first").acked.wait()
     assert (bench.outcomes, bench.sink.begun.empty()) == ([], True)
 

@@ -68,6 +68,54 @@ async def test_what_was_begun_in_another_term_is_not_published() -> None:
     assert lease.silence(7) == f"lease {NAME} was lost since"
 
 
+ANOTHERS = Lease("b", 7, 15, "", "1")
+
+
+async def test_what_came_before_a_lease_is_taken_waits_and_is_ours() -> None:
+    at = [3.0]
+    election = Election(NAME, "a", 15, clock=lambda: at[0], wall=lambda: 0.0)
+    election.observe(None)
+    waiting = asyncio.ensure_future(RoleLease(election).falls_to_us(1.0))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    election.wrote(Lease("a", 7, 15, "", "1"), at[0])
+    assert await waiting
+
+
+@pytest.mark.parametrize(
+    ("came", "renewed", "ours"),
+    [
+        pytest.param(3.0, 4.0, False, id="who holds it was alive after it came"),
+        pytest.param(3.0, None, True, id="who holds it is dead, and this worker takes over"),
+    ],
+)
+async def test_what_comes_while_another_holds_the_lease(came: float, renewed: float | None, ours: bool) -> None:
+    at = [2.0]
+    election = Election(NAME, "a", 15, clock=lambda: at[0], wall=lambda: 0.0)
+    election.observe(ANOTHERS)
+    waiting = asyncio.ensure_future(RoleLease(election).falls_to_us(came))
+    at[0] = came
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    if renewed is not None:
+        at[0] = renewed
+        election.observe(ANOTHERS._replace(version="2"))
+    else:
+        at[0] = 30.0
+        election.wrote(Lease("a", 8, 15, "", "2"), at[0])
+    assert await waiting is ours
+
+
+async def test_what_this_account_may_never_do_is_left_to_others() -> None:
+    election = Election(NAME, "a", 15, clock=lambda: 0.0, wall=lambda: 0.0)
+    election.refused("no right", forbidden=True)
+    assert not await RoleLease(election).falls_to_us(0.0)
+
+
+async def test_without_a_lease_everything_is_ours() -> None:
+    assert await RoleLease().falls_to_us(0.0)
+
+
 def of_role(server: FakeLeases, *roles: str, may_seek: bool, publishing: Collection[str] = ()) -> RoleLeases:
     """The leases of a worker `a` that has these roles, by which nobody acts."""
 
