@@ -82,7 +82,7 @@ class Pipeline:
         on_event: Callable[[Outgoing], None] | None,
         latest: LatestDecisions | None = None,
     ) -> None:
-        site = settings.site
+        site, self._closing = settings.site, False
         self.app = build_app(settings, app_id=role.app_id(roles, site))
         kinds = registry.kinds_of(roles, connections.writers)
         self._state = run = begin_run(settings, roles, kinds, self.app, metrics, latest or LatestDecisions())
@@ -253,6 +253,7 @@ class Pipeline:
 
     async def close(self) -> None:
         """End everything, in the order in which data flows. Whoever waits for Kafka is not waited for long."""
+        self._closing = True
         suspending = asyncio.ensure_future(self._suspend())
         await asyncio.wait([suspending], timeout=SUSPEND_WITHIN)
         self._seeking.owns_site = False
@@ -276,7 +277,9 @@ class Pipeline:
         await self._alerting.stop()
 
     async def _resume(self) -> None:
-        """The partitions are held, and their tables recovered."""
+        """The partitions are held, and their tables recovered; in a run that ends nothing begins by that."""
+        if self._closing:
+            return
         run = self._state
         run.recovered = run.was_up = True
         run.wanted.begin()

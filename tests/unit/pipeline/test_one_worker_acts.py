@@ -1,5 +1,6 @@
 """Workers that know nothing of one another's topics, on the leases of one cluster: one acts in each role."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -9,11 +10,14 @@ from typing import Any
 import aiohttp
 import pytest
 from support.fakes.leases import FakeLeases
-from support.fakes.pipeline import FakeCluster
+from support.fakes.pipeline import FakeCluster, FakeEvaluator
 from support.workers.fleet import until
 from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.leases.roles import LeaseOrigin
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.roles import parse_roles
+from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.errors import Forbidden
 from underhost.schemas.topics import NODE_HOSTS, OUTCOMES
 from underhost.streams.settings.model import LeaseSettings, Settings, WebSettings
@@ -108,6 +112,21 @@ async def test_who_sees_half_the_site_keeps_no_role_from_the_worker_that_sees_it
             worker = await stack.enter_async_context(a_worker(tmp_path / name, cluster, leases, name))
         await worker.worker.until(lambda: len(cluster.labelled) == 1)
         await until(lambda: {lease.holder for lease in leases.held.values()} == {"one"})
+
+
+async def test_a_worker_that_ends_while_it_is_given_its_partitions_takes_no_lease_again(tmp_path: Path) -> None:
+    cluster, leases = FakeCluster(), FakeLeases()
+    connections = replace(cluster.connections(), leases=LeaseOrigin(leases, "one"))
+    settings, roles = configured(tmp_path / "one"), parse_roles(None)
+    pipeline = Pipeline(settings, roles, connections, Metrics(), evaluator=FakeEvaluator(), on_event=None)
+    running = asyncio.ensure_future(pipeline.run())
+    await until(lambda: len(leases.held) == 4)
+    running.cancel()
+    await pipeline.close()
+    await pipeline._resume()  # as a recovery does that was under way
+    keepers = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("lease of")]
+    assert (keepers, pipeline.watchers.sources) == ([], [])
+    assert {lease.holder for lease in leases.held.values()} == {""}
 
 
 FORBIDDEN = "cannot create leases in namespace a (403); grant get, create and update on leases in namespace a"
