@@ -1,8 +1,9 @@
 """An event loop that one seed decides: time moves only when nothing is left to do, threads are turns of the loop.
 
 In: a clock and dice. Out: asyncio, but that waiting takes no time, that work for a thread is done in the loop after a
-moment that the dice choose (in order for each executor), and that a program of it can be killed or frozen as by a
-signal. A program is known by the context variable `PROGRAM`, which its tasks inherit.
+moment that the dice choose (in order for each executor), that a set of tasks is iterated over in one order
+(`order.py`), and that a program of it can be killed or frozen as by a signal. A program is known by the context
+variable `PROGRAM`, which its tasks inherit.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from trust.simulation.clock import VirtualClock
+from trust.simulation.order import OrderedFuture, OrderedTask
 
 PROGRAM: ContextVar[int] = ContextVar("program", default=0)
 """The number of the program that a callback belongs to; 0 is the world outside."""
@@ -49,10 +51,15 @@ class SeededLoop(asyncio.BaseEventLoop):
         self._held: tuple[list[Any], list[tuple[float, int, Any]]] = ([], [])
         self._buried: list[Any] = []
         self._free: dict[Any, float] = {}
+        self.set_task_factory(lambda loop, coro, **options: OrderedTask(coro, loop=loop, **options))
 
     def time(self) -> float:
         """Virtual seconds."""
         return self.virtual.now
+
+    def create_future(self) -> Any:
+        """asyncio's, whose place in a set is the same whenever the seed is played."""
+        return OrderedFuture(loop=self)
 
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
         """asyncio's; nothing of a killed program is planned any more."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from support.simulation.operated import OperatedSite
 from trust.simulation import clock as machine
-from trust.simulation import town
+from trust.simulation import order, town
 from trust.simulation.faults import Faults, Moods
 from trust.simulation.invariants import violations
 from trust.simulation.loop import SeededLoop, Stuck
@@ -75,6 +75,7 @@ class Story:
 
     def __init__(self, seed: int, *, loud: bool = False) -> None:
         self.seed, self.clock = seed, machine.begin(seed)
+        order.begin()
         self.trace = Trace(self.clock, loud=loud)
         self.loop = SeededLoop(self.clock, self._dice("threads"))
         self.faults = Faults(self._dice("faults"), Moods(self._dice("moods")), self.trace)
