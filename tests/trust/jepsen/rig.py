@@ -57,6 +57,10 @@ LEASES = {"pods/binding": f"underhost-{SITE}-binder"}
 COMPARED = tuple(kind for kind in KINDS if kind.topic in (NODES, PODS))
 
 
+class NeverCame(Exception):
+    """A worker has ended, or does not do what it must: the round is lost."""
+
+
 class Member:
     """One of the workers. `name` is its API user, too."""
 
@@ -289,5 +293,5 @@ async def _until(rig: Rig, what: str, ask: Callable[[], Awaitable[Any]]) -> None
     while not await ask():
         ended = [f"{member.name}: {member.tail()}" for member in rig.members if member.ended]
         if ended or time.monotonic() > deadline:
-            raise RuntimeError(f"not: {what}; " + "\n".join(ended or [member.tail() for member in rig.members]))
+            raise NeverCame(f"not: {what}; " + "\n".join(ended or [member.tail() for member in rig.members]))
         await asyncio.sleep(0.2)

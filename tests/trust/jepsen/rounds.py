@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.processes.parts import built_parts
-from trust.jepsen.rig import Fault, Transport, play
+from trust.jepsen.rig import Fault, NeverCame, Transport, play
 from trust.regime import Tally, load, save
 
 SHOWN = 5
@@ -59,7 +59,10 @@ class Rounds:
         """One round; what is wrong after it."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        return asyncio.run(play(folder, parts, self.transport, self.fault, events or self.events, seed))
+        try:
+            return asyncio.run(play(folder, parts, self.transport, self.fault, events or self.events, seed))
+        except NeverCame as error:
+            return [str(error)]
 
     def replay(self, seed: int) -> str:
         """The command that plays a round again: the same changes and fault, at other moments of the processes."""
