@@ -38,10 +38,14 @@ class RoleLease:
     """One role's lease as those see it who act by it; without an election there is none, and never a doubt.
 
     `can_go_without` tells that the role may publish where its lease is forbidden.
+
+    Attributes:
+        is_sought: whether it is to be held as far as is known: else it is about to be given back, and nobody writes.
     """
 
     def __init__(self, election: Election | None = None, *, can_go_without: bool = False) -> None:
         self._election, self._can_go_without = election, can_go_without
+        self.is_sought = True
         self._limits: set[asyncio.Timeout] = set()
 
     @property
@@ -66,7 +70,11 @@ class RoleLease:
 
     def doubt(self) -> str | None:
         """Why nothing may be written in this role now; None while it may."""
-        return self._election.doubt() if self._election is not None else None
+        if self._election is None:
+            return None
+        if self._election.term is not None and not self.is_sought:
+            return f"lease {self._election.name} is about to be given back"
+        return self._election.doubt()
 
     async def falls_to_us(self, since: float) -> bool:
         """Whether what came at this time (seconds of the election's clock) is this worker's to do.
@@ -144,7 +152,7 @@ class RoleLeases:
         self._leases: dict[str, RoleLease] = {}
         self._keepers: dict[str, Keeper] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_candidate, self._may_seek, self._ended = is_candidate, may_seek, ended
+        self._is_candidate, self._may_seek, self._changed, self._ended = is_candidate, may_seek, changed, ended
         self._missing: set[str] = set()
         self._stood_by = ""
         for role in roles if origin is not None else ():
@@ -152,7 +160,11 @@ class RoleLeases:
             election = self._elections[role] = Election(lease_name(site, role), origin.identity, seconds)
             self._leases[role] = RoleLease(election, can_go_without=role in publishing)
             self._keepers[role] = Keeper(
-                origin.api, election, partial(may_seek, role), partial(changed, role), partial(self._looked, role)
+                origin.api,
+                election,
+                partial(may_seek, role),
+                partial(self._hold_changed, role),
+                partial(self._looked, role),
             )
 
     def of(self, role: str) -> RoleLease:
@@ -206,9 +218,19 @@ class RoleLeases:
         """Whether each role that has a lease may act."""
         return {role: lease.doubt() is None for role, lease in self._leases.items()}
 
+    async def _hold_changed(self, role: str) -> None:
+        """A lease was won or lost. Who rests on it writes no more from now on, though its keeper may be busy."""
+        self._look_what_is_sought()
+        await self._changed(role)
+
+    def _look_what_is_sought(self) -> None:
+        for role, lease in self._leases.items():
+            lease.is_sought = self._may_seek(role)
+
     def _looked(self, role: str) -> None:
         """A lease was looked at. What it means is said of all of them together, once all are known."""
         self._leases[role].renewed()
+        self._look_what_is_sought()
         if all(election.known for election in self._elections.values()):
             self._say_what_is_missing()
             self._say_standby()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import pytest
 from support.fakes.leases import FakeLeases
@@ -10,6 +10,7 @@ from support.workers.fleet import until
 
 from underhost.agents.pipeline.leases.election import Election
 from underhost.agents.pipeline.leases.roles import LeaseOrigin, RoleLease, RoleLeases
+from underhost.agents.pipeline.roles import KUBERNETES
 from underhost.schemas.errors import Forbidden, Unreachable
 from underhost.streams.kubernetes.leases import Lease
 
@@ -116,7 +117,13 @@ async def test_without_a_lease_everything_is_ours() -> None:
     assert await RoleLease().falls_to_us(0.0)
 
 
-def of_role(server: FakeLeases, *roles: str, may_seek: bool, publishing: Collection[str] = ()) -> RoleLeases:
+def of_role(
+    server: FakeLeases,
+    *roles: str,
+    may_seek: bool,
+    has_what_it_needs: Callable[[str], bool] = lambda role: True,
+    publishing: Collection[str] = (),
+) -> RoleLeases:
     """The leases of a worker `a` that has these roles, by which nobody acts."""
 
     async def changed(role: str) -> None:
@@ -130,7 +137,7 @@ def of_role(server: FakeLeases, *roles: str, may_seek: bool, publishing: Collect
         roles,
         publishing=publishing,
         is_candidate=lambda: may_seek,
-        may_seek=lambda role: may_seek,
+        may_seek=lambda role: may_seek and has_what_it_needs(role),
         changed=changed,
         ended=lambda task: None,
     )
@@ -192,6 +199,33 @@ async def test_a_watcher_without_a_group_publishes_nothing_where_its_lease_is_fo
     lease = leases.of("kubernetes")
     assert (lease.is_ours, lease.stands_by) == (False, True)
     assert lease.silence(None) == "lease underhost-prod-kubernetes is not held: cannot get leases (403)"
+
+
+async def test_who_loses_the_source_labels_no_more_from_that_moment_on() -> None:
+    """Its labeller's keeper may be waiting for the API server, and gives the lease back only after that."""
+    server, watched = FakeLeases(), f"underhost-prod-{KUBERNETES}"
+    leases = of_role(
+        server,
+        KUBERNETES,
+        "labeller",
+        may_seek=True,
+        has_what_it_needs=lambda role: role == KUBERNETES or leases.of(KUBERNETES).is_ours,
+    )
+
+    async def look() -> None:
+        for _ in range(2):  # who was outrun reads it first
+            await leases._keepers[KUBERNETES].look()
+
+    await look()
+    await leases._keepers["labeller"].look()
+    assert leases.of("labeller").doubt() is None
+    server.give(watched, "b")
+    await look()
+    assert leases.of("labeller").doubt() == f"lease {NAME} is about to be given back"
+    assert leases.held() == {KUBERNETES: False, "labeller": False}
+    server.give(watched, "")
+    await look()
+    assert leases.of("labeller").doubt() is None
 
 
 def test_a_lease_that_was_not_asked_for_yet_is_waited_for() -> None:
