@@ -1,6 +1,7 @@
 """A small share of the simulation: `make trust ARGS=simulation` runs ten thousand seeds."""
 
 from trust.simulation.regime import results_of, start
+from trust.simulation.rival import TAKEN
 
 
 def test_a_few_seeds_keep_every_promise() -> None:
@@ -9,6 +10,7 @@ def test_a_few_seeds_keep_every_promise() -> None:
     assert [result.seed for result in results] == list(range(24))
     assert min(result.events for result in results) >= 500
     assert min(sum(result.faults.values()) for result in results) >= 5
+    assert sum(result.faults.get(TAKEN, 0) for result in results) >= 50  # another worker contends for the leases
 
 
 def test_a_seed_replays_exactly_in_another_order_and_in_another_process() -> None:

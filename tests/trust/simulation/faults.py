@@ -15,6 +15,7 @@ from trust.simulation.trace import Trace
 
 from underhost.schemas.errors import KafkaAway, Unreachable
 from underhost.schemas.topics import Topic
+from underhost.streams.before_write import before_write
 from underhost.streams.ports import Outgoing, TopicReader
 from underhost.streams.publish import FaustPublisher
 
@@ -142,6 +143,7 @@ class UnreliableWriter:
         async def ask(*args: Any, **options: Any) -> Any:
             self._asked()
             await faults.drag()
+            before_write()  # as the clients do at the last moment
             faults.fail(f"{name} failed before it took effect", FAILED_BEFORE)
             before, made = self._version(), self._judge(name, args)
             try:

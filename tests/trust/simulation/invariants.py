@@ -45,8 +45,11 @@ _LIFE = ("state", "first_seen", "updated_at", "snapshot", "site")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
 
 
-def violations(pipeline: Pipeline, site: OperatedSite, file: MemoryFile) -> list[str]:
-    """One line for each invariant's breach, at most `MOST` of each."""
+def violations(pipeline: Pipeline, site: OperatedSite, file: MemoryFile, *, contended: bool) -> list[str]:
+    """One line for each invariant's breach, at most `MOST` of each.
+
+    Where leases are `contended`, a command may be another worker's to answer, and the rival never answers.
+    """
     truth = _truth(site)
     settings = pipeline._state.settings
     checks = (
@@ -58,7 +61,7 @@ def violations(pipeline: Pipeline, site: OperatedSite, file: MemoryFile) -> list
         _labels_differ(settings, site),
         _findings_lives(file),
         _order(file),
-        _unanswered(file),
+        _unanswered(file) if not contended else (),
         _dead_letters(file),
     )
     return [line for check in checks for line, _ in zip(check, range(MOST), strict=False)]

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from underhost.agents.pipeline import run
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.placements import BindingQueue
+from underhost.agents.pipeline.gates.fence import fenced
 from underhost.agents.pipeline.gates.guards import Guards, Standstill
 from underhost.agents.pipeline.gates.wanted import WantedCommands
+from underhost.agents.pipeline.leases.roles import RoleLease
+from underhost.agents.pipeline.leases.seeking import Seeking
 from underhost.agents.pipeline.tables.sites import KUBERNETES
 from underhost.agents.sinks.labels import sink as labels
 from underhost.agents.site import objects
@@ -100,6 +104,14 @@ def _gives_up() -> None:
     sources.publish_until_taken = reflector.publish_until_taken = once
 
 
+def _asks_for_the_lease_when_a_command_begins() -> None:
+    run.fenced = lambda writers, membership, lease: fenced(writers, membership, RoleLease())  # type: ignore[assignment]
+
+
+def _writes_whoever_watches() -> None:
+    Seeking._has_picture = lambda self: True  # type: ignore[method-assign]
+
+
 MUTANTS: Mapping[str, Mutant] = {
     "superseded": Mutant(
         "a command from before a restart is carried out though it stands no more", _stands_by_everything
@@ -115,6 +127,14 @@ MUTANTS: Mapping[str, Mutant] = {
     "late": Mutant("a record of a former owner that comes late overwrites newer state", _takes_late_records),
     "committed": Mutant("a command under way is lost by a kill where a later one was done", _commits_what_is_under_way),
     "given up": Mutant("a change is lost while the topics take no records", _gives_up),
+    "fence": Mutant(
+        "a write that was under way is made by a worker that has lost its lease meanwhile",
+        _asks_for_the_lease_when_a_command_begins,
+    ),
+    "watched elsewhere": Mutant(
+        "labels of an old picture: another worker watches the clusters, and publishes elsewhere",
+        _writes_whoever_watches,
+    ),
     "strangers": Mutant("a label of an in-house controller is overwritten", _takes_every_label),
     "silence": Mutant(
         "everything is written as before while nothing is heard of Kubernetes", _writes_though_nothing_is_heard

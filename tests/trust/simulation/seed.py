@@ -17,8 +17,9 @@ from trust.simulation.faults import Faults, Moods
 from trust.simulation.invariants import violations
 from trust.simulation.loop import SeededLoop, Stuck
 from trust.simulation.memory import MemoryFile
+from trust.simulation.rival import ONE_IN, Rival
 from trust.simulation.trace import Trace
-from trust.simulation.worker import Programs
+from trust.simulation.worker import SITE, Programs
 
 from underhost.schemas.keys import parse_key
 from underhost.schemas.topics import NODES, PODS, TOPICS
@@ -29,7 +30,7 @@ EVENTS, FAULTS = 500, 5
 """Records of the topics and faults that each seed has at least."""
 MEAN_PAUSE = 0.6
 """Seconds between two acts, on average."""
-LONGEST_STORY = 900.0
+LONGEST_STORY = 1800.0
 QUIET, PATIENCE, LONGEST_CALM = 12.0, 75.0, 900.0
 """Seconds without a change after which a site is judged; after which nothing is due any more, as no pause of the
 pipeline is longer, so that what is wrong then stays wrong; and the most that it may take until then."""
@@ -84,6 +85,7 @@ class Story:
         SCENARIOS["town"] = town.scenario(self._dice("town"))
         self.site = OperatedSite("town", seed=seed, clock=_WorldClock(self.clock))
         self.file = MemoryFile(f"seed-{seed}", self._recorded)
+        self._rival = None if seed % ONE_IN else Rival(SITE, self.faults, self._dice("rival"))
         self.events, self._last = 0, 0.0
         self._topics: dict[int, str] = {}
 
@@ -120,8 +122,10 @@ class Story:
         return Verdict(self.seed, found, self.events, dict(self.faults.struck), self.trace.digest, took)
 
     async def _tell(self) -> list[str]:
-        self._programs = Programs(self.loop, self.site, self.file, self.faults, self._dice("programs"))
+        self._programs = Programs(self.loop, self.site, self.file, self.faults, self._dice("programs"), self._rival)
         others = [asyncio.ensure_future(self._programs.run()), asyncio.ensure_future(self._drive())]
+        if self._rival is not None:
+            others.append(asyncio.ensure_future(self._rival.run()))
         began, befallen = self.clock.now, asyncio.ensure_future(self._misfortune())
         while self.events < EVENTS or self.faults.struck.total() < FAULTS or self._programs.is_deaf:
             await asyncio.sleep(self._fate.expovariate(1 / MEAN_PAUSE))
@@ -144,7 +148,7 @@ class Story:
 
     def _wrong(self) -> list[str]:
         """What is not as it has to be now."""
-        return violations(self._programs.pipeline, self.site, self.file)
+        return violations(self._programs.pipeline, self.site, self.file, contended=self._rival is not None)
 
     async def _misfortune(self) -> None:
         """Now and then something befalls the worker as a whole."""

@@ -15,6 +15,7 @@ from trust.simulation.api import ApiServer
 from trust.simulation.faults import Faults, UnreliablePublisher, UnreliableReader, UnreliableWriter
 from trust.simulation.loop import PROGRAM, SeededLoop
 from trust.simulation.memory import MemoryFile
+from trust.simulation.rival import Rival
 from trust.simulation.server import Server
 from trust.simulation.vcenter import VCenter
 from trust.simulation.writes import Writer, Writes
@@ -111,10 +112,16 @@ class Programs:
     """
 
     def __init__(
-        self, loop: SeededLoop, site: OperatedSite, file: MemoryFile, faults: Faults, dice: random.Random
+        self,
+        loop: SeededLoop,
+        site: OperatedSite,
+        file: MemoryFile,
+        faults: Faults,
+        dice: random.Random,
+        rival: Rival | None = None,
     ) -> None:
         self._loop, self._site, self._file, self._faults, self._dice = loop, site, file, faults, dice
-        self.number, self.violations = 0, list[str]()
+        self.number, self.violations, self._rival = 0, list[str](), rival
         self._ended, self._kill_after = True, ""
         WatchedPipeline.newest = None
         self._context = copy_context()
@@ -217,7 +224,8 @@ class Programs:
             await asyncio.sleep(self._dice.uniform(0.05, self._dice.choice(DOWN)))
 
     def _options(self) -> dict[str, Any]:
-        return {"connections": Connections(self._sources, self._writers()), "stop": self._stop, "web": False}
+        leases = self._rival.origin if self._rival is not None else None
+        return {"connections": Connections(self._sources, self._writers(), leases), "stop": self._stop, "web": False}
 
     # -------------------------------------------------------------------------------------------------- the outside
     def _publisher(self, app: Any) -> UnreliablePublisher:
@@ -248,11 +256,13 @@ class Programs:
         """A request is about to be made; the answer is called if it has changed a cluster."""
         program, run, command = PROGRAM.get(), RUN.get(), COMMAND.get()
         wrong = self.writes.before(command, name, args)
+        sources = {source.name for source in run.watchers.sources} if run is not None else ()
+        anothers = self._rival.wrong(name, sources) if self._rival is not None else ""
 
         def made() -> None:
             self._faults.trace.note("write", program, command, name, args)
             fault = f"program {program}, which has ended" if program != self.number else ""
-            fault = fault or ("a run that has ended" if run is None or run.is_over else "")
+            fault = fault or ("a run that has ended" if run is None or run.is_over else "") or anothers
             self.writes.made(Writer(command, fault, run.began if run is not None else 0.0), name, args, wrong)
 
         return made
