@@ -83,7 +83,8 @@ class Pipeline:
         latest: LatestDecisions | None = None,
     ) -> None:
         site, self._closing = settings.site, False
-        self.app = build_app(settings, app_id=role.app_id(roles, site))
+        only = site if role.tied_to_a_site(roles) else None
+        self.app = build_app(settings, app_id=role.app_id(roles, site), only=only)
         kinds = registry.kinds_of(roles, connections.writers)
         self._state = run = begin_run(settings, roles, kinds, self.app, metrics, latest or LatestDecisions())
         self.sites = run.sites

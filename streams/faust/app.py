@@ -11,14 +11,17 @@ from types import CoroutineType
 from typing import Any
 
 import faust
+from faust.assignor import PartitionAssignor
 from faust.sensors import SensorDelegate
 from mode.services import WaitResults
 
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
+from underhost.streams.faust.assignor import SiteAssignor
 from underhost.streams.faust.membership import Membership
 from underhost.streams.faust.table import ChangelogTable
 from underhost.streams.kafka.security import credentials
+from underhost.streams.partition import partition_of
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
 
@@ -160,15 +163,22 @@ def broker_url(kafka: KafkaSettings) -> str:
     return embedded_url(kafka.embedded, kafka.durability)
 
 
-def build_app(settings: Settings, *, app_id: str) -> UnderhostApp:
-    """The app, not started. `app_id` names the consumer group and prefixes the changelog topics."""
+def build_app(settings: Settings, *, app_id: str, only: str | None = None) -> UnderhostApp:
+    """The app, not started. `app_id` names the consumer group and prefixes the changelog topics.
+
+    On Kafka, `only` is the site to whose partition the group is limited; None for a group that has all of them.
+    """
     kafka = settings.kafka
+    assignor: Any = PartitionAssignor
+    if only is not None and kafka.bootstrap_servers:
+        assignor = functools.partial(SiteAssignor, partition=partition_of(only, kafka.partitions))
     app = UnderhostApp(
         app_id,
         broker=broker_url(kafka),
         broker_credentials=credentials(kafka) if kafka.bootstrap_servers else None,
         store="memory://",
         Table=ChangelogTable,
+        PartitionAssignor=assignor,
         autodiscover=False,
         topic_partitions=kafka.partitions,
         # `admin.py` makes the topics, with the replicas that they need. Faust's own for a leader among the workers has

@@ -1,4 +1,4 @@
-"""Eight sites whose watchers are elsewhere, and evaluators over them in this process: for tests of rebalances."""
+"""Eight sites whose watchers are elsewhere, and workers over them in this process: for tests of rebalances."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,9 +22,9 @@ SITES = [f"site-{number}" for number in range(8)]
 EVALUATOR = frozenset({"evaluator"})
 
 
-async def topics_of_the_fleet(settings: Settings) -> None:
+async def topics_of_the_fleet(settings: Settings, roles: frozenset[str] = EVALUATOR) -> None:
     """Make the topics and the changelogs of a `Worker`, as the program does before its pipeline starts."""
-    await ensure_topics(settings.kafka, (*TOPICS, *changelog_topics(EVALUATOR, settings.site)))
+    await ensure_topics(settings.kafka, (*TOPICS, *changelog_topics(roles, settings.site)))
 
 
 class Fleet:
@@ -54,12 +54,12 @@ class Fleet:
 
 
 class Worker:
-    """An evaluator in this process, and the newest snapshot that it decided from, by site."""
+    """A worker in this process that evaluates, and the newest snapshot that it decided from, by site."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, roles: frozenset[str] = EVALUATOR) -> None:
         self.evaluator = FakeEvaluator()
         connections = Connections(lambda site, publisher, reader: [])
-        self.pipeline = Pipeline(settings, EVALUATOR, connections, Metrics(), evaluator=self.evaluator, on_event=None)
+        self.pipeline = Pipeline(settings, roles, connections, Metrics(), evaluator=self.evaluator, on_event=None)
         self.running = asyncio.create_task(self.pipeline.run())
 
     @property
