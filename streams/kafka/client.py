@@ -170,13 +170,20 @@ class PatientClient(AIOKafkaClient):  # type: ignore[misc]
         finally:
             answer.cancel()
 
+    async def all_there(self, count: int) -> bool:
+        """Whether the cluster shows this many brokers, and each of them and of the bootstrap servers answers."""
+        brokers = [(broker.host, broker.port) for broker in self.cluster.brokers()]
+        places = {*brokers, *((host, port) for host, port, _ in self.hosts)}
+        return len(brokers) >= count and all(await asyncio.gather(*(self._answers(*place) for place in places)))
+
     async def _is_there(self, node_id: Any) -> bool:
         """Whether a broker that has not answered a request yet answers a new connection."""
         broker = self.cluster.broker_metadata(node_id)
-        if broker is None:
-            return False
+        return broker is not None and await self._answers(broker.host, broker.port)
+
+    async def _answers(self, host: str, port: int) -> bool:
         try:
-            connection = await self._within(self._open(broker.host, broker.port))
+            connection = await self._within(self._open(host, port))
         except NO_ANSWER:
             return False
         connection.close()

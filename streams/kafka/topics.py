@@ -7,6 +7,7 @@ that the judgement needs no broker.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,10 +15,12 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 
-from underhost.schemas.errors import InputError, Refused
+from underhost.schemas.errors import InputError, KafkaAway, Refused
 from underhost.schemas.topics import Topic
 from underhost.streams.kafka import connect as kafka
 from underhost.streams.settings.kafka import KafkaSettings
+
+log = logging.getLogger(__name__)
 
 CLEANUP, LAG, MIN_IN_SYNC = "cleanup.policy", "min.compaction.lag.ms", "min.insync.replicas"
 SEGMENT_MS = 6 * 3_600_000
@@ -26,8 +29,10 @@ week: a worker that starts would read that week, instead of the last day and one
 REPLICAS, IN_SYNC = 3, 2
 """Replicas of a new topic, unless configured, where there are as many brokers; and how many acknowledge a record."""
 POLL_SECONDS = 0.1
-APPEAR_SECONDS = 60.0
-"""Seconds that brokers may need to show topics that they have created. They answer meanwhile, so they are only busy."""
+START_SECONDS = 12.0
+"""Seconds for all of it, so that a start says within 15 s that its topics are not there."""
+AWAY_SECONDS = 60.0
+"""The same while a broker is away: if it was the controller, the others go on asking it for half a minute."""
 
 
 @dataclass(frozen=True)
@@ -124,16 +129,20 @@ def _listed(names: Sequence[str]) -> str:
 
 
 async def ensure(servers: str, settings: KafkaSettings, topics: Sequence[Topic]) -> list[Remark]:
-    """Create the missing topics, check all. Raises InputError for `faults`, Unreachable, and Refused."""
-    where = f"Kafka at {servers}"
+    """Create the missing topics, check all.
+
+    Raises InputError for `faults`, Refused, and Unreachable after `START_SECONDS`, while a broker is away after
+    `AWAY_SECONDS`.
+    """
+    where, clock = f"Kafka at {servers}", asyncio.get_running_loop().time
+    begin = clock()
     async with kafka.admin(settings) as admin:
-        there = await kafka.answered(servers, lambda: describe(admin, topics))
+        there = await kafka.answered(servers, lambda: describe(admin, topics), begin + START_SECONDS - clock())
         _refuse(where, there, topics, settings)
         # Kafka does not show a broker that is away: the topics that are there tell of it.
         brokers = max([len(admin._client.cluster.brokers()), *(found.replicas for found in there.values())])
-        missing = [new_topic(topic, settings, brokers) for topic in topics if topic.name not in there]
-        if missing:
-            there = await _made(where, settings, admin, topics, missing)
+        if len(there) < len(topics):
+            there = await _made(settings, admin, topics, there, brokers, begin)
             _refuse(where, there, topics, settings)  # another worker may have been first
         return judge(where, there, topics, brokers)
 
@@ -153,37 +162,43 @@ def new_topic(topic: Topic, settings: KafkaSettings, brokers: int) -> NewTopic:
 
 
 async def _made(
-    where: str,
     settings: KafkaSettings,
     admin: AIOKafkaAdminClient,
     topics: Sequence[Topic],
-    missing: Sequence[NewTopic],
+    there: dict[str, ExistingTopic],
+    brokers: int,
+    begin: float,
 ) -> dict[str, ExistingTopic]:
     """The topics once the brokers show all of them: the controller answers before the brokers know.
 
     A broker that goes on asking a controller that has frozen makes them half a minute later, and its answer may come
     too late. It answers one question after another on a connection, so whoever looks for them needs one of its own.
-    Raises Unreachable after `APPEAR_SECONDS`, or as soon as no broker answers, and Refused.
     """
     servers = settings.bootstrap_servers or ""
-    async with kafka.admin(settings) as other:
-        creating = asyncio.ensure_future(_create(where, servers, other, missing))
-        try:
-            with kafka.answering(servers):
-                async with asyncio.timeout(APPEAR_SECONDS):
-                    while True:
-                        there = await kafka.answered(servers, lambda: describe(admin, topics))
-                        if len(there) == len(topics):
-                            return there
-                        if creating.done():
-                            creating.result()
-                        await asyncio.sleep(POLL_SECONDS)
-        finally:
-            creating.cancel()
+    where = f"Kafka at {servers}"
+    missing = [new_topic(topic, settings, brokers) for topic in topics if topic.name not in there]
+    try:
+        async with asyncio.timeout_at(begin + START_SECONDS) as limit, kafka.admin(settings) as other:
+            creating = asyncio.ensure_future(_create(where, servers, other, missing))
+            try:
+                if not await admin._client.all_there(brokers):
+                    limit.reschedule(begin + AWAY_SECONDS)
+                    log.warning("%s: a broker is away; new topics may take %.0f s", where, AWAY_SECONDS)
+                while len(there) < len(topics):
+                    if creating.done():
+                        creating.result()
+                    await asyncio.sleep(POLL_SECONDS)
+                    there = await kafka.answered(servers, lambda: describe(admin, topics))
+                return there
+            finally:
+                creating.cancel()
+    except TimeoutError as error:
+        names = _listed([topic.name for topic in topics if topic.name not in there])
+        raise KafkaAway(f"{where} answers, but does not show topics that it was asked to make: {names}") from error
 
 
 async def _create(where: str, servers: str, admin: AIOKafkaAdminClient, missing: Sequence[NewTopic]) -> None:
-    response = await kafka.answered(servers, lambda: admin.create_topics(missing), APPEAR_SECONDS)
+    response = await kafka.answered(servers, lambda: admin.create_topics(missing), AWAY_SECONDS)
     for name, code, *message in response.topic_errors:
         if code not in (0, TopicAlreadyExistsError.errno):
             why = message[0] if message and message[0] else for_code(code).__name__

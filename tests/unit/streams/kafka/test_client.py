@@ -151,4 +151,20 @@ async def test_whoever_asks_another_broker_does_not_wait_for_a_connection_to_a_f
         waiting.cancel()
 
 
+@pytest.mark.parametrize(
+    ("frozen", "count", "expected"),
+    [
+        pytest.param(set(), 3, True, id="all three"),
+        pytest.param({"two"}, 3, False, id="one is frozen"),
+        pytest.param(set(), 4, False, id="one is not shown any more"),
+    ],
+)
+async def test_a_broker_that_is_away_is_known(frozen: set[str], count: int, expected: bool) -> None:
+    cluster = Cluster()
+    async with cluster.client() as client:
+        await client.bootstrap()
+        cluster.frozen = frozen
+        assert await client.all_there(count) is expected
+
+
 METADATA_REQUEST = SimpleNamespace(required_acks=1)

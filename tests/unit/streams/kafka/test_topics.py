@@ -1,9 +1,19 @@
 """What is wrong with topics that are there: refused where it cannot work, said where it can be lost."""
 
-import pytest
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from trust.simulation.clock import FIRST_MOMENT, VirtualClock
+from trust.simulation.loop import SeededLoop
+
+from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import ACTIONS, NODES, PODS, SOURCE_TOPICS, Topic
-from underhost.streams.kafka.topics import ExistingTopic, faults, judge, new_topic
+from underhost.streams.kafka.topics import ExistingTopic, ensure, faults, judge, new_topic
 from underhost.streams.settings.kafka import KafkaSettings
 
 DAY = 86_400_000
@@ -82,3 +92,66 @@ def test_what_many_topics_have_in_common_is_one_line() -> None:
         " cluster of 3 brokers: all is lost, or nothing goes on, with the broker that has it"
         " (kafka.replicationFactor counts for new topics only)"
     )
+
+
+class SlowKafka:
+    """A broker that answers, and shows a topic so many seconds after it was asked to make it; it is its own client."""
+
+    def __init__(self, seconds: float, whole: bool) -> None:
+        self._seconds, self._whole, self._asked = seconds, whole, dict[str, float]()
+        self.cluster, self._client = SimpleNamespace(brokers=lambda: ["the only one"]), self
+
+    @asynccontextmanager
+    async def admin(self, settings: KafkaSettings) -> AsyncIterator["SlowKafka"]:
+        """See `connect.admin`."""
+        yield self
+
+    async def all_there(self, count: int) -> bool:
+        """See `PatientClient`."""
+        return self._whole
+
+    async def create_topics(self, asked: Sequence[Any]) -> SimpleNamespace:
+        """aiokafka's."""
+        self._asked = {topic.name: asyncio.get_running_loop().time() for topic in asked}
+        return SimpleNamespace(topic_errors=[(name, 0, None) for name in self._asked])
+
+    async def describe_topics(self) -> list[dict[str, Any]]:
+        """aiokafka's."""
+        now = asyncio.get_running_loop().time()
+        shown = [name for name, since in self._asked.items() if now >= since + self._seconds]
+        return [{"topic": name, "partitions": [{"replicas": [1]}] * 8} for name in shown]
+
+    async def describe_configs(self, wanted: object) -> list[Any]:
+        """aiokafka's."""
+        return []
+
+
+NEVER = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("shown_after", "whole", "within"),
+    [
+        pytest.param(0.0, True, 1, id="at once"),
+        pytest.param(8.0, True, 9, id="brokers that are busy"),
+        pytest.param(33.0, False, 34, id="the controller was the broker that is away"),
+        pytest.param(NEVER, True, 15, id="never"),
+        pytest.param(NEVER, False, 60, id="never, and a broker is away"),
+    ],
+)
+def test_a_kafka_that_answers_but_shows_no_topics_is_given_up_within_15_seconds(
+    shown_after: float, whole: bool, within: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("underhost.streams.kafka.connect.admin", SlowKafka(shown_after, whole).admin)
+    clock = VirtualClock()
+    loop = SeededLoop(clock, random.Random(0))
+    starting = ensure("k:9092", KafkaSettings(bootstrap_servers="k:9092"), [NODES, PODS])
+    try:
+        if shown_after < NEVER:
+            assert loop.run_until_complete(starting) == []
+        else:
+            with pytest.raises(Unreachable, match=r"Kafka at k:9092 answers, but .*: underhost.nodes, underhost.pods$"):
+                loop.run_until_complete(starting)
+    finally:
+        loop.close()
+    assert clock.now - FIRST_MOMENT <= within
