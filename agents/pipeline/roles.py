@@ -14,7 +14,7 @@ from underhost.schemas import topics
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
-from underhost.streams.settings.model import Settings
+from underhost.streams.settings.model import UNNAMED, Settings
 
 KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", registry.EVALUATOR
 ALERTS, WEB = "alerts", "web"
@@ -88,9 +88,14 @@ def consumes(roles: Collection[str]) -> bool:
     return bool(set(roles) - WATCHERS - {WEB})
 
 
-def tied_to_a_site(roles: Collection[str]) -> bool:
-    """Whether these roles reach into one site's clusters: such a worker is of use to that site only."""
-    return bool(set(roles) - {EVALUATOR, ALERTS, WEB})
+def only_site(roles: Collection[str], site: str) -> str | None:
+    """The site that a worker of these roles is limited to, of settings that name this one; None: it is of use to all.
+
+    Roles that reach into a site's clusters are of use to that site. An evaluator judges by its settings: they count for
+    the site that they name, and for all where they name none.
+    """
+    reaches = set(roles) - {EVALUATOR, ALERTS, WEB}
+    return site if reaches or (EVALUATOR in roles and site != UNNAMED) else None
 
 
 def leased(roles: Collection[str], settings: Settings, writers: Writers) -> list[str]:
@@ -113,10 +118,10 @@ def app_id(roles: Collection[str], site: str) -> str:
     """The Faust app's id, which is the consumer group and the prefix of the changelog topics.
 
     Workers of one group share the partitions, so they must be able to do the same work: workers of the same roles, and
-    of the same site where their roles reach into its clusters. A site's name has no underscore.
+    of the same site where they are limited to it. A site's name has no underscore.
     """
     wanted = set(roles) - {WEB}
     parts = [] if wanted == set(ALL) - {WEB} else [*sorted(wanted)]
-    if tied_to_a_site(roles):
+    if only_site(roles, site) is not None:
         parts.append(site)
     return "underhost-" + "_".join(parts)

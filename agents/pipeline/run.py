@@ -83,8 +83,7 @@ class Pipeline:
         latest: LatestDecisions | None = None,
     ) -> None:
         site, self._closing = settings.site, False
-        only = site if role.tied_to_a_site(roles) else None
-        self.app = build_app(settings, app_id=role.app_id(roles, site), only=only)
+        self.app = build_app(settings, app_id=role.app_id(roles, site), only=role.only_site(roles, site))
         kinds = registry.kinds_of(roles, connections.writers)
         self._state = run = begin_run(settings, roles, kinds, self.app, metrics, latest or LatestDecisions())
         self.sites = run.sites

@@ -84,6 +84,7 @@ def begin_run(
     """
     reads = role.consumes(roles)
     app.producer_only = not reads
+    only = role.only_site(roles, settings.site)
     run = RunState(
         settings,
         frozenset(roles),
@@ -92,7 +93,7 @@ def begin_run(
             settings,
             role.state_topics(roles),
             role.derived_topics(roles),
-            only=frozenset({settings.site}) if role.tied_to_a_site(roles) else None,
+            only=None if only is None else frozenset({only}),
         ),
         # Without a consumer there is no group that could count on this worker or not.
         app.membership if reads else Membership(),

@@ -12,6 +12,9 @@ from underhost.streams.settings.labels import HostLabelSettings
 from underhost.streams.settings.self_check import SelfCheckSettings
 from underhost.streams.settings.sinks import DrsRuleSettings, EvictionSettings, LimitSettings, SinkSettings
 
+UNNAMED = "default"
+"""The site of settings that name none."""
+
 
 class WebSettings(SettingsGroup):
     """The HTTP listener."""
@@ -35,7 +38,7 @@ class Settings(SettingsGroup):
 
     api_version: Literal["underhost/v1"] = "underhost/v1"
     kind: Literal["Config"] = "Config"
-    site: str = Field(default="default", pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+    site: str = Field(default=UNNAMED, pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
     kafka: KafkaSettings = KafkaSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     vsphere: VSphereSettings = VSphereSettings()

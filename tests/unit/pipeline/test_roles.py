@@ -12,10 +12,10 @@ from underhost.agents.pipeline.roles import (
     consumes,
     derived_topics,
     leased,
+    only_site,
     parse_roles,
     publish_without_lease,
     state_topics,
-    tied_to_a_site,
 )
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import InputError
@@ -91,13 +91,20 @@ def test_every_unknown_role_is_named() -> None:
         pytest.param(ALL, "underhost-prod-a", id="all"),
         pytest.param({*ALL} - {"web"}, "underhost-prod-a", id="all but the page: it reads nothing"),
         pytest.param({"drs", "binder"}, "underhost-binder_drs_prod-a", id="sinks of one site"),
-        pytest.param({"evaluator"}, "underhost-evaluator", id="evaluators serve every site"),
-        pytest.param({"evaluator", "web"}, "underhost-evaluator", id="with a page as well"),
+        pytest.param({"evaluator"}, "underhost-evaluator_prod-a", id="evaluators judge by their own site's settings"),
+        pytest.param({"evaluator", "web"}, "underhost-evaluator_prod-a", id="with a page as well"),
+        pytest.param({"alerts"}, "underhost-alerts", id="alerts of every site"),
         pytest.param({"kubernetes", "evaluator"}, "underhost-evaluator_kubernetes_prod-a", id="with a watcher"),
     ],
 )
 def test_workers_of_one_group_can_do_the_same_work(roles: set[str], id_: str) -> None:
     assert app_id(roles, "prod-a") == id_
+
+
+def test_evaluators_whose_settings_name_no_site_share_all_sites() -> None:
+    site = Settings().site
+    assert app_id({"evaluator"}, site) == "underhost-evaluator"
+    assert only_site({"evaluator"}, site) is None
 
 
 def test_the_evaluator_reads_everything_and_remembers_what_it_published() -> None:
@@ -121,17 +128,18 @@ def test_who_tells_reads_whom_it_tells_of_and_what_it_tells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("roles", "reads", "tied"),
+    ("roles", "reads", "only"),
     [
-        pytest.param({"kubernetes", "vsphere"}, False, True, id="watchers"),
-        pytest.param({"web"}, False, False, id="the page"),
-        pytest.param({"evaluator"}, True, False, id="the evaluator"),
-        pytest.param({"binder"}, True, True, id="the binder"),
+        pytest.param({"kubernetes", "vsphere"}, False, "prod-a", id="watchers"),
+        pytest.param({"web"}, False, None, id="the page"),
+        pytest.param({"alerts"}, True, None, id="alerts"),
+        pytest.param({"evaluator"}, True, "prod-a", id="the evaluator"),
+        pytest.param({"binder"}, True, "prod-a", id="the binder"),
     ],
 )
-def test_who_reads_topics_and_who_belongs_to_a_site(roles: set[str], reads: bool, tied: bool) -> None:
+def test_who_reads_topics_and_who_is_limited_to_a_site(roles: set[str], reads: bool, only: str | None) -> None:
     assert consumes(roles) is reads
-    assert tied_to_a_site(roles) is tied
+    assert only_site(roles, "prod-a") == only
 
 
 def test_the_changelogs_are_those_that_faust_would_make() -> None:
