@@ -147,7 +147,10 @@ class Sites:
         return self.state(site).snapshot(vsphere=self.has_vsphere(site), offsets=offsets)
 
     def require_epoch(self, site: str, source: str, epoch: int | None) -> None:
-        """From now on only a marker of this run of our own watcher counts; None: whatever marker is there."""
+        """From now on only a marker of this run of our own watcher counts; None: whatever marker is there.
+
+        No later one either: where the wall clock was set back, that is a run of before.
+        """
         if epoch is None:
             self._epochs.pop((site, source), None)
         else:
@@ -192,8 +195,8 @@ class Sites:
             for topic in self.read:
                 if topic.source != source:
                     continue
-                epoch, wanted = state.epoch(topic, source), self._epochs.get((site, source), 0)
-                if epoch is None or epoch < wanted:
+                epoch = state.epoch(topic, source)
+                if epoch is None or epoch != self._epochs.get((site, source), epoch):
                     return f"{source} has not listed {topic.short}"
         return None
 

@@ -56,10 +56,13 @@ def test_a_marker_of_another_source_does_not_count() -> None:
     assert held.unready("s-1") == "kubernetes has not listed nodes"
 
 
-def test_where_the_watcher_runs_here_only_the_marker_of_its_run_counts() -> None:
+@pytest.mark.parametrize(
+    "before", [pytest.param(5, id="an earlier run"), pytest.param(7, id="an earlier run: the clock was set back since")]
+)
+def test_where_the_watcher_runs_here_only_the_marker_of_its_run_counts(before: int) -> None:
     held = sites("kubernetes")
     held.resume({1}, {}, {})
-    mark(held, "s-1", "kubernetes", NODES, PODS, epoch=5)
+    mark(held, "s-1", "kubernetes", NODES, PODS, epoch=before)
     held.require_epoch("s-1", "kubernetes", 6)
     assert held.unready("s-1") == "kubernetes has not listed nodes"
     mark(held, "s-1", "kubernetes", NODES, PODS, epoch=6)
