@@ -30,7 +30,8 @@ EVENTS, FAULTS = 500, 5
 """Records of the topics and faults that each seed has at least."""
 MEAN_PAUSE = 0.6
 """Seconds between two acts, on average."""
-LONGEST_STORY = 1800.0
+LONG_STORY, LONGEST_STORY = 900.0, 1800.0
+"""Seconds after which a story goes on with ordinary moods, as its own let hardly anything happen; the most it takes."""
 QUIET, PATIENCE, LONGEST_CALM = 12.0, 75.0, 900.0
 """Seconds without a change after which a site is judged; after which nothing is due any more, as no pause of the
 pipeline is longer, so that what is wrong then stays wrong; and the most that it may take until then."""
@@ -127,12 +128,16 @@ class Story:
         if self._rival is not None:
             others.append(asyncio.ensure_future(self._rival.run()))
         began, befallen = self.clock.now, asyncio.ensure_future(self._misfortune())
+        is_ordinary = False
         while self.events < EVENTS or self.faults.struck.total() < FAULTS or self._programs.is_deaf:
             await asyncio.sleep(self._fate.expovariate(1 / MEAN_PAUSE))
             self.trace.note("act", self._acts.happen(self.site, self._fate))
             if befallen.done():
                 befallen.result()
                 befallen = asyncio.ensure_future(self._misfortune())
+            if self.clock.now - began > LONG_STORY and not is_ordinary:
+                is_ordinary = True
+                self.faults.moods, self._acts = Moods(self._fate, [1.0]), town.Acts(Moods(self._fate, [1.0]))
             if self.clock.now - began > LONGEST_STORY:
                 return [f"only {self.events} records and {self.faults.struck.total()} faults in {LONGEST_STORY:.0f} s"]
         await befallen
