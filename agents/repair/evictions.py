@@ -3,13 +3,14 @@
 In: a snapshot, its report, and a way to judge the snapshot as it would be. Out: one eviction after another, each judged
 on the outcome of those before it; and findings that no eviction ends, with the reasons. Pure. An eviction is worth it
 where the pod, made anew by its owner, has a feasible node on which fewer pods break a rule than now and no pod breaks
-one that it did not break before.
+one that it did not break before; and no node that its scheduler may choose leaves more broken than now.
 
 Of each group of pods that refuse one another the fewest go (`fewest.py`), of equal choices the lowest priority, then
 the youngest. May the pod be evicted at all: `evictable.py`. When, and how many at once: the decider.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,11 +25,12 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import REPAIRABLE
+from underhost.schemas.severities import REPAIRABLE, ROWS, UNSATISFIABLE
 
-NEVER_MORE = frozenset(REPAIRABLE)
+NEVER_MORE = (*REPAIRABLE, UNSATISFIABLE)
 """Severities of which an eviction never makes a new one."""
 NO_BETTER = "no other node would take it and mend anything without breaking something else"
+MAYBE_WORSE = "its scheduler may put the next one where more is broken than now"
 GOES = "it goes already"
 VAIN = 16  # unequal pods of one group that are thought through in vain before it is left
 PLACES = 16  # feasible nodes that are tried for a pod whose scheduler chooses by itself
@@ -82,6 +84,12 @@ def facts_of(findings: Iterable[Finding], severities: Iterable[str] = NEVER_MORE
         if finding.severity in wanted and finding.pod is not None
         for pod in (finding.pod, *finding.peers)
     )
+
+
+def badness_of(facts: Iterable[Fact]) -> tuple[int, ...]:
+    """How much is broken, by severity, the worst first; compared."""
+    counts = Counter(severity for severity, *_ in facts)
+    return tuple(counts[row.name] for row in ROWS)
 
 
 def broken_of(finding: Finding) -> Broken:
@@ -152,10 +160,10 @@ class Repairs:
             if candidate is None:
                 return
             here = self._places.where(candidate.pod)
-            better = None if here in vain else self._better(candidate, here.node)
-            if better is None:
+            better = NO_BETTER if here in vain else self._better(candidate, here.node)
+            if isinstance(better, str):
                 vain.add(here)
-                never[candidate.pod] = NO_BETTER
+                never[candidate.pod] = better
             else:
                 vain.clear()
                 helped = True
@@ -183,13 +191,14 @@ class Repairs:
         joined = self._snapshot.node_hosts.get(node)
         return joined.host if joined is not None and joined.host else f"node/{node}"
 
-    def _better(self, candidate: Candidate, here: int) -> Repair | None:
-        """The repair after which the next pod is better off; from now on it counts as running there."""
+    def _better(self, candidate: Candidate, here: int) -> Repair | str:
+        """The repair, after which the next pod counts as running in its place; why there is none."""
         names, spec = self._places.model.nodes.names, candidate.object.spec
         # Our own scheduler takes the first; of others nobody knows.
         ours = spec.scheduler_name in self._terms.ours
         ranked = self._places.best(candidate.pod)[: 1 if ours else PLACES]
         choices = math.inf if ours else len({self._host(names[node]) for node in ranked})
+        before, found = badness_of(self._facts), None
         for node in ranked:
             if node == here:
                 continue
@@ -198,7 +207,12 @@ class Repairs:
             self._effort -= 1
             self._kept = None
             facts = facts_of(self._evaluator.update(would_be).findings)
-            if facts < self._facts and (*candidate.broken, candidate.pod) not in facts:
-                self._snapshot, self._facts = would_be, facts
-                return Repair(candidate, names[node], choices)
-        return None
+            if not ours and badness_of(facts) > before:
+                return MAYBE_WORSE
+            if found is None and facts < self._facts and (*candidate.broken, candidate.pod) not in facts:
+                found = names[node], would_be, facts
+        if found is None:
+            return NO_BETTER
+        to, self._snapshot, self._facts = found
+        self._kept = None
+        return Repair(candidate, to, choices)

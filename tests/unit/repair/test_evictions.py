@@ -10,6 +10,7 @@ from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.repair.evictions import Left, Repair, Repairs
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.streams.settings.labels import HostLabelSettings
 
 OPTIONS = Options()
 TERMS = EvictionTerms()
@@ -53,6 +54,7 @@ def db(*objects: Built, **more: Any) -> Snapshot:
 
 
 NO_BETTER = "no other node would take it and mend anything without breaking something else"
+MAYBE_WORSE = "its scheduler may put the next one where more is broken than now"
 
 
 @pytest.mark.parametrize(
@@ -321,3 +323,18 @@ def test_our_own_scheduler_goes_where_it_says_and_not_where_it_could() -> None:
         terms = EvictionTerms(schedulers=frozenset({"default-scheduler", "underhost"}))
         site = db(*nodes, pod, web, load, *crowd)
         assert plan(site, terms)[0] == expected
+
+
+def test_a_pod_stays_whose_scheduler_may_put_the_next_one_where_more_is_broken() -> None:
+    """Both `web` must share a host: with `db` beside both of them, on n1 and n3, moving VMs cannot part them either."""
+    key = HostLabelSettings().key
+    on = {"n0": "e0", "n1": "e1", "n2": "e1", "n3": "e1"}
+    nodes = [a_node(node).labels({key: host}) for node, host in on.items()]
+    web = [a_pod(f"web-{at}").on(node).labels(WEB).near(term(key, WEB)) for at, node in enumerate(("n1", "n3"))]
+    first, second = (free(f"db-{at}", f"n{at + 2}").spreads(spread(HOST, DB)) for at in range(2))
+    alone = a_pod("db-1").on("n3").labels(DB).spreads(spread(HOST, DB))
+    terms = EvictionTerms(schedulers=frozenset({"default-scheduler", "underhost"}))
+    assert plan(db(*nodes, *web, first, second, on=on), terms)[0] == ["shop/db-1 -> n0"]
+    moves, left = plan(db(*nodes, *web, first, alone, on=on), terms)
+    assert (moves, left["shop/db-0"]["shop/db-0"]) == ([], MAYBE_WORSE)
+    assert plan(db(*nodes, *web, first.spec(schedulerName="underhost"), alone, on=on), terms)[0] == ["shop/db-0 -> n0"]

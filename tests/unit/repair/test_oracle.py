@@ -12,7 +12,7 @@ from support.sites.repairable import a_cluster
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.repair.evictable import EvictionTerms, why_never
-from underhost.agents.repair.evictions import Fact, Repair, Repairs, facts_of
+from underhost.agents.repair.evictions import Fact, Repair, Repairs, badness_of, facts_of
 from underhost.agents.schedule.explain import explain
 from underhost.agents.site.snapshot import Options, Snapshot
 
@@ -39,17 +39,19 @@ def facts(site: Snapshot) -> frozenset[Fact]:
 
 
 def helpful(site: Snapshot, pod: str) -> Iterator[str]:
-    """Every node on which the pod, made anew, mends what it breaks: all nodes are tried."""
+    """Every node on which the pod, made anew, mends what it breaks: all nodes are tried, and none may be worse."""
     now = facts(site)
     mine = {fact for fact in now if fact[-1] == pod and fact[0] in TERMS.severities}
     verdicts = explain(site, OPTIONS, [pod]).pods[pod].nodes
     feasible = [name for name, verdict in verdicts.items() if verdict.feasible]
     if site.pods[pod].spec.scheduler_name == "underhost":  # which takes the best, and no other
         feasible = sorted(feasible, key=lambda name: _rank(verdicts[name], name))[:1]
-    for node in feasible:
-        then = facts(moved(site, pod, node))
-        if then < now and mine - then:
-            yield node
+    then = {node: facts(moved(site, pod, node)) for node in feasible}
+    if site.pods[pod].spec.scheduler_name != "underhost" and any(
+        badness_of(one) > badness_of(now) for one in then.values()
+    ):
+        return
+    yield from (node for node, one in then.items() if one < now and mine - one)
 
 
 def _rank(verdict: object, name: str) -> tuple[int, int, str]:
