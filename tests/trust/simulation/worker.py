@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import Any
 
 from support.simulation.operated import OperatedSite
@@ -23,6 +24,7 @@ from trust.simulation.writes import Writer, Writes
 from underhost.agents import worker
 from underhost.agents.pipeline import run as pipeline_run
 from underhost.agents.pipeline.connections import Connections
+from underhost.agents.pipeline.decide import self_check
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
 from underhost.agents.pipeline.run import Pipeline
 from underhost.agents.sinks.ports import Writers
@@ -135,6 +137,7 @@ class Programs:
         worker.Pipeline = WatchedPipeline  # type: ignore[misc]
         pipeline_run.Dispatcher = WatchedDispatcher  # type: ignore[misc]
         pipeline_run.FaustPublisher = self._publisher  # type: ignore[assignment,misc]
+        self_check._in_background = partial(loop.run_in_executor, None)  # type: ignore[assignment]
 
     @property
     def servers(self) -> list[Server]:
