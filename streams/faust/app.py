@@ -63,6 +63,9 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.sensors = _NoSensors(self)
+        # Faust's are shared by all apps: they would hold every pipeline that this process has had.
+        self.on_partitions_revoked = self.on_partitions_revoked.clone()
+        self.on_rebalance_complete = self.on_rebalance_complete.clone()
 
     def fail(self, error: BaseException) -> None:
         """Report the error to `on_failure`."""

@@ -1,11 +1,20 @@
 """When a worker gives up: what it cannot reach at its start ends it, a Kafka that has answered once never does."""
 
 import asyncio
+import gc
+import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.fakes.pipeline import FakeCluster, FakeEvaluator
+from support.workers.fleet import topics_of_the_fleet, until
+from support.workers.pipeline import settings_in
 
 from underhost.agents import worker
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.roles import parse_roles
+from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.errors import KafkaAway, Refused, UnderhostError, Unreachable
 
 
@@ -64,3 +73,23 @@ async def test_after_its_first_success_a_cluster_is_tried_again_for_ever() -> No
 async def test_an_error_that_is_no_backends_ends_the_worker_at_any_time() -> None:
     with pytest.raises(UnderhostError, match="a bug"):
         await keep_running(Run(KafkaAway("frozen"), started=True), Run(UnderhostError("a bug")), Run(None))
+
+
+async def test_of_a_pipeline_that_has_ended_nothing_is_held_in_memory(tmp_path: Path) -> None:
+    """A worker whose Kafka is away for a night begins hundreds of them, each with the tables of its site."""
+    cluster, settings, roles = FakeCluster(), settings_in(tmp_path), parse_roles(None)
+    cluster.node("n1", "h1")
+    await topics_of_the_fleet(settings, roles)
+    pipeline = Pipeline(settings, roles, cluster.connections(), Metrics(), evaluator=FakeEvaluator(), on_event=None)
+    running, kept = asyncio.ensure_future(pipeline.run()), weakref.ref(pipeline)
+    await until(lambda: pipeline.started)
+    running.cancel()
+    await asyncio.wait([running])
+    await pipeline.close()
+    del pipeline, running
+
+    def is_gone() -> bool:
+        gc.collect()
+        return kept() is None
+
+    await until(is_gone)
