@@ -59,6 +59,8 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
     membership = Membership()
     doubt: Callable[[], str | None] = staticmethod(lambda: None)
     on_failure: Callable[[BaseException], None] | None = None
+    on_partitions_revoked: Any
+    on_rebalance_complete: Any
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -80,13 +80,17 @@ async def test_of_a_pipeline_that_has_ended_nothing_is_held_in_memory(tmp_path: 
     cluster, settings, roles = FakeCluster(), settings_in(tmp_path), parse_roles(None)
     cluster.node("n1", "h1")
     await topics_of_the_fleet(settings, roles)
-    pipeline = Pipeline(settings, roles, cluster.connections(), Metrics(), evaluator=FakeEvaluator(), on_event=None)
-    running, kept = asyncio.ensure_future(pipeline.run()), weakref.ref(pipeline)
-    await until(lambda: pipeline.started)
-    running.cancel()
-    await asyncio.wait([running])
-    await pipeline.close()
-    del pipeline, running
+
+    async def ended() -> "weakref.ref[Pipeline]":
+        pipeline = Pipeline(settings, roles, cluster.connections(), Metrics(), evaluator=FakeEvaluator(), on_event=None)
+        running = asyncio.ensure_future(pipeline.run())
+        await until(lambda: pipeline.started)
+        running.cancel()
+        await asyncio.wait([running])
+        await pipeline.close()
+        return weakref.ref(pipeline)
+
+    kept = await ended()
 
     def is_gone() -> bool:
         gc.collect()
