@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,7 @@ async def _leases(settings: Settings, client: "KubernetesClient", made: Connecti
     place = settings.lease.namespace
     if place is None:
         place = await asyncio.to_thread(namespace, client.origin)
-    worker = identify()
+    worker = identify(_job(settings))
 
     async def forget() -> None:
         worker.close()
@@ -121,6 +122,12 @@ async def _leases(settings: Settings, client: "KubernetesClient", made: Connecti
     made.closing.append(forget)
     log.info("leases of namespace %s say which worker acts; this one is %s", place, worker.name)
     return LeaseOrigin(Leases(client, place, deadline=settings.lease.seconds / 3), worker.name)
+
+
+def _job(settings: Settings) -> str:
+    """The site and the log that a worker works on."""
+    kafka = settings.kafka
+    return f"{settings.site} {kafka.bootstrap_servers or Path(kafka.embedded).absolute()}"
 
 
 def _simulated(settings: Settings) -> "SimulatedSite | None":

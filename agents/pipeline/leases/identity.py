@@ -1,8 +1,9 @@
 """Who this worker is to a lease: the same after a restart, and never the same as another worker that lives.
 
-In: a folder for a lock. Out: a name that begins with the host's, which in a pod is the pod's. Host names are not
-unique (copied machines, pods in the host's network, two workers on one host), so the name also stands for a file that
-this process alone has locked: the kernel lets go of the lock when the process ends, however it ends, and not before.
+In: what it works on, and a folder for a lock. Out: a name that begins with the host's, which in a pod is the pod's. Host
+names are not unique (copied machines, pods in the host's network, two workers on one host), so the name also stands for
+a file that this process alone has locked: the kernel lets go of the lock when the process ends, however it ends, and
+not before. Workers on other sites or logs have other files: no other one that starts takes what a killed one has left.
 """
 
 import fcntl
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SLOTS = 16
-"""Workers of one user on one host whose leases outlast a restart."""
+"""Workers of one user on one host and on one log whose leases outlast a restart."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -34,14 +35,14 @@ class WorkerIdentity:
             os.close(self.lock)
 
 
-def identify(folder: Path | None = None) -> WorkerIdentity:
-    """The first identity of this host and user that no live process has."""
+def identify(job: str, folder: Path | None = None) -> WorkerIdentity:
+    """The first identity of this host and user that no live process has; `job` names the site and the log."""
     place = folder or Path(tempfile.gettempdir()) / f"underhost-{os.getuid()}"
     with suppress(OSError):
         place.mkdir(mode=0o700, exist_ok=True)
         if _is_ours(place):
             for slot in range(SLOTS):
-                if (lock := _locked(place / f"worker-{slot}.lock")) is not None:
+                if (lock := _locked(place / f"{_digest(job)}-{slot}.lock")) is not None:
                     return WorkerIdentity(_name(_file(lock)), lock)
     return WorkerIdentity(_name(uuid.uuid4().hex))
 
@@ -71,5 +72,8 @@ def _file(lock: int) -> str:
 
 
 def _name(of: str) -> str:
-    digest = hashlib.blake2b(of.encode(), digest_size=5).hexdigest()
-    return f"{socket.gethostname()}_{digest}"
+    return f"{socket.gethostname()}_{_digest(of)}"
+
+
+def _digest(of: str) -> str:
+    return hashlib.blake2b(of.encode(), digest_size=5).hexdigest()

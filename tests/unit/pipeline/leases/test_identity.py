@@ -11,14 +11,14 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from underhost.agents.pipeline.leases.identity import identify
-print(identify(Path(sys.argv[1])).name, flush=True)
+print(identify(sys.argv[2], Path(sys.argv[1])).name, flush=True)
 sys.stdin.read()
 """
 
 
-def worker(folder: Path) -> tuple["subprocess.Popen[str]", str]:
+def worker(folder: Path, job: str = "prod /var/lib/prod.db") -> tuple["subprocess.Popen[str]", str]:
     """A process that lives until it is killed, and its name."""
-    command = [sys.executable, "-c", PROGRAM, str(folder)]
+    command = [sys.executable, "-c", PROGRAM, str(folder), job]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
@@ -38,18 +38,30 @@ def test_two_workers_of_a_host_have_two_names_and_a_killed_one_its_own_again(tmp
     assert again == name
 
 
+def test_a_killed_one_has_its_own_name_again_though_a_worker_of_another_site_has_ended(tmp_path: Path) -> None:
+    other, _ = worker(tmp_path / "locks", "test /var/lib/test.db")
+    killed, name = worker(tmp_path / "locks")
+    for process in (other, killed):
+        process.kill()
+        process.wait()
+    again, its_name = worker(tmp_path / "locks")
+    again.kill()
+    again.wait()
+    assert its_name == name
+
+
 def test_two_in_one_process_have_two_names(tmp_path: Path) -> None:
-    one, two = identify(tmp_path), identify(tmp_path)
+    one, two = identify("prod", tmp_path), identify("prod", tmp_path)
     assert one.name != two.name
     one.close()
-    three = identify(tmp_path)
+    three = identify("prod", tmp_path)
     assert three.name == one.name
     two.close()
     three.close()
 
 
 def test_another_folder_is_another_worker_as_in_two_pods_of_one_host(tmp_path: Path) -> None:
-    one, two = identify(tmp_path / "one"), identify(tmp_path / "two")
+    one, two = identify("prod", tmp_path / "one"), identify("prod", tmp_path / "two")
     assert one.name != two.name
     one.close()
     two.close()
@@ -59,7 +71,7 @@ def test_where_others_may_write_nothing_is_locked_and_each_start_is_another_work
     place = tmp_path / "shared"
     place.mkdir()
     place.chmod(0o777)
-    one, two = identify(place), identify(place)
+    one, two = identify("prod", place), identify("prod", place)
     assert (one.lock, two.lock) == (None, None)
     assert one.name != two.name
     assert list(place.iterdir()) == []
