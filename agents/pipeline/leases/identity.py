@@ -1,9 +1,9 @@
 """Who this worker is to a lease: the same after a restart, and never the same as another worker that lives.
 
-In: what it works on, and a folder for a lock. Out: a name that begins with the host's, which in a pod is the pod's. Host
-names are not unique (copied machines, pods in the host's network, two workers on one host), so the name also stands for
-a file that this process alone has locked: the kernel lets go of the lock when the process ends, however it ends, and
-not before. Workers on other sites or logs have other files: no other one that starts takes what a killed one has left.
+In: what it works on, and a folder for a lock. Out: a name that begins with the host's, which in a pod is the pod's.
+Host names are not unique (copied machines, pods in the host's network, two workers on one host), so the name also
+stands for a file that this process alone has locked: the kernel lets go of the lock when the process ends, however it
+ends, and not before. Workers on other sites or logs have other files: none that starts takes what a killed one left.
 """
 
 import fcntl

@@ -38,7 +38,7 @@ def test_two_workers_of_a_host_have_two_names_and_a_killed_one_its_own_again(tmp
     assert again == name
 
 
-def test_a_killed_one_has_its_own_name_again_though_a_worker_of_another_site_has_ended(tmp_path: Path) -> None:
+def test_a_killed_one_has_its_own_name_again_though_one_of_another_site_has_ended(tmp_path: Path) -> None:
     other, _ = worker(tmp_path / "locks", "test /var/lib/test.db")
     killed, name = worker(tmp_path / "locks")
     for process in (other, killed):
