@@ -32,6 +32,8 @@ from underhost.schemas.kubernetes import Pod
 _MOST = 4096
 _BACKOFF = 1.0
 """Seconds that kube-scheduler waits at least between two attempts of a pod."""
+_LONGEST = 600.0
+"""Seconds after which a pod that waits has been tried again (kube-scheduler: 300); any other is placed, or gone."""
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Assumed(Coming):
     """A pod that is being placed. `places` are nodes of the picture; `best` is the one that was answered best.
 
     `seen`: the picture has shown this very pod. `bound`: we have bound it. `patient`: an answer may wait to learn more.
+    `doubts`: by uid, when another pod was first offered every node where this one could be; the oldest come first.
     """
 
     key: str
@@ -48,6 +51,12 @@ class Assumed(Coming):
     bound: bool = False
     patient: bool = True
     doubts: dict[str, float] = field(default_factory=dict)
+
+    def doubted_by(self, uid: str, now: float) -> bool:
+        """Whether the pod with this uid, which is offered every node where this one could be, was so before."""
+        while self.doubts and now - next(iter(self.doubts.values())) >= _LONGEST:
+            del self.doubts[next(iter(self.doubts))]
+        return now - self.doubts.setdefault(uid, now) >= _BACKOFF
 
 
 class Assumptions:
@@ -114,7 +123,7 @@ class Assumptions:
             if len(left):
                 one.places = left
                 one.best = one.best if one.best in left else int(left[0])
-            elif now - one.doubts.setdefault(pod.metadata.uid, now) >= _BACKOFF:
+            elif one.doubted_by(pod.metadata.uid, now):
                 self.end(one.key)
             else:
                 one.places = np.array([one.best], np.intp)

@@ -19,10 +19,10 @@ from underhost.streams.ports import Record
 
 TOPICS = (topics.NODE_HOSTS, topics.PLACEMENTS, topics.VIOLATIONS, topics.ACTIONS, topics.OUTCOMES)
 """What is remembered."""
-EACH, MOST, LATEST = 40, 20_000, 300
-"""Entries of one subject, subjects, and entries of the list of a whole site, at most."""
-TOGETHER = 100_000
-"""Entries of all subjects of a site, at most: some 50 MB."""
+EACH, MOST, LATEST = 40, 5_000, 300
+"""Entries of one subject, subjects, and entries of the list of a whole site, at most. A pod that comes is a subject."""
+TOGETHER = 20_000
+"""Entries of all subjects of a site, at most: some 20 MB. A pod that comes and is bound makes three."""
 
 _TONES = {"opened": "bad", "resolved": "good", "failed": "bad", "refused": "bad", "applied": "good"}
 _QUIET = ("noop",)

@@ -20,7 +20,7 @@ from underhost.schemas.records import Action, Outcome, Placement
 
 OUR_SCHEDULER = "underhost"
 """`spec.schedulerName` of the pods that are ours to place."""
-REMEMBERED = 10_000
+REMEMBERED = 5_000
 """Bindings that are remembered: the same command, delivered again, makes no request."""
 
 

@@ -40,7 +40,7 @@ server that is away comes back), longer where it was refused (what has outlasted
 FIRST_TELLING, LONGEST_TELLING = 1.0, 60.0
 """Seconds after which other counts of the same reasons are told, doubled each time: a thousand pods that wait in a busy
 cluster would fill the topic with numbers. Other reasons are told at once."""
-REMEMBERED = 10_000
+REMEMBERED = 5_000
 """Pods seen bound that nobody has asked about."""
 NOWHERE = ""
 """The node of a pod that is not to be decided now: it counts nowhere."""

@@ -16,7 +16,7 @@ from underhost.agents.sinks.orders import REFUSED, outcome
 from underhost.schemas.records import Action, Outcome
 
 SUPERSEDED = "it was ordered before a restart or by another worker, and is not what is wanted now"
-REMEMBERED = 10_000
+REMEMBERED = 5_000
 """Commands that are stood by though they have their outcome."""
 
 

@@ -32,7 +32,7 @@ LONGEST = 1000
 LONGEST_NAME = 253
 PER_SECOND, BURST = 20.0, 50
 """Commands that are carried out in a second, and at once after a quiet time."""
-REMEMBERED = 10_000
+REMEMBERED = 5_000
 TRIES = 3
 
 Type = Literal["Normal", "Warning"]

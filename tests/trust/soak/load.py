@@ -1,7 +1,7 @@
 """A load that never ends: pods come and go, labels change, VMs move, the page and the extender are asked.
 
-In: a running world and worker. Out: requests at a steady rate, and samples of what the worker holds. An answer that is
-an error is a failure of the soak.
+In: a running world and worker. Out: requests at a steady rate, samples of what the worker holds, and a line every few
+minutes. An answer that is an error is a failure of the soak.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import re
 import resource
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,15 +18,18 @@ import aiohttp
 from support.processes.kwok import kwok_pod
 from support.processes.world import VCenter
 from trust.jepsen.api import Api
+from trust.soak.growth import growths, told
 
 APPS, REPLICAS = 60, 3
 RATE = 100.0
 """Changes of pods a second: a tenth of the steps make a new pod in the place of one, which is two changes."""
 NEW = 0.1
+LANES = 6
+"""Changes that are on their way at once, each of other pods: one after another they would wait for the API server."""
 MOVES, LOOKS, QUESTIONS = 1.0, 1.0, 5.0
 """vMotions, looks at the page and questions of kube-scheduler, a second each."""
-SAMPLES = 5.0
-"""Seconds between two samples."""
+SAMPLES, LINES = 5.0, 120.0
+"""Seconds between two samples, and between two lines that say how it goes."""
 PAGES = ("/", "/api/v1/map", "/api/v1/findings", "/api/v1/activity", "/api/v1/sites")
 ROWS = re.compile(r'^underhost_table_rows\{topic="([a-z-]+)"\} (\S+)$', re.M)
 TASKS = re.compile(r"^underhost_tasks (\S+)$", re.M)
@@ -52,6 +56,7 @@ class Soak:
         self._pods = {number: 0 for number in range(APPS * REPLICAS)}
         self.samples: list[tuple[float, dict[str, float]]] = []
         self.changes = 0
+        self._began, self._told = 0.0, (0.0, 0)
 
     async def furnish(self) -> None:
         """Every pod for the first time."""
@@ -61,14 +66,16 @@ class Soak:
     async def run(self, seconds: float) -> None:
         """Go on for so long. Raises an ExceptionGroup of what went wrong."""
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(60)) as session:
-            end = time.monotonic() + seconds
+            self._began = time.monotonic()
+            end, self._told = self._began + seconds, (self._began, self.changes)
             async with asyncio.TaskGroup() as tasks:
-                steady = {
-                    self._change: RATE / (1 + NEW),
+                steady: dict[Callable[[], Awaitable[None]], float] = {
+                    **{partial(self._change, lane): RATE / (1 + NEW) / LANES for lane in range(LANES)},
                     self._move: MOVES,
                     lambda: self._look(session): LOOKS,
                     lambda: self._question(session): QUESTIONS,
                     lambda: self._sample(session): 1 / SAMPLES,
+                    self._tell: 1 / LINES,
                 }
                 for what, rate in steady.items():
                     tasks.create_task(_steadily(what, rate, end))
@@ -81,8 +88,8 @@ class Soak:
     def _name(self, number: int) -> str:
         return f"p{number}-{self._pods[number]}"
 
-    async def _change(self) -> None:
-        number = self._dice.randrange(len(self._pods))
+    async def _change(self, lane: int) -> None:
+        number = self._dice.randrange(lane, len(self._pods), LANES)
         path = f"{self._api.pods}/{self._name(number)}"
         if self._dice.random() < NEW:
             self._pods[number] += 1
@@ -124,6 +131,15 @@ class Soak:
             "descriptors": float(sum(1 for _ in (proc / "fd").iterdir())),
         }
         self.samples.append((time.monotonic(), found))
+
+    async def _tell(self) -> None:
+        """One line: when, the rate since the line before, and the newest sample."""
+        now, (before, changes) = time.monotonic(), self._told
+        if not self.samples or now - before < LINES / 2:
+            return  # it has only begun
+        self._told = now, self.changes
+        rate, held = (self.changes - changes) / (now - before), self.samples[-1][1]
+        print(f"{(now - self._began) / 60:.0f} min: {rate:.0f} changes/s, {told(growths([held, held]))}", flush=True)
 
 
 async def _steadily(what: Callable[[], Awaitable[None]], rate: float, end: float) -> None:

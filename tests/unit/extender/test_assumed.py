@@ -338,6 +338,16 @@ async def test_a_pod_answered_for_is_counted_for_one_attempt_where_it_was_answer
     assert await asking.left(B, *ALL) == ALL
 
 
+async def test_of_a_pod_that_never_comes_no_more_is_kept_the_more_pods_are_placed_after_it(ask: Start) -> None:
+    asking = ask(options=REQUIRED)
+    await asking.left(A, "n1")
+    for number in range(2, 130):  # each is placed at its first attempt, where A could have been as well
+        asking.now += 10
+        await asking.left(replica(number), *ALL)
+        asking.site.put(replica(number).finished("Succeeded"))
+    assert len(asking.extender._assumed[f"{A.namespace}/{A.name}"].doubts) == 60  # of the last 600 s
+
+
 # ----------------------------------------------------------------------------------------------- while the site changes
 async def test_positions_of_nodes_may_change_meanwhile(ask: Start) -> None:
     asking = ask(options=REQUIRED)
