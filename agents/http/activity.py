@@ -153,10 +153,12 @@ def _about(target: str) -> tuple[list[str], str]:
 
 
 def _subjects(entry: HistoryEntry) -> Iterator[str]:
-    yield entry.subject
+    """What an entry is remembered under: its subject, but for an Event, which is its object's alone."""
     if entry.subject.startswith(f"{EVENT}/"):
         yield from (f"pod/{pod}" for pod in entry.pods)
         yield from (f"node/{node}" for node in filter(None, [entry.node]))
+    else:
+        yield entry.subject
     if entry.subject.startswith("finding/"):
         yield from (f"pod/{pod}" for pod in entry.pods)
         if entry.node and not entry.pods:

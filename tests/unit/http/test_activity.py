@@ -96,6 +96,14 @@ def test_what_was_not_heard_of_for_longest_is_forgotten(monkeypatch: pytest.Monk
     assert [bool(activity_log.of(f"pod/shop/{n}")) for n in "abc"] == [False, True, True]
 
 
+def test_an_event_of_a_pod_takes_no_other_pods_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_module, "MOST", 2)
+    activity_log = after(
+        *((OUTCOMES, "k", Outcome("e", "event", f"event/pod/shop/{name}/Scheduled", "applied", "")) for name in "ab")
+    )
+    assert [bool(activity_log.of(f"pod/shop/{name}")) for name in "ab"] == [True, True]
+
+
 def test_a_record_that_is_read_again_or_is_none_of_ours_changes_nothing() -> None:
     new: list[tuple[str, str]] = []
     chronicles = ActivityLogs(lambda site, entry: new.append((site, entry.text)))
