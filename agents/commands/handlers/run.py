@@ -38,14 +38,15 @@ def handle(where: Topics, given: dict[str, Any], agents: str | None, verbosity: 
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
-        guard = asyncio.ensure_future(_end_anyway(stop))
+        beside = [asyncio.ensure_future(each) for each in (_end_anyway(stop), event_loop.keep_memory_low())]
         try:
             await run_worker(settings, roles=roles, stop=stop, on_waiting=_say_waiting)
         except UnderhostError as error:
             leaving.append(_leave_anyway(error))
             raise
         finally:
-            guard.cancel()
+            for task in beside:
+                task.cancel()
 
     try:
         event_loop.run(until_stopped())

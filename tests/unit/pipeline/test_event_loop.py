@@ -1,10 +1,13 @@
 """The worker's event loop, and what Python's collector does beside it."""
 
 import asyncio
+import ctypes
 import gc
+import resource
 import sys
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +52,23 @@ def test_objects_of_a_ready_pipeline_are_not_collected_until_the_next_one_is_rea
     assert gone() is not None, "it is not looked at"
     event_loop.settle()
     assert gone() is None, "what the earlier pipeline left behind is freed"
+
+
+def resident() -> int:
+    """Memory that the process holds, in MiB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc keeps it")
+async def test_what_a_burst_of_records_has_needed_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_loop, "EVERY", 0.01)
+    burst = [bytes(4000) for _ in range(50_000)]
+    kept = burst[::100]  # rows among them: glibc gives back only what lies behind the last one
+    del burst
+    before = resident()
+    keeping = asyncio.ensure_future(event_loop.keep_memory_low())
+    async with asyncio.timeout(60):
+        while resident() > before - 100:  # noqa: ASYNC110 - of 200 MiB; nothing signals it
+            await asyncio.sleep(0.01)
+    keeping.cancel()
+    assert len(kept) == 500
