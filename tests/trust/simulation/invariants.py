@@ -52,22 +52,25 @@ def violations(pipeline: Pipeline, site: OperatedSite, file: MemoryFile, *, cont
     """
     truth = _truth(site)
     settings = pipeline._state.settings
+    records, picture = file.records(), snapshot_of(truth)
     checks = (
         _unready(pipeline),
         _tables_differ(pipeline, truth),
-        _findings_differ(settings, truth, file),
-        _hosts_differ(truth, file),
-        _pods_wait(settings, truth),
+        _findings_differ(settings, picture, records),
+        _hosts_differ(picture, records),
+        _pods_wait(settings, picture),
         _labels_differ(settings, site),
-        _findings_lives(file),
-        _order(file),
-        _unanswered(file) if not contended else (),
-        _dead_letters(file),
+        _findings_lives(records),
+        _order(records),
+        _unanswered(records) if not contended else (),
+        _dead_letters(records),
     )
     return [line for check in checks for line, _ in zip(check, range(MOST), strict=False)]
 
 
 Truth = dict[str, dict[str, Any]]
+Records = list[tuple[str, bytes | None, bytes | None]]
+"""See `MemoryFile.records`."""
 
 
 def _truth(site: OperatedSite) -> Truth:
@@ -109,10 +112,10 @@ def snapshot_of(truth: Truth) -> Snapshot:
     return replace(bare, node_hosts=hosts)
 
 
-def _newest(file: MemoryFile, topic: Topic, record: type[R]) -> dict[str, R]:
+def _newest(records: Records, topic: Topic, record: type[R]) -> dict[str, R]:
     """The live records of a topic by key."""
     rows: dict[str, R] = {}
-    for name, key, value in file.records():
+    for name, key, value in records:
         if name == topic.name and key is not None:
             if value is None:
                 rows.pop(key.decode(), None)
@@ -121,25 +124,25 @@ def _newest(file: MemoryFile, topic: Topic, record: type[R]) -> dict[str, R]:
     return rows
 
 
-def _hosts_differ(truth: Truth, file: MemoryFile) -> Iterator[str]:
-    found = {row.node: (row.vm, row.host) for row in _newest(file, NODE_HOSTS, NodeHost).values()}
-    wanted = {name: (row.vm, row.host) for name, row in snapshot_of(truth).node_hosts.items()}
+def _hosts_differ(picture: Snapshot, records: Records) -> Iterator[str]:
+    found = {row.node: (row.vm, row.host) for row in _newest(records, NODE_HOSTS, NodeHost).values()}
+    wanted = {name: (row.vm, row.host) for name, row in picture.node_hosts.items()}
     for name in sorted(found.keys() | wanted.keys()):
         if found.get(name) != wanted.get(name):
             yield f"node-hosts: node {name} is on {found.get(name)}, not on {wanted.get(name)}"
 
 
-def _pods_wait(settings: Settings, truth: Truth) -> Iterator[str]:
+def _pods_wait(settings: Settings, picture: Snapshot) -> Iterator[str]:
     """A pod that waits though there is a node for it has been forgotten."""
-    for decision in Evaluator(options_of(settings)).decide(snapshot_of(truth), {}):
+    for decision in Evaluator(options_of(settings)).decide(picture, {}):
         if decision.node is not None:
             yield f"pod {decision.pod} waits, though it could be on {decision.node}"
 
 
-def _findings_differ(settings: Settings, truth: Truth, file: MemoryFile) -> Iterator[str]:
-    report = Evaluator(options_of(settings)).update(snapshot_of(truth))
+def _findings_differ(settings: Settings, picture: Snapshot, records: Records) -> Iterator[str]:
+    report = Evaluator(options_of(settings)).update(picture)
     wanted = {finding.id: finding for finding in report.findings}
-    found = {row.id: row for row in _newest(file, VIOLATIONS, FindingEvent).values()}
+    found = {row.id: row for row in _newest(records, VIOLATIONS, FindingEvent).values()}
     for id_ in sorted(found.keys() ^ wanted.keys()):
         what = found.get(id_) or wanted[id_]
         yield f"finding {id_} is {'open without a cause' if id_ in found else 'missing'}: {what.message}"
@@ -158,11 +161,11 @@ def _labels_differ(settings: Settings, site: OperatedSite) -> Iterator[str]:
             yield f"node {name} is labelled {labels.get(key)!r}, but runs on {wanted!r}"
 
 
-def _findings_lives(file: MemoryFile) -> Iterator[str]:
+def _findings_lives(records: Records) -> Iterator[str]:
     """A finding opens, may be updated, and resolves; a record that comes again as it was has been sent twice."""
     seen: set[tuple[bytes, bytes]] = set()
     open_: set[bytes] = set()
-    for topic, key, value in file.records():
+    for topic, key, value in records:
         if topic != VIOLATIONS.name or key is None or (key, value) in seen:
             continue
         if value is None:
@@ -176,12 +179,12 @@ def _findings_lives(file: MemoryFile) -> Iterator[str]:
         (open_.discard if state == RESOLVED else open_.add)(key)
 
 
-def _order(file: MemoryFile) -> Iterator[str]:
+def _order(records: Records) -> Iterator[str]:
     """Of one object, versions come in their order; a version that comes again was sent twice."""
     newest: dict[tuple[str, bytes], int] = {}
     seen: set[tuple[str, bytes, int]] = set()
     of_kubernetes = {topic.name for topic in SOURCE_TOPICS if topic.source == "kubernetes"}
-    for topic, key, value in file.records():
+    for topic, key, value in records:
         if topic not in of_kubernetes or key is None or value is None or b"/listed/" in key:
             continue
         version = int(msgspec.json.decode(value)["metadata"]["resourceVersion"])
@@ -191,17 +194,17 @@ def _order(file: MemoryFile) -> Iterator[str]:
         newest[topic, key] = max(version, newest.get((topic, key), 0))
 
 
-def _unanswered(file: MemoryFile) -> Iterator[str]:
+def _unanswered(records: Records) -> Iterator[str]:
     """The newest command of each target has its outcome."""
-    values = (value for topic, _, value in file.records() if topic == OUTCOMES.name and value is not None)
+    values = (value for topic, _, value in records if topic == OUTCOMES.name and value is not None)
     answered = {msgspec.json.decode(value, type=Outcome).id for value in values}
-    for action in _newest(file, ACTIONS, Action).values():
+    for action in _newest(records, ACTIONS, Action).values():
         if action.id not in answered:
             yield f"command {action.id} for {action.target} has no outcome: {action.because}"
 
 
-def _dead_letters(file: MemoryFile) -> Iterator[str]:
+def _dead_letters(records: Records) -> Iterator[str]:
     """Everything that is written can be read, and no sink raises."""
-    for topic, key, value in file.records():
+    for topic, key, value in records:
         if topic == DEAD_LETTERS.name:
             yield f"dead letter: {key!r} {value!r}"

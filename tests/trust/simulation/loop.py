@@ -11,7 +11,7 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 from trust.simulation.clock import VirtualClock
@@ -29,6 +29,34 @@ class Stuck(Exception):
     """Nothing is left to do, and nothing is waited for."""
 
 
+class Turn:
+    """A callback that is planned: what asyncio asks of a handle, and no more, as a seed has 50,000 of them.
+
+    Attributes:
+        callback: None once it is cancelled. at: the loop's second that it is planned for, 0 for at once.
+        program: whose it is.
+    """
+
+    __slots__ = ("args", "at", "callback", "context", "program")
+
+    def __init__(self, at: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> None:
+        self.at, self.args, self.context = at, args, context
+        self.callback: Callable[..., object] | None = callback
+        self.program = context.get(PROGRAM, 0)
+
+    def cancel(self) -> None:
+        """It does not come."""
+        self.callback, self.args = None, ()
+
+    def cancelled(self) -> bool:
+        """Whether it does not come."""
+        return self.callback is None
+
+    def when(self) -> float:
+        """See `at`."""
+        return self.at
+
+
 class SeededLoop(asyncio.BaseEventLoop):
     """The loop of one seed.
 
@@ -43,15 +71,17 @@ class SeededLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.kill_at: int | None = None
         self.on_kill: Callable[[], None] = lambda: None
-        self._ready: deque[Any] = deque()
-        self._timers: list[tuple[float, int, Any]] = []
+        self._ready: deque[Turn] = deque()
+        self._timers: list[tuple[float, int, Turn]] = []
         self._count = 0
         self._dead: set[int] = set()
         self._frozen = 0
-        self._held: tuple[list[Any], list[tuple[float, int, Any]]] = ([], [])
+        self._held: tuple[list[Turn], list[tuple[float, int, Turn]]] = ([], [])
         self._buried: list[Any] = []
         self._free: dict[Any, float] = {}
-        self.set_task_factory(lambda loop, coro, **options: OrderedTask(coro, loop=loop, **options))
+
+    get_debug = staticmethod(bool)
+    """Off: asked so often that a method of Python would be felt."""
 
     def time(self) -> float:
         """Virtual seconds."""
@@ -61,55 +91,76 @@ class SeededLoop(asyncio.BaseEventLoop):
         """asyncio's, whose place in a set is the same whenever the seed is played."""
         return OrderedFuture(loop=self)
 
+    def create_task(self, coro: Any, **options: Any) -> Any:
+        """asyncio's, whose place in a set is the same whenever the seed is played."""
+        return OrderedTask(coro, loop=self, **options)
+
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
         """asyncio's; nothing of a killed program is planned any more."""
-        handle = asyncio.Handle(callback, args, self, context)
-        program = handle._context.get(PROGRAM, 0)  # type: ignore[attr-defined]
+        turn = Turn(0.0, callback, args, copy_context() if context is None else context)
+        program = turn.program
         if not program:
-            self._ready.append(handle)
+            self._ready.append(turn)
         elif program == self._frozen:
-            self._held[0].append(handle)
+            self._held[0].append(turn)
         elif program not in self._dead:
-            self._ready.append(handle)
+            self._ready.append(turn)
             self.steps += 1
             if self.steps == self.kill_at:
                 self.on_kill()
-        return handle
+        return turn
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
+        """asyncio's, with which it ends generators that nobody holds any more; there is one thread."""
+        turn = Turn(0.0, callback, args, copy_context() if context is None else context)
+        self._ready.append(turn)
+        return turn
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
+        """See `call_at`."""
+        return self.call_at(self.virtual.now + delay, callback, *args, context=context)
 
     def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
         """asyncio's; nothing of a killed program is planned any more."""
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
-        if _program_of(handle) not in self._dead:
+        turn = Turn(when, callback, args, copy_context() if context is None else context)
+        if turn.program not in self._dead:
             self._count += 1
-            heapq.heappush(self._timers, (when, self._count, handle))
-        return handle
+            heapq.heappush(self._timers, (when, self._count, turn))
+        return turn
 
     def _run_once(self) -> None:
         """Everything that is ready now; before, if nothing is, the time moves on. Raises Stuck."""
         ready, timers = self._ready, self._timers
-        while timers and (timers[0][2]._cancelled or timers[0][0] <= self.virtual.now or not ready):
-            when, _, handle = heapq.heappop(timers)
-            if not handle._cancelled:
+        while timers and (timers[0][2].callback is None or timers[0][0] <= self.virtual.now or not ready):
+            when, _, turn = heapq.heappop(timers)
+            if turn.callback is not None:
                 self.virtual.now = max(self.virtual.now, when)
-                ready.append(handle)
+                ready.append(turn)
         if not ready:
             raise Stuck("every task waits for another one")
         for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
+            turn = ready.popleft()
+            if turn.callback is None:
+                continue
+            try:
+                turn.context.run(turn.callback, *turn.args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 - as asyncio does
+                told = {"message": f"exception in {turn.callback}", "exception": error, "handle": turn}
+                self.call_exception_handler(told)
 
     # ------------------------------------------------------------------------------------------------------- programs
     def freeze(self, program: int) -> None:
         """As SIGSTOP: no callback of this program runs until `thaw`; what it waits for comes then, all at once."""
         self._frozen = program
         self._held = (
-            [handle for handle in self._ready if _program_of(handle) == program],
-            [timer for timer in self._timers if _program_of(timer[2]) == program],
+            [turn for turn in self._ready if turn.program == program],
+            [timer for timer in self._timers if timer[2].program == program],
         )
-        for handle in self._held[0]:
-            self._ready.remove(handle)
-        self._timers[:] = [timer for timer in self._timers if _program_of(timer[2]) != program]
+        for turn in self._held[0]:
+            self._ready.remove(turn)
+        self._timers[:] = [timer for timer in self._timers if timer[2].program != program]
         heapq.heapify(self._timers)
 
     def thaw(self) -> None:
@@ -123,9 +174,9 @@ class SeededLoop(asyncio.BaseEventLoop):
         """As SIGKILL: no callback of this program runs from now on; its tasks neither end nor clean up."""
         self.thaw()
         self._dead.add(program)
-        for handle in (*self._ready, *(timer[2] for timer in self._timers)):
-            if _program_of(handle) == program:
-                handle.cancel()
+        for turn in (*self._ready, *(timer[2] for timer in self._timers)):
+            if turn.program == program:
+                turn.cancel()
         # Kept alive until the seed is over: what their collection would run must not run between two steps.
         self._buried.extend(asyncio.all_tasks(self))
 
@@ -161,8 +212,3 @@ class SeededLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """No other thread has to wake this loop."""
-
-
-def _program_of(handle: Any) -> int:
-    context = handle._context
-    return context.get(PROGRAM, 0) if context is not None else 0

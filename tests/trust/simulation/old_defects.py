@@ -7,14 +7,17 @@ look at. Interface: `trust/regime.py`.
 import os
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 from trust.regime import Tally
 from trust.simulation.mutants import MUTANTS
 from trust.simulation.regime import SeedResult, results_of, start
 
-SEEDS, AT_ONCE = 1000, 10
+SEEDS, AT_ONCE = 1000, 100
+"""Seeds that a defect is looked for in, and those of one process, which ends with the first that shows it."""
 
 
 class Search(msgspec.Struct):
@@ -41,11 +44,18 @@ def run(until: float, state: Path) -> Tally:
     file = state / "searches.json"
     kept = msgspec.json.decode(file.read_bytes(), type=dict[str, Search]) if file.exists() else {}
     searches = {name: kept.get(name, Search()) for name in MUTANTS}
-    while time.monotonic() < until and (left := [name for name in MUTANTS if not searches[name].is_over]):
-        running = [(name, look(name, searches[name].seeds)) for name in left[: os.cpu_count() or 1]]
-        for name, process in running:
-            searches[name].add(list(results_of(process)))
-        file.write_bytes(msgspec.json.encode(searches))
+    changed = Lock()
+
+    def search(name: str) -> None:
+        one = searches[name]
+        while time.monotonic() < until and not one.is_over:
+            results = list(results_of(look(name, one.seeds)))
+            with changed:
+                one.add(results)
+                file.write_bytes(msgspec.json.encode(searches))
+
+    with ThreadPoolExecutor(os.cpu_count()) as processes:
+        list(processes.map(search, MUTANTS))
     over = {name: search for name, search in searches.items() if search.is_over}
     missed = [f"{name}: not found in {search.seeds} seeds" for name, search in over.items() if not search.found]
     figures = ", ".join(f"{name}: {search.seeds} seeds" for name, search in over.items() if search.found)

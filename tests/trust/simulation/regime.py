@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -36,19 +36,24 @@ def run(until: float, state: Path) -> Tally:
     """See `Regime`."""
     progress, file = load(state), state / "figures.json"
     figures = msgspec.json.decode(file.read_bytes(), type=Figures) if file.exists() else Figures()
-    while time.monotonic() < until and progress.next < SEEDS:
-        ends = [progress.next + AT_ONCE * number for number in range(1 + (os.cpu_count() or 1))]
-        ranges = [f"{first}:{min(end, SEEDS)}" for first, end in pairwise(ends) if first < SEEDS]
-        results = [result for lines in [start(seeds) for seeds in ranges] for result in results_of(lines)]
-        for result in results:
-            figures.add(result)
-            if result.violations:
-                told = f"seed {result.seed}: {result.violations[0]}"
-                progress.failures.append(f"{told} — replay: {replay(result.seed)}")
-        progress.lost = len(progress.failures)
-        progress.next += len(results)
-        file.write_bytes(msgspec.json.encode(figures))
-        save(state, progress)
+
+    def play(first: int) -> list[SeedResult]:
+        seeds = f"{first}:{min(first + AT_ONCE, SEEDS)}"
+        return list(results_of(start(seeds))) if time.monotonic() < until else []
+
+    with ThreadPoolExecutor(os.cpu_count()) as processes:
+        for results in processes.map(play, range(progress.next, SEEDS, AT_ONCE)):
+            if not results:
+                break  # the time is over; what others have begun after these seeds is tried again
+            for result in results:
+                figures.add(result)
+                if result.violations:
+                    told = f"seed {result.seed}: {result.violations[0]}"
+                    progress.failures.append(f"{told} — replay: {replay(result.seed)}")
+            progress.lost = len(progress.failures)
+            progress.next += len(results)
+            file.write_bytes(msgspec.json.encode(figures))
+            save(state, progress)
     return Tally(progress.next, progress.lost, str(figures), progress.failures, progress.next >= SEEDS)
 
 
@@ -74,7 +79,7 @@ class Figures(msgspec.Struct):
             return ""
         events = f"{self.events:,} events (≥ {self.fewest_events} a seed)"
         faults = f"{self.faults:,} faults (≥ {self.fewest_faults})"
-        return f"{events}, {faults}, {self.seconds / self.seeds:.1f} s of a processor a seed"
+        return f"{events}, {faults}, {self.seconds / self.seeds:.2f} s of a processor a seed"
 
 
 def replay(seed: int) -> str:

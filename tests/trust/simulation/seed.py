@@ -37,8 +37,6 @@ QUIET, PATIENCE, LONGEST_CALM = 12.0, 75.0, 900.0
 pipeline is longer, so that what is wrong then stays wrong; and the most that it may take until then."""
 KILL_WITHIN = 3000
 """Steps within which a planned kill comes."""
-COLLECTED = 8
-"""Seeds whose garbage is collected at once."""
 WORST = 3.0
 """The worst mood of what befalls a worker as a whole: it has to get somewhere between two ends."""
 
@@ -247,10 +245,6 @@ MISFORTUNES: Mapping[str, tuple[float, Callable[[Story], Awaitable[None]]]] = {
 
 
 def run_seed(seed: int, **options: Any) -> Verdict:
-    """One seed; what is left of it is collected with that of the next ones."""
+    """One seed; what is left of it is left to the process, which should not run many."""
     gc.disable()  # what is collected runs code, so that the moment of it would have to be the same every time
-    verdict = Story(seed, **options).run()
-    if seed % COLLECTED == COLLECTED - 1:
-        gc.collect()
-        gc.freeze()  # what is left, the code above all, need not be looked at again
-    return verdict
+    return Story(seed, **options).run()
