@@ -12,7 +12,7 @@ PARTITIONS = 8
 DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is made once, below; compared with each record
 class Topic:
     """A Kafka topic.
 

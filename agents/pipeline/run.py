@@ -5,7 +5,7 @@ one where Kafka failed. `Pipeline.__init__` reads in the order in which data flo
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -308,9 +308,9 @@ class Pipeline:
     def _lease_of(self, kind: str) -> RoleLease:
         return self._leases.of(registry.COMMANDS[kind].role)
 
-    def _standby(self) -> dict[str, str]:
-        """The kinds that are not carried out here now, though there is a sink, with the reason."""
-        doubts = {kind: self._lease_of(kind).doubt() for kind in self._kinds}
+    def _standby(self, kinds: Iterable[str]) -> dict[str, str]:
+        """Those of these kinds that are not carried out here now, though there is a sink, with the reason."""
+        doubts = {kind: self._lease_of(kind).doubt() for kind in kinds if kind in self._kinds}
         return {kind: doubt for kind, doubt in doubts.items() if doubt is not None}
 
     async def _is_left(self, action: Action, since: float) -> bool:

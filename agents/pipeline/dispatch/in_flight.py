@@ -13,6 +13,8 @@ from underhost.schemas.records import Outcome, Placement
 
 ON_ITS_WAY = frozenset({APPLIED, NOOP, FAILED})
 """Results after which the pod is, or may be, on its node: a failure may have been none, and is tried again."""
+MANY = 1_000
+"""Placements that are remembered before anybody asks which of them are over."""
 
 
 class BindingsInFlight:
@@ -20,10 +22,13 @@ class BindingsInFlight:
 
     def __init__(self) -> None:
         self._rows: dict[str, Placement] = {}
+        self._look_at = MANY
 
     def decide(self, placements: Iterable[Placement], pods: Mapping[str, Pod]) -> None:
         """These are about to be published; `pods` is the picture that they were decided from."""
-        self.shown(pods)  # nobody may ask for a long time, and each pod that was ever bound would be remembered
+        if len(self._rows) > self._look_at:
+            # Nobody may ask for a long time, and each pod that was ever bound would be remembered.
+            self._look_at = max(MANY, 2 * len(self.shown(pods)))
         for row in placements:
             if row.node is None:
                 self._rows.pop(row.pod, None)

@@ -16,7 +16,7 @@ from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.signs import SKEWED
 from underhost.agents.pipeline.tables.sites import KUBERNETES, VSPHERE, Sites
 from underhost.agents.sinks.orders import FAILED, outcome
-from underhost.agents.sinks.registry import host_based
+from underhost.agents.sinks.registry import COMMANDS, host_based
 from underhost.schemas.records import Action, Domain, Finding, Outcome
 from underhost.schemas.severities import UNKNOWN_HOST, UNKNOWN_NODE
 from underhost.streams.settings.model import Settings
@@ -77,7 +77,7 @@ class Guards:
         settings: Settings,
         sites: Sites,
         watchers: Watchers | None = None,
-        standby: Callable[[], Mapping[str, str]] = dict,
+        standby: Callable[[Iterable[str]], Mapping[str, str]] = lambda kinds: {},
     ) -> None:
         self._settings, self._sites, self._watchers, self._standby = settings, sites, watchers, standby
         self._kinds = host_based(settings)
@@ -88,13 +88,13 @@ class Guards:
             VSPHERE: vsphere.stale_bound + vsphere.sign_of_life,
         }
 
-    def standstill(self, site: str) -> Standstill:
-        """What may not be written for the site now."""
+    def standstill(self, site: str, kinds: Iterable[str] = tuple(COMMANDS)) -> Standstill:
+        """What may not be written for the site now; of these kinds, where that differs by kind."""
         doubts, stale = self._sites.doubts(site), self.silent(site)
         if site == self._settings.site and self._watchers is not None:
             doubts |= self._watchers.doubts()
             stale |= self._watchers.stale()
-        return Standstill(doubts, stale, self._kinds, self._standby() if site == self._settings.site else {})
+        return Standstill(doubts, stale, self._kinds, self._standby(kinds) if site == self._settings.site else {})
 
     def stopped(self, sites: Iterable[str]) -> dict[str, str]:
         """Why not everything is written that should be, by site; empty when all is."""
@@ -129,7 +129,7 @@ class InventoryGate(Gate):
 
     def refuses(self, action: Action) -> Outcome | None:
         """See `Gate.refuses`. Failed and not refused: it is ordered again soon after writes go on."""
-        why = self._guards.standstill(self._site).forbids(action.kind)
+        why = self._guards.standstill(self._site, (action.kind,)).forbids(action.kind)
         return outcome(action, FAILED, f"writes stop: {why}") if why else None
 
 

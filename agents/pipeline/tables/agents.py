@@ -18,7 +18,7 @@ from msgspec import Struct
 from underhost.agents.pipeline.tables import terms
 from underhost.agents.pipeline.tables.orphans import Orphans, is_target, target_of
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.agents.pipeline.tables.terms import KnownTerm, header_of
+from underhost.agents.pipeline.tables.terms import header_of
 from underhost.agents.sinks.orders import DONE
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record, read_key, read_record
@@ -258,7 +258,7 @@ class Tables:
             return
         table, row_key = self._tables[topic.short], terms.row_key(site)
         row = _stored(table).get(row_key)
-        known = None if row is None else msgspec.json.decode(row, type=KnownTerm)
+        known = None if row is None else terms.stored(row)
         newest = terms.newest(known, said, message.timestamp)
         if newest is not None and newest != known:
             if known is not None and newest.term < known.term:

@@ -6,7 +6,9 @@ is the order of sending: in another topic an older owner's records may rightly b
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
+import msgspec
 from msgspec import Struct
 
 from underhost.schemas.errors import LateRecord
@@ -35,8 +37,17 @@ def is_term(key: bytes) -> bool:
 
 def header_of(headers: Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None, name: str) -> str:
     """A header of a Faust message, whose headers have one of several forms; "" where it is absent."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
-    return next((bytes(value).decode("utf-8", "replace") for key, value in pairs if key == name), "")
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    for key, value in pairs or ():
+        if key == name:
+            return bytes(value).decode("utf-8", "replace")
+    return ""
+
+
+@lru_cache(64)  # asked with each record, and the same row until the next term
+def stored(row: bytes) -> KnownTerm:
+    """What such a row says."""
+    return msgspec.json.decode(row, type=KnownTerm)
 
 
 def newest(known: KnownTerm | None, said: str, at: float) -> KnownTerm | None:

@@ -7,8 +7,10 @@ from support.fakes.pipeline import FakeCluster
 from support.workers.pipeline import running, settings_in
 
 from underhost.agents import worker as worker_module
+from underhost.agents.pipeline.dispatch.in_flight import MANY, BindingsInFlight
 from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.records import Placement
 from underhost.schemas.topics import OUTCOMES, PLACEMENTS
 
 
@@ -43,3 +45,20 @@ async def test_a_pipeline_knows_which_of_its_pods_are_on_their_way(
         assert worker.records(PLACEMENTS)
     assert any(one.keys() == {"shop/gone", "shop/late", "shop/soon"} for one in seen), "all of them, once decided"
     assert made[0].placing("default") == {}, "the site is not ours any more"
+
+
+class Counted(dict[str, Placement]):
+    """Counts how often anything in it is looked at."""
+
+    looks = 0
+
+    def get(self, key: str, default: object = None) -> None:  # type: ignore[override]
+        self.looks += 1
+
+
+def test_a_pod_that_is_gone_is_forgotten_though_nobody_asks() -> None:
+    bindings, gone = BindingsInFlight(), Counted()
+    for number in range(5 * MANY):
+        bindings.decide([Placement(f"shop/job-{number}", "u", "n1", None, 0, {}, {})], gone)  # type: ignore[arg-type]
+    assert gone.looks == 4 * (MANY + 1), "each is looked for once, not at every decision"
+    assert len(bindings.shown({})) == 0
