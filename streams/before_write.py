@@ -6,38 +6,33 @@ Outside of such a block nothing is asked. A thread asks as well, so that one whi
 nothing.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from types import TracebackType
 
 from underhost.schemas.errors import Unreachable
 
 
-@dataclass
-class _WriteQuestion:
-    """A question, and whether the call that it belongs to has ended."""
+class WriteQuestion:
+    """A question that each write asks in this block, and in what it starts; it raises where none may be made.
 
-    ask: Callable[[], None]
-    has_ended: bool = False
-
-
-_question: ContextVar[_WriteQuestion | None] = ContextVar("asked before each write", default=None)
-
-
-@contextmanager
-def ask_before_writes(question: Callable[[], None]) -> Iterator[None]:
-    """In this block, and in what it starts, each write asks; `question` raises where none may be made.
-
-    It is asked in threads, too: it only reads.
+    It is asked in threads, too: it only reads. After the block nothing is written any more.
     """
-    asked = _WriteQuestion(question)
-    token = _question.set(asked)
-    try:
-        yield
-    finally:
-        asked.has_ended = True
-        _question.reset(token)
+
+    def __init__(self, ask: Callable[[], None]) -> None:
+        self.ask, self.has_ended = ask, False
+
+    def __enter__(self) -> None:
+        self._token = _question.set(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.has_ended = True
+        _question.reset(self._token)
+
+
+_question: ContextVar[WriteQuestion | None] = ContextVar("asked before each write", default=None)
 
 
 def before_write() -> None:

@@ -131,6 +131,7 @@ class SiteState:
         self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
         self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
         self._doubts: dict[str, str] | None = None
+        self._seen: dict[str, int] = {}
         self._runs: dict[tuple[str, str], dict[int, None]] = {}
         self._doubters: dict[tuple[str, str], int] = {}
         """By topic and source: the epochs of the runs that were heard of, and of the one whose doubt stands."""
@@ -175,6 +176,7 @@ class SiteState:
 
     def _mark(self, short: str, source: str, value: Struct | None) -> bool:
         before, self._doubts = self._markers[short].pop(source, None), None
+        self._seen.pop(source, None)
         if not isinstance(value, Listed):
             return before is not None
         self._markers[short][source] = value = self._doubted(short, source, before, value)
@@ -207,6 +209,7 @@ class SiteState:
     def replace(self, topic: Topic, rows: Iterable[tuple[Key, Struct]]) -> None:
         """Start the topic anew from these rows: after a recovery the tables are the truth, whatever was here."""
         self._rows[topic.short], self._markers[topic.short], self._doubts = {}, {}, None
+        self._seen.clear()
         self._views.pop(topic.short, None)
         for key, value in rows:
             self.put(topic, key, value)
@@ -235,7 +238,11 @@ class SiteState:
 
     def seen(self, source: str) -> int:
         """When the source last heard from its server, milliseconds since 1970; 0 where it does not say."""
-        return max((markers[source].seen for markers in self._markers.values() if source in markers), default=0)
+        seen = self._seen.get(source)
+        if seen is None:  # asked before each write
+            of_topics = (markers[source].seen for markers in self._markers.values() if source in markers)
+            seen = self._seen[source] = max(of_topics, default=0)
+        return seen
 
     def has(self, topic: Topic, name: str) -> bool:
         """Whether the object is in the picture; `name` is how a snapshot names it."""

@@ -85,7 +85,7 @@ class Reflector:
     @property
     def shrunk(self) -> str:
         """What is not believed of this kind, "" without a doubt."""
-        return str(self._doubts)
+        return str(self._doubts) if self._doubts.lines else ""  # asked before each write
 
     @property
     def held(self) -> dict[str, Held]:

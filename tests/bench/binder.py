@@ -87,7 +87,7 @@ class Bench:
             "kafka": {"embedded": str(self.folder / f"{time.monotonic_ns()}.db")},
             "kubernetes": {"kubeconfig": str(self.kube.kubeconfig)},
             "vsphere": {"inventory": str(hosts)},
-            "sinks": {"bindings": True},
+            "sinks": {"bindings": True, "events": True},  # as kube-scheduler tells them
             "web": {"listen": f"127.0.0.1:{free_ports(1)[0]}"},
         }
         config.write_text(json.dumps(tree))

@@ -13,7 +13,7 @@ from underhost.schemas.records import Outcome, Placement
 
 ON_ITS_WAY = frozenset({APPLIED, NOOP, FAILED})
 """Results after which the pod is, or may be, on its node: a failure may have been none, and is tried again."""
-MANY = 1_000
+MANY = 100
 """Placements that are remembered before anybody asks which of them are over."""
 
 

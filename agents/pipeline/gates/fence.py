@@ -14,10 +14,11 @@ from typing import Any
 
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.leases.roles import RoleLease
+from underhost.agents.pipeline.leases.within import Within
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.records import Action, Outcome
-from underhost.streams.before_write import ask_before_writes
+from underhost.streams.before_write import WriteQuestion
 from underhost.streams.cloudevents import TERM
 from underhost.streams.faust.membership import LOOK, Membership
 from underhost.streams.ports import Outgoing, Publisher
@@ -92,17 +93,16 @@ class FencedWriter:
 
         async def ask_and_call(*args: Any, **options: Any) -> Any:
             self._ask()
-            limit = asyncio.timeout(self._membership.left() if self._lease.term is None else None)
-            try:
-                async with limit, self._lease.within():
-                    with ask_before_writes(self._ask):
-                        return await method(*args, **options)
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                raise Unreachable("no answer for as long as the consumer group counts on this worker") from None
+            async with self._time():
+                with WriteQuestion(self._ask):
+                    return await method(*args, **options)
 
         return ask_and_call
+
+    def _time(self) -> Within:
+        if self._lease.term is not None:
+            return self._lease.within()
+        return Within(self._membership.left(), "no answer for as long as the consumer group counts on this worker")
 
     def _ask(self) -> None:
         doubt = self._membership.doubt() or self._lease.doubt()

@@ -11,14 +11,13 @@ had no lease where the worker's topics or its group have one owner. What writes 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
 from underhost.agents.pipeline.leases.election import Election
 from underhost.agents.pipeline.leases.keeper import Keeper, LeaseApi
-from underhost.schemas.errors import Unreachable
+from underhost.agents.pipeline.leases.within import Within
 
 log = logging.getLogger(__name__)
 
@@ -97,26 +96,11 @@ class RoleLease:
             return f"lease {self._election.name} was lost since"
         return None if self.goes_without else self._election.silence()
 
-    @asynccontextmanager
-    async def within(self) -> AsyncIterator[None]:
-        """What is begun as the holder ends with the lease, however often that is renewed meanwhile.
-
-        Raises Unreachable where it had to be ended: it may have been done.
-        """
+    def within(self) -> Within:
+        """What is begun as the holder ends with the lease, however often that is renewed meanwhile."""
         if self._election is None:
-            yield
-            return
-        limit = asyncio.timeout(self._election.left())
-        try:
-            async with limit:
-                self._limits.add(limit)
-                yield
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise Unreachable(f"no answer before the end of lease {self._election.name}") from None
-        finally:
-            self._limits.discard(limit)
+            return Within(None, "")
+        return Within(self._election.left(), f"no answer before the end of lease {self._election.name}", self._limits)
 
     def renewed(self) -> None:
         """The lease ends later by now."""

@@ -170,7 +170,8 @@ class Tables:
         One that came before the partitions moved must not overwrite what their owner has written since. It counts as
         never read: whoever has its partition now reads it again.
         """
-        await self._app.membership.confirmed()
+        if self._app.membership.doubt() is not None:
+            await self._app.membership.confirmed()
         if message.generation_id == self._app.consumer_generation_id:
             return True
         message.acked = True
@@ -278,7 +279,8 @@ class Tables:
         elif not fleeting and _stored(table).get(message.key) != message.value:
             table[message.key] = message.value
             if topic in OF_TARGETS:
-                self._forget_orphans(message.timestamp)
+                if self._orphans:
+                    self._forget_orphans(message.timestamp)
                 if not self._has_target(message.key):
                     self._orphans.note(message.key, message.timestamp)
 

@@ -25,6 +25,9 @@ class Orphans:
     def __init__(self) -> None:
         self._until: dict[bytes, float] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._until)
+
     def note(self, key: bytes, now: float) -> None:
         """A row of this key was written, or its object has gone."""
         self._until.pop(key, None)  # the newest come last

@@ -35,7 +35,7 @@ from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Action
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS
 from underhost.schemas.vsphere import DrsRule, Host, Vm
-from underhost.streams.before_write import ask_before_writes
+from underhost.streams.before_write import WriteQuestion
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.timing import Timing
 from underhost.streams.vsphere import client
@@ -564,7 +564,7 @@ async def test_a_worker_that_loses_its_lease_while_it_logs_in_and_reads_edits_no
             raise Unreachable("the lease is lost")
 
     writer = VSphereDrsWriter(settings, "s", connect=slow_login)
-    with ask_before_writes(ask), pytest.raises(Unreachable, match="the lease is lost"):
+    with WriteQuestion(ask), pytest.raises(Unreachable, match="the lease is lost"):
         await writer.add_rule(CLUSTER, our_rule(a, b))
     await writer.close()
     assert [rule.name for rule in admin.cluster.configurationEx.rule or []] == []

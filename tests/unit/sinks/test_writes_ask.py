@@ -12,7 +12,7 @@ from support.fakes.kube import FakeKube
 from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.schemas.errors import Unreachable
-from underhost.streams.before_write import ask_before_writes, before_write
+from underhost.streams.before_write import WriteQuestion, before_write
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.ports import PodState
 from underhost.streams.vsphere.client import in_thread
@@ -52,13 +52,13 @@ WRITES: dict[str, Callable[[KubernetesApiWriter, KubernetesEvents], Awaitable[An
 async def test_a_write_is_not_sent_by_a_worker_that_may_not_write_any_more(
     kube: FakeKube, client: KubernetesClient, write: Callable[..., Awaitable[Any]]
 ) -> None:
-    with ask_before_writes(lost), pytest.raises(Unreachable, match=LOST):
+    with WriteQuestion(lost), pytest.raises(Unreachable, match=LOST):
         await write(KubernetesApiWriter(client), KubernetesEvents(client))
     assert [request.verb for request in kube.requests] == ["version"]
 
 
 async def test_what_only_reads_asks_nothing(client: KubernetesClient) -> None:
-    with ask_before_writes(lost):
+    with WriteQuestion(lost):
         assert (await KubernetesApiWriter(client).node_labels("n1"))[0] == "uid-n1"
 
 
@@ -76,7 +76,7 @@ async def test_a_lease_that_ends_while_the_credentials_plugin_runs_is_noticed(
             lost()
 
     client._api.update_params_for_auth = plugin
-    with ask_before_writes(ask), pytest.raises(Unreachable, match=LOST):
+    with WriteQuestion(ask), pytest.raises(Unreachable, match=LOST):
         await KubernetesApiWriter(client).apply_node_labels("n1", "uid-n1", {"host": "h1"})
     assert kube.count("patch") == 0
 
@@ -96,7 +96,7 @@ async def test_a_thread_that_nobody_waits_for_any_more_writes_nothing() -> None:
         loop.call_soon_threadsafe(ended.set)
 
     async def call() -> None:
-        with ask_before_writes(lambda: None):
+        with WriteQuestion(lambda: None):
             await in_thread(read_then_write)
 
     calling = asyncio.create_task(call())
