@@ -52,6 +52,8 @@ class Contact:
     def silent(self, bound: float) -> str:
         """What has been silent for `bound` seconds or longer, for people; "" where nothing has."""
         now = self._clock()
+        if now - self._answered < bound and self._heard.keys() <= self._open:
+            return ""  # asked before each write
         kinds = sorted(kind for kind in self._heard if now - self._last(kind) >= bound)
         if not kinds:
             return ""

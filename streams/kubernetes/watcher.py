@@ -74,7 +74,7 @@ class KubernetesSource(Source):
     @property
     def shrunk(self) -> list[str]:
         """See `Source.shrunk`."""
-        return [*self._doubts.lines, *(shrunk for each in self._reflectors.values() if (shrunk := each.shrunk))]
+        return [*self._doubts.lines, *(each.shrunk for each in self._reflectors.values() if each.doubts.lines)]
 
     @property
     def contact(self) -> float | None:

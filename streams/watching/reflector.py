@@ -54,7 +54,7 @@ class Reflector:
         doubted: set when a doubt comes.
 
     Attributes:
-        name: of the kind. relists: how often everything was listed again.
+        name: of the kind. relists: how often everything was listed again. doubts: what is not believed of it.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class Reflector:
     ) -> None:
         self._source, self._topic, self._publisher, self._held, self._timing = source, topic, publisher, held, timing
         self._protected, self._optional = protected, optional
-        self._doubts, self._doubted = Doubts(kind=source.name), doubted
+        self.doubts, self._doubted = Doubts(kind=source.name), doubted
         self._guarded, self._publishing = guarded, asyncio.Lock()
         clock = asyncio.get_running_loop().time
-        self._deletions = Deletions(source.name, self._doubts, clock, guarded=guarded)
+        self._deletions = Deletions(source.name, self.doubts, clock, guarded=guarded)
         self._deletions.hold(Seen(key, "", None) for key in missing)
         self._reached, self._past_since = 0, float("inf")
         self._again = False
@@ -85,7 +85,7 @@ class Reflector:
     @property
     def shrunk(self) -> str:
         """What is not believed of this kind, "" without a doubt."""
-        return str(self._doubts) if self._doubts.lines else ""  # asked before each write
+        return str(self.doubts)
 
     @property
     def held(self) -> dict[str, Held]:
@@ -104,7 +104,7 @@ class Reflector:
 
     def accept(self) -> list[str]:
         """See `Source.accept`."""
-        return self._doubts.accept()
+        return self.doubts.accept()
 
     async def run(self, position: str | None) -> None:
         """Watch from the position; None where the first list found the kind not served."""
@@ -162,11 +162,11 @@ class Reflector:
         for key in kept.keys() & (listing.objects.keys() | unreadable):
             self._deletions.release(key)
         vanished = self._held.keys() - listing.objects.keys() - unreadable - kept.keys()
-        accepted = self._doubts.accepted
+        accepted = self.doubts.accepted
         missing = vanished - accepted if self._protected else set()
         of = len(self._held) - len(vanished) + len(missing)
         collapsed = self._guarded and is_collapse(len(missing), of)
-        if missing and (self._doubts or kept or not listing.objects or collapsed):
+        if missing and (self.doubts or kept or not listing.objects or collapsed):
             line = f"{self._source.name}: {len(missing)} of {of} objects are missing in the new list; none is deleted"
             self._deletions.hold((Seen(key, self._held[key].uid, None) for key in missing), [line])
             self._doubted.set()
@@ -178,7 +178,7 @@ class Reflector:
             log.warning("the server has gone back in its history", kind=self._source.name, position=listing.position)
             self._held.clear()
         await self._take_many(changes, anew=went_back)
-        self._doubts.settle(accepted)
+        self.doubts.settle(accepted)
         return listing.position
 
     def _is_of_the_past(self, position: str) -> bool:
@@ -188,9 +188,9 @@ class Reflector:
 
     def _believed(self, changes: Sequence[Seen | Unreadable]) -> Sequence[Seen | Unreadable]:
         """The changes without the deletions that are too many at once."""
-        before = str(self._doubts)
+        before = str(self.doubts)
         believed = self._deletions.believed(changes, self._held)
-        if str(self._doubts) != before:
+        if str(self.doubts) != before:
             self._doubted.set()
         return believed
 
@@ -199,7 +199,7 @@ class Reflector:
 
         Raises Gone, Refused, Retry or Unreachable: then nothing is deleted yet.
         """
-        accepted = self._doubts.accepted
+        accepted = self.doubts.accepted
         if not accepted:
             return
         listing = await self._source.list()
@@ -209,7 +209,7 @@ class Reflector:
             if deletion is not None and key not in unreadable:
                 changes.append(listing.objects.get(key, deletion))
         await self._take_many(changes)
-        self._doubts.settle(accepted)
+        self.doubts.settle(accepted)
 
     async def _take_many(self, changes: Sequence[Seen | Unreadable], *, anew: bool = False) -> None:
         for begin in range(0, len(changes), AT_ONCE):
