@@ -18,7 +18,7 @@ import msgspec
 import structlog
 from trust.simulation import clock
 
-OF_ONE_PROCESS = 10
+OF_ONE_PROCESS = 7
 """Seeds of one process: each leaves 25 MB behind."""
 IMPORTED_BEFORE = (
     "trust.simulation.seed",
