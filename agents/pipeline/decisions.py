@@ -5,6 +5,7 @@ Each part holds what is so now, and the records that say what has changed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from underhost.agents.sinks.bindings import action_of
 from underhost.agents.site.snapshot import Snapshot
@@ -59,7 +60,7 @@ class Decisions:
         """The placements that are new."""
         return self.placements.placements if self.placements is not None else ()
 
-    @property
+    @cached_property
     def commands(self) -> list[Action]:
         """Every command that is new: those on `actions`, and the orders to bind that the placements are."""
         binds = (action_of(placement, self.snapshot.site) for placement in self.placed)
