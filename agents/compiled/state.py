@@ -5,7 +5,7 @@ stays as it is, so that many states can start from one; the state of a followed 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -20,6 +20,11 @@ from underhost.agents.compiled.nodes import IntArray, Shift
 from underhost.agents.site.selectors import Selector
 
 _FEW = 24  # classes up to which a counter is filled class by class rather than in one pass over all pods
+_MANY = 8  # pods of one size from which their load is counted in one pass
+
+
+Added = tuple[int, int, int, int]
+"""A pod that comes to a node, by class and request; with sign -1 it goes: (class, request, node, sign)."""
 
 
 class Tally(Protocol):
@@ -54,7 +59,7 @@ class State:
         self._selected: dict[tuple[int, bool], Weights] = {}
         self.memo = Memo()
         self.nominating: list[tuple[int, int]] = []
-        self._tried: list[tuple[int, int, int, int]] | None = None
+        self._tried: list[Added] | None = None
         self.generation = 0
         self._fill()
 
@@ -87,7 +92,41 @@ class State:
         if self._tried is not None:
             self._tried.append((cls, request, node, sign))
 
+    def add_all(self, pods: Iterable[Added]) -> None:
+        """As `add` of each: the load of many pods of one size is counted in one pass."""
+        by_request: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for cls, request, node, sign in pods:
+            by_request[request].append((node, sign))
+            self.log.append(node)
+            self._changes[cls].append((node, sign))
+            for counter in self._touched[cls]:
+                counter.add(cls, node, sign)
+            if self._tried is not None:
+                self._tried.append((cls, request, node, sign))
+        for request, changes in by_request.items():
+            if len(changes) < _MANY:
+                for node, sign in changes:
+                    self._load(request, node, sign)
+            else:
+                self._load_many(request, changes)
+
+    def _load_many(self, request: int, changes: Sequence[tuple[int, int]]) -> None:
+        nodes, signs = np.array(changes, np.intp).T
+        wanted = self.model.requests[request]
+        for name, amount in wanted.held.items():
+            row = self.model.nodes.row(name)
+            if row >= 0:
+                np.add.at(self.used[row], nodes, signs * amount)
+        for row, amount in enumerate(wanted.held_nonzero):
+            np.add.at(self.nonzero[row], nodes, signs * amount)
+        np.add.at(self.pods, nodes, signs)
+
     def _count(self, cls: int, request: int, node: int, sign: int) -> None:
+        self._load(request, node, sign)
+        for counter in self._touched[cls]:
+            counter.add(cls, node, sign)
+
+    def _load(self, request: int, node: int, sign: int) -> None:
         model = self.model
         wanted = model.requests[request]
         for name, amount in wanted.held.items():
@@ -98,8 +137,6 @@ class State:
         self.nonzero[0, node] += sign * cpu
         self.nonzero[1, node] += sign * memory
         self.pods[node] += sign
-        for counter in self._touched[cls]:
-            counter.add(cls, node, sign)
 
     @contextmanager
     def trial(self) -> Iterator[None]:
@@ -109,8 +146,7 @@ class State:
             yield
         finally:
             tried, self._tried = self._tried, None
-            for cls, request, node, sign in reversed(tried):
-                self.add(cls, request, node, -sign)
+            self.add_all((cls, request, node, -sign) for cls, request, node, sign in tried)
             if clean:
                 self.log.clear()
                 self._changes.clear()

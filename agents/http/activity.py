@@ -193,6 +193,10 @@ class ActivityLogs:
             return
         self._read[place] = record.offset + 1
         site = site_of((record.key or b"").decode("utf-8", "replace"))
-        entry = self._sites.setdefault(site, ActivityLog()).apply(record) if site else None
+        if not site:
+            return
+        if site not in self._sites:
+            self._sites[site] = ActivityLog()
+        entry = self._sites[site].apply(record)
         if entry is not None:
             self._told(site, entry)

@@ -4,7 +4,7 @@ No label holds a name out of a cluster (a pod, a node): the number of series sta
 """
 
 from collections import Counter as Count
-from functools import partial
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -47,6 +47,7 @@ class Metrics:
         text = "Records left out because newer ones came first, by what shows it: term, version or uid."
         self.late = counter("underhost_late_records", text, ["topic", "why"])
         self.outcomes = counter("underhost_outcomes", "Commands by what became of them.", ["kind", "result"])
+        self._outcomes_of = cache(self.outcomes.labels)  # asked for each binding, among a few
         text = "Messages to those who are alerted: sent, refused, failed (and repeated), dropped."
         self.alerts = counter("underhost_alert_messages", text, ["receiver", "result"])
         self.sources = counter("underhost_source_records", "Records published by the watchers.", ["source"])
@@ -85,4 +86,4 @@ class Metrics:
 
     def answered(self, outcome: Outcome) -> None:
         """A sink has answered a command."""
-        self.outcomes.labels(outcome.kind, outcome.result).inc()
+        self._outcomes_of(outcome.kind, outcome.result).inc()

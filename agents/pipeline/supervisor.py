@@ -75,12 +75,11 @@ class Watchers:
 
         What such a source does not believe it has not published: what the topics hold may be wrong, or the source.
         """
-        lines = {source.name: "; ".join(source.shrunk) for source in self.sources}
-        return {name: line for name, line in lines.items() if line}
+        return {name: "; ".join(lines) for name, source in self._running.items() if (lines := source.shrunk)}
 
     def stale(self) -> dict[str, str]:
         """The sources whose data is too old to act on, with what they say about it."""
-        return {source.name: why for source in self.sources if (why := source.stale)}
+        return {name: why for name, source in self._running.items() if (why := source.stale)}
 
     def accept(self) -> list[str]:
         """A person says that what the sources do not believe is true: the lines that are settled by that."""

@@ -54,10 +54,8 @@ def decide(
 def place_all(state: State, assumed: Mapping[str, str] | None = None) -> list[tuple[PendingPod, Decision]]:
     """Each pod that is to be placed, in queue order, with its decision; `assumed` and `state` as in `decide`."""
     model, assumed = state.model, assumed or {}
-    for pod in model.pending:
-        node = model.nodes.index.get(assumed[pod.key], -1) if pod.key in assumed else -1
-        if node >= 0:
-            state.add(pod.cls, pod.request, node)
+    places = ((pod, model.nodes.index.get(assumed.get(pod.key, ""), -1)) for pod in model.pending)
+    state.add_all((pod.cls, pod.request, node, 1) for pod, node in places if node >= 0)
     waiting = (pod for pod in model.pending if pod.key not in assumed)
     ours = [pod for pod in waiting if pod.scheduler in model.options.scheduler_names]
     loop = Loop(state, Nominations(state, ours))

@@ -121,7 +121,7 @@ class KubernetesClient:
         # The library's own request, without its copies of the body and its quoting of the address.
         response: aiohttp.ClientResponse = await rest.pool_manager.request(
             method,
-            URL(_base(self.server) + (f"{path}?{urlencode(query)}" if query else path), encoded=True),
+            URL(_base(self.server) + path + _encoded(tuple(query)), encoded=True),
             headers=headers,
             data=None if body is None else msgspec.json.encode(body),
             timeout=timeout,
@@ -221,6 +221,11 @@ async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | 
 def _base(server: str) -> str:
     """A server's address as the prefix of a path, quoted where it is not."""
     return str(URL(server)).rstrip("/")
+
+
+@lru_cache(maxsize=16)  # a write of one kind is asked for in the same way each time
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return f"?{urlencode(query)}" if query else ""
 
 
 def _as_backend(error: UnderhostError) -> UnderhostError:

@@ -44,7 +44,10 @@ class LazyEvaluator:
 
     @cached_property
     def _evaluator(self) -> "Evaluator":
-        import polars  # noqa: F401  # heavy: see above; the first pods that must be apart would otherwise wait for it
+        # Heavy: see above. The first pods that must be apart would otherwise wait for both; polars imports the second
+        # with the first array that it is given.
+        import numpy.ma  # noqa: F401
+        import polars  # noqa: F401
 
         from underhost.agents.evaluate.evaluator import Evaluator
 

@@ -1,7 +1,9 @@
 import pytest
 from support.build import HOST, PodBuilder, a_node, a_pod, a_site, a_workload, app, nodes, spread, term
 
-from underhost.agents.schedule.pending import PodDecision, decide, schedule
+from underhost.agents.compiled.model import compile
+from underhost.agents.compiled.state import State
+from underhost.agents.schedule.pending import PodDecision, decide, place_all, schedule
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.documents import Placements, to_json
 from underhost.schemas.errors import BadObjectError
@@ -107,6 +109,31 @@ def test_assumed_pods_count_as_running_and_are_not_decided_again() -> None:
     snapshot = a_site(*nodes("n1", "n2"), *pods)
     found = decide(snapshot, Options(), {"shop/web-0": "n1"})
     assert [(decision.pod, decision.node) for decision in found] == [("shop/web-1", "n2")]
+
+
+@pytest.mark.parametrize("assumed", [pytest.param(count, id=f"{count} of one size") for count in (1, 7, 8, 20)])
+def test_what_assumed_pods_leave_free_is_counted_to_the_last_place(assumed: int) -> None:
+    pods = [a_pod(f"web-{i:02}").needs(cpu="1") for i in range(assumed + 2)]
+    room = a_node("n1").has(cpu=str(assumed + 1))
+    found = decide(a_site(room, *pods), Options(), {f"shop/web-{i:02}": "n1" for i in range(assumed)})
+    assert [(each.pod, each.node, each.failed) for each in found] == [
+        (f"shop/web-{assumed:02}", "n1", {}),
+        (f"shop/web-{assumed + 1:02}", None, {"Insufficient cpu": 1}),
+    ]
+
+
+def test_what_was_tried_is_taken_back_to_the_last_pod() -> None:
+    pods = [
+        a_pod(f"web-{i:02}").needs(cpu="500m").labels(app="web").prefers_apart(5, term(HOST, app("web")))
+        for i in range(20)
+    ]
+    state = State(compile(a_site(*nodes("n1", "n2", "n3"), *pods), Options()))
+    found = []
+    for _ in range(2):
+        with state.trial():
+            found.append([(pod.key, decision) for pod, decision in place_all(state)])
+    assert found[0] == found[1]
+    assert (state.pods.tolist(), state.used.sum(), state.nonzero.sum()) == ([0, 0, 0], 0, 0)
 
 
 def test_a_pod_assumed_on_a_node_that_is_gone_counts_nowhere_and_is_not_decided() -> None:
