@@ -17,6 +17,7 @@ from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import DRIFT, UNKNOWN_HOST, UNKNOWN_NODE
+from underhost.schemas.uuids import vm_uuids
 
 REASON_ABSENT = "the node is not in the input"
 REASON_NO_VM = "no VM is known for the node"
@@ -81,10 +82,9 @@ def _unknown_host(snapshot: Snapshot, name: str) -> Finding | None:
         return None
     if joined is None:
         reason = REASON_NO_VM
-        message = (
-            f"Node {name} is joined to no VM: neither providerID, systemUUID, name nor hostname names exactly one. "
-            "Its pods are judged by labels only."
-        )
+        said = vm_uuids(snapshot.nodes[name])
+        why = f"not exactly one VM has the uuid of its {said[0]}" if said else "no uuid and no name is exactly one VM's"
+        message = f"Node {name} is joined to no VM: {why}. Its pods are judged by labels only."
     else:
         reason = REASON_NO_HOST
         message = f"Node {name} is VM {joined.vm}, whose ESXi host is unknown. Its pods are judged by labels only."

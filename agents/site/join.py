@@ -1,10 +1,10 @@
 """Which VM is a Kubernetes node, and which ESXi host does it run on?
 
 In: nodes of Kubernetes, VMs and hosts of vSphere. Out: a `NodeHost` for every node that is joined to a VM. Pure;
-whether an unknown host is worth a finding is left to `check.py`.
+whether an unknown host is worth a finding is left to `agents/evaluate/nodes.py`.
 
-A join is a claim about hardware, so identities are tried from the strongest to the weakest, and an ambiguous one is no
-join at all: a wrong host is worse than an unknown one.
+A join is a claim about hardware. A uuid is the machine's own, a name is whatever somebody gave it: where there is a
+uuid no name is asked, and an ambiguous identity is no join at all. A wrong host is worse than an unknown one.
 """
 
 from collections import defaultdict
@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator
 
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import NodeHost
-from underhost.schemas.uuids import swapped, uuid_digits
+from underhost.schemas.uuids import PROVIDER_ID, SYSTEM_UUID, uuid_digits, vm_uuids
 from underhost.schemas.vsphere import Host, Vm
 
-PROVIDER_ID, SYSTEM_UUID, NAME, HOSTNAME = "providerID", "systemUUID", "name", "hostname"
-_SCHEME = "vsphere://"
+NAME, HOSTNAME = "name", "hostname"
 
 
 def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dict[str, NodeHost]:
     """The joined nodes by name, sorted; equal for every order of the input.
 
-    A node joins by `spec.providerID`, then `systemUUID` in both byte orders, then VM name, then guest hostname. An
-    identity that several VMs share joins nothing. A VM that a node claims by UUID is not given to another by a name.
-    `host` is the host's id (its name where it has none), or "" while it is unknown.
+    A node joins by the uuid of its `spec.providerID` (`vsphere://UUID`), without one by its `systemUUID` in both byte
+    orders. A node with either is the VM of that uuid or none: by VM name, then guest hostname, a node joins only where
+    it has no uuid, or no VM has one. An identity that several VMs share joins nothing. A VM that a node claims by uuid
+    is not given to another by a name. `host` is the host's id (its name where it has none), or "" while it is unknown.
     """
     index = _Index(vms)
     host_of = HostIndex(hosts)
@@ -59,21 +59,19 @@ class _Index:
                 self.by_hostname[hostname].append(vm)
 
     def claim(self, node: Node) -> tuple[Vm, str] | None:
-        """The VM of the first identity that matches any; None where none does, or where it matches several."""
-        for how, candidates in self._candidates(node):
+        """The VM of the node's uuid; without one that of its name. None where no VM has it, or where several do."""
+        said = vm_uuids(node)
+        if said is not None and self.by_uuid:
+            how, uuids = said
+            found = [vm for uuid in uuids for vm in self.by_uuid.get(uuid, ())]
+            return (found[0], how) if len(found) == 1 else None
+        for how, candidates in self._named(node):
             refs = {vm.ref for vm in candidates}
             if refs:
                 return (candidates[0], how) if len(refs) == 1 and len(candidates) == 1 else None
         return None
 
-    def _candidates(self, node: Node) -> Iterator[tuple[str, list[Vm]]]:
-        provider_id = node.spec.provider_id.strip()
-        if provider_id.lower().startswith(_SCHEME):
-            yield PROVIDER_ID, self.by_uuid.get(uuid_digits(provider_id[len(_SCHEME) :]), [])
-        info = node.status.node_info
-        if info is not None and (digits := uuid_digits(info.system_uuid)):
-            orders = dict.fromkeys((digits, swapped(digits)))
-            yield SYSTEM_UUID, [vm for order in orders for vm in self.by_uuid.get(order, [])]
+    def _named(self, node: Node) -> Iterator[tuple[str, list[Vm]]]:
         yield NAME, self.by_name.get(node.metadata.name, [])
         names = {_hostname(node.metadata.name)}
         names |= {_hostname(item.address) for item in node.status.addresses or () if item.type == "Hostname"}

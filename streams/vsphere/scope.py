@@ -1,7 +1,7 @@
 """Which vSphere clusters matter to a site where the settings name none: those that hold the VM of one of its nodes.
 
-In: the site's nodes, as the topics hold them, and VMs. Out: whether a VM may be a node's. In doubt it is one: which VM
-is which node's is decided by `agents/site/join.py`.
+In: the site's nodes, as the topics hold them, and VMs. Out: whether a VM may be a node's. Which VM is which node's is
+decided by `agents/site/join.py`; what may never be joined there brings no cluster in here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,21 +10,20 @@ from typing import Any
 import msgspec
 
 from underhost.schemas.kubernetes import Node, decode
-from underhost.schemas.uuids import swapped, uuid_digits
+from underhost.schemas.uuids import uuid_digits, vm_uuids
 
 
 def identities(nodes: Iterable[bytes]) -> frozenset[str]:
-    """Everything that a VM may be known by as the VM of one of these nodes: uuids in both byte orders, and names."""
+    """All that a VM may be known by as the VM of one of these nodes: uuids, and names of nodes that have no uuid."""
     found: set[str] = set()
     for data in nodes:
         try:
             node = decode(data, Node)
         except msgspec.MsgspecError:
             continue
-        info = node.status.node_info
-        for uuid in (node.spec.provider_id.partition("://")[2], info.system_uuid if info is not None else ""):
-            digits = uuid_digits(uuid)
-            found |= {digits, swapped(digits)}
+        if (said := vm_uuids(node)) is not None:
+            found.update(said[1])
+            continue
         names = [node.metadata.name, *(item.address for item in node.status.addresses or () if item.type == "Hostname")]
         found |= {_plain(name) for name in names}
     return frozenset(found - {""})

@@ -356,6 +356,27 @@ def test_nodes_without_a_host_are_found_only_where_vsphere_is_configured():
     assert findings("unknown-host", a_site(*nodes(3))) == []
 
 
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        pytest.param(
+            a_node("n1").spec(providerID="vsphere://42170000-0000-0000-0000-000000000001"),
+            "not exactly one VM has the uuid of its providerID",
+            id="a providerID",
+        ),
+        pytest.param(
+            a_node("n1").put("status", "nodeInfo", value={"systemUUID": "42170000-0000-0000-0000-000000000001"}),
+            "not exactly one VM has the uuid of its systemUUID",
+            id="a systemUUID",
+        ),
+        pytest.param(a_node("n1"), "no uuid and no name is exactly one VM's", id="no uuid"),
+    ],
+)
+def test_a_node_without_a_vm_is_told_by_what_its_vm_was_looked_for(node, why):
+    (finding,) = findings("unknown-host", a_site(node, on={}))
+    assert finding.message == f"Node n1 is joined to no VM: {why}. Its pods are judged by labels only."
+
+
 def taint(effect="NoSchedule", key="dedicated", value="db"):
     return {"taints": [{"key": key, "value": value, "effect": effect}]}
 

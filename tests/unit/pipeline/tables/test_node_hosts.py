@@ -10,7 +10,7 @@ from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas import topics
 from underhost.schemas.keys import Key
-from underhost.schemas.kubernetes import Metadata, Node
+from underhost.schemas.kubernetes import Metadata, Node, NodeSpec
 from underhost.schemas.records import NodeHost
 from underhost.schemas.vsphere import Host, Vm
 from underhost.streams.ports import Outgoing
@@ -89,6 +89,22 @@ def test_what_is_not_committed_is_said_again() -> None:
     topology = NodeHosts("prod", [])
     first = topology.update(snapshot(n1="h1"), MONDAY)
     assert topology.update(snapshot(n1="h1"), MONDAY).records == first.records
+
+
+def test_a_node_made_anew_is_not_its_namesakes_vm_while_its_own_is_not_known() -> None:
+    old, new = "42170000-0000-0000-0000-000000000001", "42170000-0000-0000-0000-000000000002"
+    namesake = Vm(name="n1", id="vm-1", uuid=old, host="h1", hostname="n1")
+
+    def picture(uuid: str, *vms: Vm) -> Snapshot:
+        node = Node(Metadata(name="n1"), NodeSpec(f"vsphere://{uuid}"))
+        return Snapshot(nodes={"n1": node}, vms={vm.id: vm for vm in vms}, hosts=hosts)
+
+    hosts = {"h1": Host(name="esx-1", id="h1"), "h2": Host(name="esx-2", id="h2")}
+    topology = NodeHosts("prod", [])
+    assert update(topology, picture(old, namesake), MONDAY) == [("prod/node//n1", "esx-1", MONDAY)]
+    assert update(topology, picture(new, namesake), MONDAY) == [("prod/node//n1", None)]
+    own = Vm(name="n1", id="vm-2", uuid=new, host="h2", hostname="n1")
+    assert update(topology, picture(new, namesake, own), TUESDAY) == [("prod/node//n1", "esx-2", TUESDAY)]
 
 
 class Site:
