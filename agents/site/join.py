@@ -16,6 +16,7 @@ from underhost.schemas.uuids import PROVIDER_ID, SYSTEM_UUID, uuid_digits, vm_uu
 from underhost.schemas.vsphere import Host, Vm
 
 NAME, HOSTNAME = "name", "hostname"
+ON = "on"
 
 
 def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dict[str, NodeHost]:
@@ -23,8 +24,9 @@ def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dic
 
     A node joins by the uuid of its `spec.providerID` (`vsphere://UUID`), without one by its `systemUUID` in both byte
     orders. A node with either is the VM of that uuid or none: by VM name, then guest hostname, a node joins only where
-    it has no uuid, or no VM has one. An identity that several VMs share joins nothing. A VM that a node claims by uuid
-    is not given to another by a name. `host` is the host's id (its name where it has none), or "" while it is unknown.
+    it has no uuid, or no VM has one. Of several VMs with one identity the one that is on counts; where several are on,
+    or none, it joins nothing. A VM that a node claims by uuid is not given to another by a name. `host` is the host's
+    id (its name where it has none), or "" while it is unknown.
     """
     index = _Index(vms)
     host_of = HostIndex(hosts)
@@ -63,12 +65,10 @@ class _Index:
         said = vm_uuids(node)
         if said is not None and self.by_uuid:
             how, uuids = said
-            found = [vm for uuid in uuids for vm in self.by_uuid.get(uuid, ())]
-            return (found[0], how) if len(found) == 1 else None
+            return _the_one(how, [vm for uuid in uuids for vm in self.by_uuid.get(uuid, ())])
         for how, candidates in self._named(node):
-            refs = {vm.ref for vm in candidates}
-            if refs:
-                return (candidates[0], how) if len(refs) == 1 and len(candidates) == 1 else None
+            if candidates:
+                return _the_one(how, candidates)
         return None
 
     def _named(self, node: Node) -> Iterator[tuple[str, list[Vm]]]:
@@ -76,6 +76,12 @@ class _Index:
         names = {_hostname(node.metadata.name)}
         names |= {_hostname(item.address) for item in node.status.addresses or () if item.type == "Hostname"}
         yield HOSTNAME, [vm for name in sorted(names) if name for vm in self.by_hostname.get(name, [])]
+
+
+def _the_one(how: str, candidates: list[Vm]) -> tuple[Vm, str] | None:
+    """The only VM, or the only one that is on: a node runs, so that its VM does, and a copy that is off is not it."""
+    found = [vm for vm in candidates if vm.power == ON] or candidates
+    return (found[0], how) if len(found) == 1 else None
 
 
 class HostIndex:

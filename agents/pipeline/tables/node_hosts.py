@@ -107,4 +107,4 @@ def _node_claim(node: Node | None) -> tuple[object, ...]:
 
 def _vm_claim(vm: Vm | None) -> tuple[object, ...]:
     """All that the join reads of a VM to tell whose it is."""
-    return (vm.ref, vm.name, vm.uuid, vm.hostname) if vm is not None else ()
+    return (vm.ref, vm.name, vm.uuid, vm.hostname, vm.power) if vm is not None else ()

@@ -22,8 +22,8 @@ def known_by(name="n1", provider_id="", system_uuid="", hostname=""):
     return a_node(name).spec(providerID=provider_id).put("status", value=status).build()
 
 
-def a_vm(id="vm-1", name="some-vm", uuid="", host="host-1", hostname=""):
-    return Vm(id=id, name=name, uuid=uuid, host=host, hostname=hostname)
+def a_vm(id="vm-1", name="some-vm", uuid="", host="host-1", hostname="", power="on"):
+    return Vm(id=id, name=name, uuid=uuid, host=host, hostname=hostname, power=power)
 
 
 ESX1, ESX2 = Host(id="host-1", name="esx-1"), Host(id="host-2", name="esx-2")
@@ -84,7 +84,7 @@ ESX1, ESX2 = Host(id="host-1", name="esx-1"), Host(id="host-2", name="esx-2")
             known_by(provider_id=f"vsphere://{UUID}"),
             [a_vm("vm-1", uuid=UUID), a_vm("vm-2", uuid=UUID)],
             None,
-            id="a clone with the same uuid makes the join ambiguous",
+            id="a clone with the same uuid that is on, too, makes the join ambiguous",
         ),
         pytest.param(
             known_by(name="n1", provider_id=f"vsphere://{UUID}"),
@@ -121,6 +121,36 @@ ESX1, ESX2 = Host(id="host-1", name="esx-1"), Host(id="host-2", name="esx-2")
             [a_vm("vm-1", hostname="n1"), a_vm("vm-2", hostname="n1")],
             None,
             id="clones that share a guest hostname join nothing",
+        ),
+        pytest.param(
+            known_by(provider_id=f"vsphere://{UUID}"),
+            [a_vm("vm-1", uuid=UUID, power="off"), a_vm("vm-2", uuid=UUID)],
+            ("vm-2", "providerID"),
+            id="a copy with the same uuid that is off does not count",
+        ),
+        pytest.param(
+            known_by(system_uuid=UUID),
+            [a_vm("vm-1", uuid=SWAPPED, power="off"), a_vm("vm-2", uuid=UUID)],
+            ("vm-2", "systemUUID"),
+            id="a copy that is off does not count in the other byte order either",
+        ),
+        pytest.param(
+            known_by(provider_id=f"vsphere://{UUID}"),
+            [a_vm("vm-1", uuid=UUID, power="off"), a_vm("vm-2", uuid=UUID, power="off")],
+            None,
+            id="two copies that are off are as ambiguous as two that are on",
+        ),
+        pytest.param(
+            known_by(provider_id=f"vsphere://{UUID}"),
+            [a_vm("vm-1", uuid=UUID, power="off"), a_vm("vm-2", name="n1", uuid=OTHER)],
+            ("vm-1", "providerID"),
+            id="a VM that is off is its node's, as long as no copy is on",
+        ),
+        pytest.param(
+            known_by(name="n1"),
+            [a_vm("vm-1", name="n1", power="off"), a_vm("vm-2", name="n1")],
+            ("vm-2", "name"),
+            id="of two VMs of the node's name the one that is on",
         ),
         pytest.param(
             known_by(provider_id=f"vsphere://{UUID}"),

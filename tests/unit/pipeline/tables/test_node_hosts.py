@@ -107,6 +107,21 @@ def test_a_node_made_anew_is_not_its_namesakes_vm_while_its_own_is_not_known() -
     assert update(topology, picture(new, namesake, own), TUESDAY) == [("prod/node//n1", "esx-2", TUESDAY)]
 
 
+def test_a_node_follows_the_copy_of_its_vm_that_is_switched_on() -> None:
+    uuid = "42170000-0000-0000-0000-000000000001"
+    nodes = {"n1": Node(Metadata(name="n1"), NodeSpec(f"vsphere://{uuid}"))}
+    hosts = {"h1": Host(name="esx-1", id="h1"), "h2": Host(name="esx-2", id="h2")}
+
+    def picture(old: str, new: str) -> Snapshot:
+        copies = [Vm("old", "vm-1", uuid, "h1", power=old), Vm("new", "vm-2", uuid, "h2", power=new)]
+        return Snapshot(nodes=nodes, vms={vm.id: vm for vm in copies}, hosts=hosts)
+
+    topology = NodeHosts("prod", [])
+    assert update(topology, picture("on", "off"), MONDAY) == [("prod/node//n1", "esx-1", MONDAY)]
+    assert update(topology, picture("off", "off"), MONDAY) == [("prod/node//n1", None)]
+    assert update(topology, picture("off", "on"), TUESDAY) == [("prod/node//n1", "esx-2", TUESDAY)]
+
+
 class Site:
     """A site's rows as the tables keep them, and one topology that follows them."""
 
