@@ -23,10 +23,10 @@ def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dic
     """The joined nodes by name, sorted; equal for every order of the input.
 
     A node joins by the uuid of its `spec.providerID` (`vsphere://UUID`), without one by its `systemUUID` in both byte
-    orders. A node with either is the VM of that uuid or none: by VM name, then guest hostname, a node joins only where
-    it has no uuid, or no VM has one. Of several VMs with one identity the one that is on counts; where several are on,
-    or none, it joins nothing. A VM that a node claims by uuid is not given to another by a name. `host` is the host's
-    id (its name where it has none), or "" while it is unknown.
+    orders. By VM name, then guest hostname, it joins only where one side has no uuid: a node with one is never a VM
+    with another. Of several VMs with one identity the one that is on counts; where several are on, or none, it joins
+    nothing. A VM that a node claims by uuid is not given to another by a name. `host` is the host's id (its name where
+    it has none), or "" while it is unknown.
     """
     index = _Index(vms)
     host_of = HostIndex(hosts)
@@ -61,12 +61,14 @@ class _Index:
                 self.by_hostname[hostname].append(vm)
 
     def claim(self, node: Node) -> tuple[Vm, str] | None:
-        """The VM of the node's uuid; without one that of its name. None where no VM has it, or where several do."""
+        """The VM of the first identity that any has; None where none does, or where several VMs have it."""
         said = vm_uuids(node)
-        if said is not None and self.by_uuid:
+        if said is not None:
             how, uuids = said
-            return _the_one(how, [vm for uuid in uuids for vm in self.by_uuid.get(uuid, ())])
-        for how, candidates in self._named(node):
+            if found := [vm for uuid in uuids for vm in self.by_uuid.get(uuid, ())]:
+                return _the_one(how, found)
+        for how, named in self._named(node):
+            candidates = [vm for vm in named if said is None or not uuid_digits(vm.uuid)]
             if candidates:
                 return _the_one(how, candidates)
         return None
