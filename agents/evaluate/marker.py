@@ -46,6 +46,7 @@ class Marker(Observer):
             self._marks.hosts.add(name)
             if one is None or other is None or one.metadata.uid != other.metadata.uid:
                 self._marks.nodes.add(name)
+        self._marks.hosts.update(changed_keys(before.rivals, snapshot.rivals))
         for name in changed_keys(before.node_hosts, snapshot.node_hosts):
             if host_of(before.node_hosts.get(name)) != host_of(snapshot.node_hosts.get(name)):
                 self._marks.hosts.add(name)

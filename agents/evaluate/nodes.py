@@ -21,6 +21,7 @@ from underhost.schemas.uuids import vm_uuids
 
 REASON_ABSENT = "the node is not in the input"
 REASON_NO_VM = "no VM is known for the node"
+REASON_CLAIMED = "another node is the VM that the node claims"
 REASON_NO_HOST = "the ESXi host of the node's VM is unknown"
 PHYSICAL_HOST = "PhysicalHost"
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
@@ -80,7 +81,14 @@ def _unknown_host(snapshot: Snapshot, name: str) -> Finding | None:
     joined = snapshot.node_hosts.get(name)
     if joined is not None and joined.host:
         return None
-    if joined is None:
+    rival = snapshot.rivals.get(name)
+    if rival is not None:
+        reason = REASON_CLAIMED
+        message = (
+            f"Node {name} claims the VM that node {rival} is, and one VM is one node. "
+            f"The pods of {name} are judged by labels only."
+        )
+    elif joined is None:
         reason = REASON_NO_VM
         said = vm_uuids(snapshot.nodes[name])
         why = f"not exactly one VM has the uuid of its {said[0]}" if said else "no uuid and no name is exactly one VM's"

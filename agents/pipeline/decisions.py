@@ -16,9 +16,10 @@ from underhost.streams.ports import Outgoing
 
 @dataclass(frozen=True)
 class NodeHostChange:
-    """The mapping as it is now, and the records that say so."""
+    """The mapping as it is now with the nodes left out of it (`Snapshot.rivals`), and the records that say so."""
 
     node_hosts: Mapping[str, NodeHost]
+    rivals: Mapping[str, str]
     records: list[Outgoing]
 
 

@@ -21,7 +21,7 @@ V = TypeVar("V")
 _STEPS = 8  # others (the extender, a page) take snapshots between two cycles as well
 _OBJECTS = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "vms", "hosts")
 _VALUES = (
-    *("site", "clusters", "rules", "vsphere", "node_hosts"),
+    *("site", "clusters", "rules", "vsphere", "node_hosts", "rivals"),
     *("claims", "volumes", "storage_classes", "csi_nodes", "attachments"),
 )
 

@@ -1,6 +1,7 @@
 """Which VM is a Kubernetes node, and which ESXi host does it run on?
 
-In: nodes of Kubernetes, VMs and hosts of vSphere. Out: a `NodeHost` for every node that is joined to a VM. Pure;
+In: nodes of Kubernetes, VMs and hosts of vSphere. Out: a `NodeHost` for every node that is joined to a VM, and which
+nodes claim a VM that another one is. Pure;
 whether an unknown host is worth a finding is left to `agents/evaluate/nodes.py`.
 
 A join is a claim about hardware. A uuid is the machine's own, a name is whatever somebody gave it: where there is a
@@ -8,15 +9,27 @@ uuid no name is asked, and an ambiguous identity is no join at all. A wrong host
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from operator import itemgetter
+from typing import NamedTuple
 
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import NodeHost
-from underhost.schemas.uuids import PROVIDER_ID, SYSTEM_UUID, uuid_digits, vm_uuids
+from underhost.schemas.uuids import SYSTEM_UUID, uuid_digits, vm_uuids
 from underhost.schemas.vsphere import Host, Vm
 
 NAME, HOSTNAME = "name", "hostname"
 ON = "on"
+_Claim = tuple[Vm, str]
+"""The VM that a node claims, and by what."""
+
+
+def located(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with its `node_hosts` and `rivals`, of its nodes, VMs and hosts."""
+    claims, rivals = _settle(snapshot.nodes.values(), snapshot.vms.values())
+    return replace(snapshot, node_hosts=_rows(claims, snapshot.hosts.values()), rivals=rivals)
 
 
 def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dict[str, NodeHost]:
@@ -25,25 +38,52 @@ def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dic
     A node joins by the uuid of its `spec.providerID` (`vsphere://UUID`), without one by its `systemUUID` in both byte
     orders. By VM name, then guest hostname, it joins only where one side has no uuid: a node with one is never a VM
     with another. Of several VMs with one identity the one that is on counts; where several are on, or none, it joins
-    nothing. A VM that a node claims by uuid is not given to another by a name. `host` is the host's id (its name where
-    it has none), or "" while it is unknown.
+    nothing. One VM is one node: of several that claim it by uuid the oldest, else who claims it by its name, then by
+    its guest's. `host` is the host's id (its name where it has none), or "" while it is unknown.
     """
+    return _rows(_settle(nodes, vms)[0], hosts)
+
+
+def _settle(nodes: Iterable[Node], vms: Iterable[Vm]) -> tuple[dict[str, _Claim], dict[str, str]]:
+    """The claims that hold by node, sorted; and for each node whose claim does not, the node that is the VM."""
     index = _Index(vms)
-    host_of = HostIndex(hosts)
-    claims: dict[str, tuple[Vm, str]] = {}
+    claimed: dict[str, list[tuple[_Rank, _Claim]]] = defaultdict(list)
     for node in nodes:
-        claim = index.claim(node)
-        if claim is not None:
-            claims[node.metadata.name] = claim
-    by_uuid = {vm.ref for vm, how in claims.values() if how in (PROVIDER_ID, SYSTEM_UUID)}
-    by_name = {vm.ref for vm, how in claims.values() if how == NAME}
-    joined = {}
-    for name, (vm, how) in sorted(claims.items()):
-        if (how in (NAME, HOSTNAME) and vm.ref in by_uuid) or (how == HOSTNAME and vm.ref in by_name):
-            continue
+        if (claim := index.claim(node)) is not None:
+            claimed[claim[0].ref].append((_rank(node, claim[1]), claim))
+    holding: dict[str, _Claim] = {}
+    rivals: dict[str, str] = {}
+    for claims in claimed.values():
+        (first, claim), *others = sorted(claims, key=itemgetter(0))
+        holding[first.node] = claim
+        rivals.update((rank.node, first.node) for rank, _ in others)
+    return dict(sorted(holding.items())), dict(sorted(rivals.items()))
+
+
+class _Rank(NamedTuple):
+    """Whose claim of a VM holds: the least one's."""
+
+    by_name: int
+    since: str
+    by_system: bool
+    node: str
+
+
+def _rank(node: Node, how: str) -> _Rank:
+    """By uuid before by name. Who came later takes no VM away from a node, whatever it says of itself.
+
+    `since` is RFC 3339 in UTC; a node without a time is not made yet, and so later than all.
+    """
+    by_name = (NAME, HOSTNAME).index(how) + 1 if how in (NAME, HOSTNAME) else 0
+    return _Rank(by_name, node.metadata.creation_timestamp or "~", how == SYSTEM_UUID, node.metadata.name)
+
+
+def _rows(claims: Mapping[str, _Claim], hosts: Iterable[Host]) -> dict[str, NodeHost]:
+    host_of, rows = HostIndex(hosts), {}
+    for name, (vm, how) in claims.items():
         host, host_name = host_of.resolve(vm.host)
-        joined[name] = NodeHost(node=name, vm=vm.ref, host=host, host_name=host_name, joined_by=how)
-    return joined
+        rows[name] = NodeHost(node=name, vm=vm.ref, host=host, host_name=host_name, joined_by=how)
+    return rows
 
 
 class _Index:
@@ -60,7 +100,7 @@ class _Index:
             if hostname := _hostname(vm.hostname):
                 self.by_hostname[hostname].append(vm)
 
-    def claim(self, node: Node) -> tuple[Vm, str] | None:
+    def claim(self, node: Node) -> _Claim | None:
         """The VM of the first identity that any has; None where none does, or where several VMs have it."""
         said = vm_uuids(node)
         if said is not None:
@@ -80,7 +120,7 @@ class _Index:
         yield HOSTNAME, [vm for name in sorted(names) if name for vm in self.by_hostname.get(name, [])]
 
 
-def _the_one(how: str, candidates: list[Vm]) -> tuple[Vm, str] | None:
+def _the_one(how: str, candidates: list[Vm]) -> _Claim | None:
     """The only VM, or the only one that is on: a node runs, so that its VM does, and a copy that is off is not it."""
     found = [vm for vm in candidates if vm.power == ON] or candidates
     return (found[0], how) if len(found) == 1 else None

@@ -37,6 +37,7 @@ class Snapshot:
         claims: by `namespace/name`; where there are none, no volume of a claim is judged. volumes, storage_classes,
             attachments: by name. csi_nodes: by the node's name. Only dumps have them, the pipeline does not.
         node_hosts: by node name, only the nodes that were joined to a VM; see `join.py`.
+        rivals: by the name of a node that claims a VM which is another node, that node; see `join.py`.
         vsphere: whether the site has a vSphere side: only then is an unknown host a finding.
         offsets: topic to the last offset that is in the picture.
     """
@@ -58,6 +59,7 @@ class Snapshot:
     csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
     attachments: Mapping[str, VolumeAttachment] = field(default_factory=dict)
     node_hosts: Mapping[str, NodeHost] = field(default_factory=dict)
+    rivals: Mapping[str, str] = field(default_factory=dict)
     vsphere: bool = False
     offsets: Mapping[str, int] = field(default_factory=dict)
 

@@ -9,9 +9,9 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from underhost.agents.site.join import join
+from underhost.agents.site.join import located
 from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.errors import BadEvent, InputError
@@ -179,8 +179,7 @@ class SiteHistory:
     @staticmethod
     def _picture(state: SiteState, offsets: Mapping[str, int]) -> Snapshot:
         snapshot = state.snapshot(vsphere=state.has_marker("vsphere"), offsets=dict(offsets))
-        located = join(snapshot.nodes.values(), snapshot.vms.values(), snapshot.hosts.values())
-        return replace(snapshot, node_hosts=located)
+        return located(snapshot)
 
 
 def _apply(state: SiteState, change: _Change) -> None:

@@ -5,7 +5,7 @@ It joins nodes to hosts and, where asked, lets manifests become their pods; read
 """
 
 from underhost.agents.manifests.expand import Expansion, expand
-from underhost.agents.site.join import join
+from underhost.agents.site.join import located
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.steps import Add
 from underhost.schemas.vsphere import Inventory
@@ -40,9 +40,9 @@ def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = Tr
         storage_classes=objects.storage_classes,
         csi_nodes=objects.csi_nodes,
         attachments=objects.attachments,
-        node_hosts=join(objects.nodes.values(), inventory.vms, inventory.hosts),
         vsphere=objects.inventory is not None,
     )
+    snapshot = located(snapshot)
     return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]
 
 

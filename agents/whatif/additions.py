@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from underhost.agents.manifests.daemons import pinned_to
 from underhost.agents.manifests.expand import expand
-from underhost.agents.site.join import join
+from underhost.agents.site.join import located
 from underhost.agents.site.owners import FINISHED, controller_of
 from underhost.agents.whatif.pods import DAEMON_SET
 from underhost.agents.whatif.steps import Add
@@ -26,8 +26,8 @@ def add(world: World, step: Add) -> None:
     world.change(**{part: {**getattr(before, part), **new} for part in _REPLACED if (new := getattr(added, part))})
     if added.nodes or added.vsphere:
         site = world.snapshot
-        joined = join(site.nodes.values(), site.vms.values(), site.hosts.values())
-        world.change(node_hosts=joined, vsphere=site.vsphere or added.vsphere)
+        joined = located(site)
+        world.change(node_hosts=joined.node_hosts, rivals=joined.rivals, vsphere=site.vsphere or added.vsphere)
     world.others = {**world.others, **step.others}
     back = world.lost & added.nodes.keys()
     world.lost -= back

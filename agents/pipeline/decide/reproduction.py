@@ -152,6 +152,7 @@ def _without_nodes(after: Snapshot, names: set[str]) -> Snapshot:
         after,
         nodes={name: node for name, node in after.nodes.items() if name not in names},
         node_hosts={name: row for name, row in after.node_hosts.items() if name not in names},
+        rivals={name: rival for name, rival in after.rivals.items() if name not in names},
     )
 
 
@@ -180,6 +181,7 @@ def _only(snapshot: Snapshot, units: Iterable[Unit]) -> Snapshot:
         snapshot,
         **tables,
         node_hosts=rows,
+        rivals={name: rival for name, rival in snapshot.rivals.items() if ("nodes", name) in wanted},
         vms={row.vm: snapshot.vms[row.vm] for row in rows.values() if row.vm in snapshot.vms},
         hosts={row.host: snapshot.hosts[row.host] for row in rows.values() if row.host in snapshot.hosts},
     )

@@ -10,7 +10,7 @@ import msgspec
 
 from underhost.agents.pipeline.decisions import NodeHostChange
 from underhost.agents.site.changes import changed_keys
-from underhost.agents.site.join import HostIndex, join
+from underhost.agents.site.join import HostIndex, located
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import NodeHost
@@ -32,6 +32,7 @@ class NodeHosts:
         self._published: Mapping[str, NodeHost] = {row.node: row for row in published}
         self._inputs: tuple[Mapping[str, Node], Mapping[str, Vm], Mapping[str, Host]] = ({}, {}, {})
         self._nodes_on: dict[str, str] = {}
+        self._rivals: Mapping[str, str] = {}
         self._hosts = HostIndex(())
         self._dated_now: Mapping[str, NodeHost] | None = None
         self.joins = 0
@@ -43,24 +44,26 @@ class NodeHosts:
         if moved is None:
             return self._join(snapshot, now)
         if not moved:  # the very same mapping says at once that nothing is different
-            return NodeHostChange(self._published, [])
+            return NodeHostChange(self._published, self._rivals, [])
         changed = {}
         for vm in moved:
             before = self._published[self._nodes_on[vm.ref]]
             host, host_name = self._hosts.resolve(vm.host)
             changed[before.node] = self._dated(msgspec.structs.replace(before, host=host, host_name=host_name), now)
         self._dated_now = {**self._published, **changed}
-        return NodeHostChange(self._dated_now, self._records(changed))
+        return NodeHostChange(self._dated_now, self._rivals, self._records(changed))
 
     def _join(self, snapshot: Snapshot, now: str) -> NodeHostChange:
         self.joins += 1
-        joined = join(snapshot.nodes.values(), snapshot.vms.values(), snapshot.hosts.values())
+        found = located(snapshot)
+        joined, self._rivals = found.node_hosts, found.rivals
         self._hosts = HostIndex(snapshot.hosts.values())
         self._nodes_on = {row.vm: node for node, row in joined.items()}
         self._dated_now = {node: self._dated(row, now) for node, row in joined.items()}
         gone = sorted(set(self._published) - set(joined))
         return NodeHostChange(
             self._dated_now,
+            self._rivals,
             self._records(self._dated_now) + [tombstone(NODE_HOSTS, node_key(self._site, node)) for node in gone],
         )
 
@@ -102,7 +105,8 @@ def _node_claim(node: Node | None) -> tuple[object, ...]:
         return ()
     info = node.status.node_info
     addresses = [(item.type, item.address) for item in node.status.addresses or ()]
-    return (node.metadata.name, node.spec.provider_id, info.system_uuid if info is not None else "", addresses)
+    uuids = (node.spec.provider_id, info.system_uuid if info is not None else "")
+    return (node.metadata.name, node.metadata.creation_timestamp, *uuids, addresses)
 
 
 def _vm_claim(vm: Vm | None) -> tuple[object, ...]:

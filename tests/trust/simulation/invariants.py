@@ -108,8 +108,8 @@ def snapshot_of(truth: Truth) -> Snapshot:
         for key, value in objects.items():
             state.put(BY_NAME[name], read_key(key.encode()), msgspec.json.decode(encode(value), type=type(value)))
     bare = state.snapshot(vsphere=True, offsets={})
-    hosts = NodeHosts("town", ()).update(bare, "2026-01-01T00:00:00.000Z").node_hosts
-    return replace(bare, node_hosts=hosts)
+    found = NodeHosts("town", ()).update(bare, "2026-01-01T00:00:00.000Z")
+    return replace(bare, node_hosts=found.node_hosts, rivals=found.rivals)
 
 
 def _newest(records: Records, topic: Topic, record: type[R]) -> dict[str, R]:

@@ -119,6 +119,15 @@ def test_common_changes_are_followed_without_compiling_the_site_anew() -> None:
     assert resident.rebuilt == 1
 
 
+def test_a_node_whose_claim_of_a_vm_is_refused_or_free_again_is_judged_anew() -> None:
+    free = three_nodes_on_two_hosts()
+    free = replace(free, node_hosts={name: row for name, row in free.node_hosts.items() if name != "n2"})
+    resident = Evaluator(Options())
+    for snapshot in (free, replace(free, rivals={"n2": "n1"}), replace(free, rivals={"n2": "n3"}), replace(free)):
+        assert resident.update(snapshot) == check(replace(snapshot), Options())
+    assert resident.rebuilt == 1
+
+
 def test_a_pod_that_comes_too_near_is_found_and_forgotten_when_it_leaves() -> None:
     snapshot, resident = three_nodes_on_two_hosts(), Evaluator(Options())
     assert resident.update(snapshot).findings == []

@@ -1,6 +1,7 @@
 """Findings about the hardware: shared hosts, replicas in one place, unknown nodes and hosts, drifting nodes."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.colocated import REASON_HOST, REASON_NODE
-from underhost.agents.evaluate.nodes import REASON_NO_HOST, REASON_NO_VM
+from underhost.agents.evaluate.nodes import REASON_CLAIMED, REASON_NO_HOST, REASON_NO_VM
 from underhost.agents.rules import physical_host
 from underhost.agents.site.snapshot import Options
 
@@ -375,6 +376,15 @@ def test_nodes_without_a_host_are_found_only_where_vsphere_is_configured():
 def test_a_node_without_a_vm_is_told_by_what_its_vm_was_looked_for(node, why):
     (finding,) = findings("unknown-host", a_site(node, on={}))
     assert finding.message == f"Node n1 is joined to no VM: {why}. Its pods are judged by labels only."
+
+
+def test_a_node_that_claims_another_nodes_vm_is_found():
+    site = replace(a_site(*nodes(2), on={"n1": "h1"}), rivals={"n2": "n1"})
+    (finding,) = findings("unknown-host", site)
+    assert (finding.node, finding.reason) == ("n2", REASON_CLAIMED)
+    assert finding.message == (
+        "Node n2 claims the VM that node n1 is, and one VM is one node. The pods of n2 are judged by labels only."
+    )
 
 
 def taint(effect="NoSchedule", key="dedicated", value="db"):

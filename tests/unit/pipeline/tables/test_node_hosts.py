@@ -122,6 +122,30 @@ def test_a_node_follows_the_copy_of_its_vm_that_is_switched_on() -> None:
     assert update(topology, picture("off", "on"), TUESDAY) == [("prod/node//n1", "esx-2", TUESDAY)]
 
 
+def test_of_two_nodes_that_claim_one_vm_the_older_follows_it() -> None:
+    uuid = "42170000-0000-0000-0000-000000000001"
+
+    def node(name: str, since: str) -> Node:
+        return Node(Metadata(name=name, creation_timestamp=since), NodeSpec(f"vsphere://{uuid}"))
+
+    def picture(host: str, *nodes: Node) -> Snapshot:
+        by_name = {each.metadata.name: each for each in nodes}
+        return Snapshot(nodes=by_name, vms={"vm-1": Vm("worker", "vm-1", uuid, host)}, hosts=hosts)
+
+    hosts = {"h1": Host(name="esx-1", id="h1"), "h2": Host(name="esx-2", id="h2")}
+    old, new = node("n2", MONDAY), node("n1", TUESDAY)
+    topology = NodeHosts("prod", [])
+    assert update(topology, picture("h1", old, new), MONDAY) == [("prod/node//n2", "esx-1", MONDAY)]
+    assert update(topology, picture("h2", old, new), TUESDAY) == [("prod/node//n2", "esx-2", TUESDAY)]
+    assert (topology.update(picture("h2", old, new), TUESDAY).rivals, topology.joins) == ({"n1": "n2"}, 1)
+    younger = node("n2", "2026-01-07T08:00:00.000Z")  # deleted and made anew
+    assert update(topology, picture("h2", younger, new), TUESDAY) == [
+        ("prod/node//n1", "esx-2", TUESDAY),
+        ("prod/node//n2", None),
+    ]
+    assert topology.update(picture("h2", younger, new), TUESDAY).rivals == {"n2": "n1"}
+
+
 class Site:
     """A site's rows as the tables keep them, and one topology that follows them."""
 
