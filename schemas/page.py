@@ -191,3 +191,4 @@ class Judging(Struct, rename="camel"):
 
     host_keys: list[str]
     physical_host: str
+    join_by_name: bool = True

@@ -91,7 +91,12 @@ def _unknown_host(snapshot: Snapshot, name: str) -> Finding | None:
     elif joined is None:
         reason = REASON_NO_VM
         said = vm_uuids(snapshot.nodes[name])
-        why = f"not exactly one VM has the uuid of its {said[0]}" if said else "no uuid and no name is exactly one VM's"
+        if said is not None:
+            why = f"not exactly one VM has the uuid of its {said[0]}"
+        elif snapshot.join_by_name:
+            why = "no uuid and no name is exactly one VM's"
+        else:
+            why = "it has no uuid, and names are not asked (vsphere.joinByName)"
         message = f"Node {name} is joined to no VM: {why}. Its pods are judged by labels only."
     else:
         reason = REASON_NO_HOST

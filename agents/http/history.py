@@ -58,9 +58,10 @@ def document(body: bytes) -> web.Response:
 
 
 class PastSites:
-    """The pasts of the sites; `home` is meant where a request names none."""
+    """The pasts of the sites; `home` is meant where a request names none. `join_by_name` is as in `Snapshot`."""
 
-    def __init__(self, home: str, options: Options, reader: TopicReader) -> None:
+    def __init__(self, home: str, options: Options, reader: TopicReader, *, join_by_name: bool = True) -> None:
+        self._join_by_name = join_by_name
         self._home, self._options, self._reader = home, options, reader
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
         self._lock = asyncio.Lock()
@@ -128,7 +129,7 @@ class PastSites:
             self._read.pop(site, None)  # it need not be in memory twice
             try:
                 async with asyncio.timeout(READING):
-                    past = await SiteHistory.read(self._reader, site, budget=BUDGET)
+                    past = await SiteHistory.read(self._reader, site, budget=BUDGET, join_by_name=self._join_by_name)
             except TimeoutError:
                 raise RequestRefused(503, f"the topics were not read within {READING:.0f} s; ask again") from None
             self._read[site] = time.monotonic(), past

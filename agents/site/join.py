@@ -28,28 +28,30 @@ _Claim = tuple[Vm, str]
 
 def located(snapshot: Snapshot) -> Snapshot:
     """The snapshot with its `node_hosts` and `rivals`, of its nodes, VMs and hosts."""
-    claims, rivals = _settle(snapshot.nodes.values(), snapshot.vms.values())
+    claims, rivals = _settle(snapshot.nodes.values(), snapshot.vms.values(), snapshot.join_by_name)
     return replace(snapshot, node_hosts=_rows(claims, snapshot.hosts.values()), rivals=rivals)
 
 
-def join(nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host]) -> dict[str, NodeHost]:
+def join(
+    nodes: Iterable[Node], vms: Iterable[Vm], hosts: Iterable[Host], *, by_name: bool = True
+) -> dict[str, NodeHost]:
     """The joined nodes by name, sorted; equal for every order of the input.
 
     A node joins by the uuid of its `spec.providerID` (`vsphere://UUID`), without one by its `systemUUID` in both byte
-    orders. By VM name, then guest hostname, it joins only where one side has no uuid: a node with one is never a VM
-    with another. Of several VMs with one identity the one that is on counts; where several are on, or none, it joins
-    nothing. One VM is one node: of several that claim it by uuid the oldest, else who claims it by its name, then by
-    its guest's. `host` is the host's id (its name where it has none), or "" while it is unknown.
+    orders. By VM name, then guest hostname, it joins only where `by_name` allows it and one side has no uuid: a node
+    with one is never a VM with another. Of several VMs with one identity the one that is on counts; where several are
+    on, or none, it joins nothing. One VM is one node: of several that claim it by uuid the oldest, else who claims it
+    by its name, then by its guest's. `host` is the host's id (its name where it has none), or "" while it is unknown.
     """
-    return _rows(_settle(nodes, vms)[0], hosts)
+    return _rows(_settle(nodes, vms, by_name)[0], hosts)
 
 
-def _settle(nodes: Iterable[Node], vms: Iterable[Vm]) -> tuple[dict[str, _Claim], dict[str, str]]:
+def _settle(nodes: Iterable[Node], vms: Iterable[Vm], by_name: bool) -> tuple[dict[str, _Claim], dict[str, str]]:
     """The claims that hold by node, sorted; and for each node whose claim does not, the node that is the VM."""
     index = _Index(vms)
     claimed: dict[str, list[tuple[_Rank, _Claim]]] = defaultdict(list)
     for node in nodes:
-        if (claim := index.claim(node)) is not None:
+        if (claim := index.claim(node, by_name)) is not None:
             claimed[claim[0].ref].append((_rank(node, claim[1]), claim))
     holding: dict[str, _Claim] = {}
     rivals: dict[str, str] = {}
@@ -100,14 +102,14 @@ class _Index:
             if hostname := _hostname(vm.hostname):
                 self.by_hostname[hostname].append(vm)
 
-    def claim(self, node: Node) -> _Claim | None:
+    def claim(self, node: Node, by_name: bool) -> _Claim | None:
         """The VM of the first identity that any has; None where none does, or where several VMs have it."""
         said = vm_uuids(node)
         if said is not None:
             how, uuids = said
             if found := [vm for uuid in uuids for vm in self.by_uuid.get(uuid, ())]:
                 return _the_one(how, found)
-        for how, named in self._named(node):
+        for how, named in self._named(node) if by_name else ():
             candidates = [vm for vm in named if said is None or not uuid_digits(vm.uuid)]
             if candidates:
                 return _the_one(how, candidates)

@@ -252,10 +252,11 @@ class SiteState:
         """Objects by topic."""
         return {short: len(rows) for short, rows in self._rows.items()}
 
-    def snapshot(self, *, vsphere: bool, offsets: Mapping[str, int]) -> Snapshot:
+    def snapshot(self, *, vsphere: bool, offsets: Mapping[str, int], join_by_name: bool = True) -> Snapshot:
         """The picture as of now; `node_hosts` is left empty.
 
-        `vsphere` says whether the site has a vSphere side; `offsets` is the last offset of each topic, by short name.
+        `vsphere` says whether the site has a vSphere side; `offsets` is the last offset of each topic, by short name;
+        `join_by_name` is as in `Snapshot`.
         """
         rules = self._view(topics.DRS_RULES).values()
         return Snapshot(
@@ -271,6 +272,7 @@ class SiteState:
             clusters={row.name: row for row in rules if isinstance(row, Cluster)},
             rules={(row.cluster, row.name): row for row in rules if isinstance(row, DrsRule)},
             vsphere=vsphere,
+            join_by_name=join_by_name,
             offsets=offsets,
         )
 

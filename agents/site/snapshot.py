@@ -39,6 +39,8 @@ class Snapshot:
         node_hosts: by node name, only the nodes that were joined to a VM; see `join.py`.
         rivals: by the name of a node that claims a VM which is another node, that node; see `join.py`.
         vsphere: whether the site has a vSphere side: only then is an unknown host a finding.
+        join_by_name: whether VM names and guest hostnames may say which VM a node is: not those of a live vCenter,
+            unless a person allows it.
         offsets: topic to the last offset that is in the picture.
     """
 
@@ -61,6 +63,7 @@ class Snapshot:
     node_hosts: Mapping[str, NodeHost] = field(default_factory=dict)
     rivals: Mapping[str, str] = field(default_factory=dict)
     vsphere: bool = False
+    join_by_name: bool = True
     offsets: Mapping[str, int] = field(default_factory=dict)
 
     def count_hosts(self) -> int:

@@ -85,8 +85,8 @@ class SiteHistory:
         site: its name. begins, ends: milliseconds since 1970 between which every moment can be told.
     """
 
-    def __init__(self, site: str, gathered: _Gathered) -> None:
-        self.site = site
+    def __init__(self, site: str, gathered: _Gathered, *, join_by_name: bool = True) -> None:
+        self.site, self._join_by_name = site, join_by_name
         changes = sorted(gathered.changes, key=lambda each: each.at)
         self._changes = [each for each in changes if each.topic is not VIOLATIONS]
         self._events = [each for each in changes if each.topic is VIOLATIONS]
@@ -103,8 +103,11 @@ class SiteHistory:
         heard: Callable[[], None] = lambda: None,
         *,
         budget: int | None = None,
+        join_by_name: bool = True,
     ) -> "SiteHistory":
         """What the topics hold of the site now, in about `budget` bytes; `heard` is called for every record.
+
+        `join_by_name` is as in `Snapshot`.
 
         Raises Unreachable, and InputError where the topics hold nothing, or one record of each key is too much.
         """
@@ -126,7 +129,7 @@ class SiteHistory:
                 gathered.add(_Change(at, topic, record.offset, key, record.value))
         if all(each.topic is VIOLATIONS for each in gathered.changes):
             raise InputError(f"site {site}: the topics hold nothing of it")
-        return cls(site, gathered)
+        return cls(site, gathered, join_by_name=join_by_name)
 
     def at(self, moment: int) -> Snapshot:
         """The picture at a moment, milliseconds since 1970, with `node_hosts`. Raises InputError before it begins."""
@@ -176,9 +179,10 @@ class SiteHistory:
         compacted = int(time.time() * 1000) - DAY_MS
         return max(complete, compacted) if self._times[0] < compacted else complete
 
-    @staticmethod
-    def _picture(state: SiteState, offsets: Mapping[str, int]) -> Snapshot:
-        snapshot = state.snapshot(vsphere=state.has_marker("vsphere"), offsets=dict(offsets))
+    def _picture(self, state: SiteState, offsets: Mapping[str, int]) -> Snapshot:
+        snapshot = state.snapshot(
+            vsphere=state.has_marker("vsphere"), offsets=dict(offsets), join_by_name=self._join_by_name
+        )
         return located(snapshot)
 
 

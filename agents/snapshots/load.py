@@ -12,12 +12,14 @@ from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 
 
-def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = True) -> tuple[Snapshot, list[str]]:
+def snapshot_of(
+    objects: Objects, site: str = "default", *, manifests: bool = True, join_by_name: bool = True
+) -> tuple[Snapshot, list[str]]:
     """The picture that the files give, and notes (one line each) about what was done to the input.
 
     `manifests`: pods are completed as the API server would, and the pods that Deployments and the like still lack are
-    added, pending; a check of what runs leaves both out. Raises BadObjectError for a manifest that the API refuses;
-    `objects.within(error)` names its file.
+    added, pending; a check of what runs leaves both out. `join_by_name` is as in `Snapshot`. Raises BadObjectError for
+    a manifest that the API refuses; `objects.within(error)` names its file.
     """
     made = Expansion(dict(objects.pods), dict(objects.workloads))
     if manifests:
@@ -41,6 +43,7 @@ def snapshot_of(objects: Objects, site: str = "default", *, manifests: bool = Tr
         csi_nodes=objects.csi_nodes,
         attachments=objects.attachments,
         vsphere=objects.inventory is not None,
+        join_by_name=join_by_name,
     )
     snapshot = located(snapshot)
     return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]

@@ -10,11 +10,13 @@ from underhost.agents.manifests.daemons import pinned_to
 from underhost.agents.manifests.expand import expand
 from underhost.agents.site.join import located
 from underhost.agents.site.owners import FINISHED, controller_of
+from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.pods import DAEMON_SET
 from underhost.agents.whatif.steps import Add
 from underhost.agents.whatif.world import World
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.manifests import Manifest
+from underhost.schemas.records import NodeHost
 
 _REPLACED = ("nodes", "namespaces", "services", "workloads", "budgets", "vms", "hosts", "clusters", "rules")
 """Parts of a snapshot in which what is added takes the place of what is there."""
@@ -27,12 +29,20 @@ def add(world: World, step: Add) -> None:
     if added.nodes or added.vsphere:
         site = world.snapshot
         joined = located(site)
-        world.change(node_hosts=joined.node_hosts, rivals=joined.rivals, vsphere=site.vsphere or added.vsphere)
+        rows = {**_by_hand(joined, added), **joined.node_hosts}
+        world.change(node_hosts=rows, rivals=joined.rivals, vsphere=site.vsphere or added.vsphere)
     world.others = {**world.others, **step.others}
     back = world.lost & added.nodes.keys()
     world.lost -= back
     world.release(key for key, stuck in world.stuck.items() if stuck.held and stuck.held.spec.node_name in back)
     _add_pods(world, step)
+
+
+def _by_hand(joined: Snapshot, added: Snapshot) -> dict[str, NodeHost]:
+    """Where nodes of the files run that are joined to VMs of the files by name, which a live site may not allow."""
+    taken = {row.vm for row in joined.node_hosts.values()}
+    rows = added.node_hosts.items()
+    return {name: row for name, row in rows if name not in joined.rivals and row.vm not in taken}
 
 
 def _add_pods(world: World, step: Add) -> None:

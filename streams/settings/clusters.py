@@ -45,6 +45,9 @@ class VSphereSettings(SettingsGroup):
     """vSphere clusters to watch; empty means all that hold a node's VM."""
     insecure: bool = False
     """Skip the check of the certificate; never set for anybody by default, loopback included."""
+    join_by_name: bool = False
+    """Let a node that has no uuid be the vCenter's VM of its name, or else of its guest hostname: whoever may name a VM
+    can then give such a node a host. An inventory file may always be asked by name."""
     tags: bool | None = None
     """Read the tags of hosts, clusters, folders and datacenters, which takes a second login at the REST API; absent:
     where a derived label asks for one."""
@@ -71,6 +74,11 @@ class VSphereSettings(SettingsGroup):
     def sign_of_life(self) -> float:
         """Seconds between two markers that say that the watcher still hears from vCenter."""
         return max(self.poll_interval, min(10.0, self.stale_bound / 2))
+
+    @property
+    def joins_by_name(self) -> bool:
+        """Whether VM names and guest hostnames may say which VM a node is."""
+        return self.join_by_name or bool(self.inventory or self.simulated)
 
     @property
     def configured(self) -> bool:

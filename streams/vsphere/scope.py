@@ -13,8 +13,11 @@ from underhost.schemas.kubernetes import Node, decode
 from underhost.schemas.uuids import uuid_digits, vm_uuids
 
 
-def identities(nodes: Iterable[bytes]) -> frozenset[str]:
-    """All that a VM may be known by as the VM of one of these nodes: uuids, and names of nodes that have no uuid."""
+def identities(nodes: Iterable[bytes], *, by_name: bool) -> frozenset[str]:
+    """All that a VM may be known by as the VM of one of these nodes: uuids, and names of nodes that have no uuid.
+
+    `by_name`: whether names are asked at all (`vsphere.joinByName`).
+    """
     found: set[str] = set()
     for data in nodes:
         try:
@@ -23,6 +26,7 @@ def identities(nodes: Iterable[bytes]) -> frozenset[str]:
             continue
         if (said := vm_uuids(node)) is not None:
             found.update(said[1])
+        if said is not None or not by_name:
             continue
         names = [node.metadata.name, *(item.address for item in node.status.addresses or () if item.type == "Hostname")]
         found |= {_plain(name) for name in names}

@@ -199,7 +199,11 @@ class VSphereSource(Source):
         with suppress(Unreachable):  # a node that is not known yet is one a little later
             nodes = await self._reader.state(NODES, self._site)
             # Off the event loop: of 5,000 nodes this is a tenth of a second.
-            self._nodes = await asyncio.to_thread(identities, list(nodes.values())) if nodes else frozenset()
+            self._nodes = (
+                await asyncio.to_thread(identities, list(nodes.values()), by_name=self._settings.joins_by_name)
+                if nodes
+                else frozenset()
+            )
             self._looked = self._clock()
         cache.know_nodes(self._nodes)
 

@@ -51,4 +51,4 @@ async def _read(settings: Settings, site: str) -> SiteHistory:
             progress.say(f"reading the topics: {records:,} records")
 
     progress.say("reading the topics")
-    return await SiteHistory.read(open_reader(settings.kafka), site, heard)
+    return await SiteHistory.read(open_reader(settings.kafka), site, heard, join_by_name=settings.vsphere.joins_by_name)

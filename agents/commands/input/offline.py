@@ -71,7 +71,7 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
         listen(progress.say)
         progress.say(f"judging {len(objects.pods):,} pods on {len(objects.nodes):,} nodes")
         with faults_named(objects):
-            snapshot, said = snapshot_of(objects, found.site, manifests=manifests)
+            snapshot, said = snapshot_of(objects, found.site, manifests=manifests, join_by_name=found.join_by_name)
     for note in said if notes else ():
         typer.echo(f"note: {note}", err=True)
     defaults = Options()

@@ -15,12 +15,16 @@ from underhost.streams.files.reader import STDIN, InputReader
 
 
 class Found(NamedTuple):
-    """What there is. `host_keys` and `physical_host` are None where nothing says how it is to be judged."""
+    """What there is. `host_keys` and `physical_host` are None where nothing says how it is to be judged.
+
+    `join_by_name` is as in `Snapshot`.
+    """
 
     objects: Objects
     site: str = "default"
     host_keys: tuple[str, ...] | None = None
     physical_host: str | None = None
+    join_by_name: bool = True
 
 
 def read(given: From) -> Found:
@@ -39,13 +43,14 @@ def read(given: From) -> Found:
         snapshot = read_worker(given.server, given.site)
         reading.read_text(snapshot.data, snapshot.place)
         judging = snapshot.judging
-        found = Found(Objects(), snapshot.site, tuple(judging.host_keys), judging.physical_host)
+        found = Found(Objects(), snapshot.site, tuple(judging.host_keys), judging.physical_host, judging.join_by_name)
     elif given.config is not None:
         from underhost.agents.commands.input.live import read_config
 
         settings = read_config(reading, given)
         keys = (settings.host_label.key, *settings.host_label.aliases)
-        found = Found(Objects(), settings.site, keys, settings.physical_host)
+        by_name = settings.vsphere.joins_by_name or not settings.vsphere.url or given.inventory is not None
+        found = Found(Objects(), settings.site, keys, settings.physical_host, by_name)
     elif not given.files or given.kubeconfig or given.context:
         from underhost.agents.commands.input.live import read_named_cluster
 

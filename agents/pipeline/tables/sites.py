@@ -41,11 +41,13 @@ class Sites:
         partition_of: Callable[[str], int],
         sources: Callable[[SiteState], frozenset[str]],
         only: frozenset[str] | None = None,
+        join_by_name: bool = True,
     ) -> None:
         self.read, self.followed = tuple(read), tuple(followed)
         self.states: dict[str, SiteState] = {}
         self.on_change: Callable[[str], None] = lambda site: None
         self.partition_of, self._sources, self._only = partition_of, sources, only
+        self._join_by_name = join_by_name
         self._held: frozenset[int] = frozenset()
         self.turn = 0
         self._next: dict[tuple[str, int], int] = {}
@@ -144,7 +146,9 @@ class Sites:
         partition = self.partition_of(site)
         following = {topic.short: self._next.get((topic.short, partition), 0) for topic in self.read}
         offsets = {short: offset - 1 for short, offset in following.items() if offset}
-        return self.state(site).snapshot(vsphere=self.has_vsphere(site), offsets=offsets)
+        return self.state(site).snapshot(
+            vsphere=self.has_vsphere(site), offsets=offsets, join_by_name=self._join_by_name
+        )
 
     def require_epoch(self, site: str, source: str, epoch: int | None) -> None:
         """From now on only a marker of this run of our own watcher counts; None: whatever marker is there.
@@ -220,4 +224,11 @@ def sites_of(
         return frozenset({KUBERNETES, VSPHERE} if has_vsphere else {KUBERNETES})
 
     count = settings.kafka.partitions
-    return Sites(read, followed, partition_of=lambda site: partition_of(site, count), sources=sources, only=only)
+    return Sites(
+        read,
+        followed,
+        partition_of=lambda site: partition_of(site, count),
+        sources=sources,
+        only=only,
+        join_by_name=settings.vsphere.joins_by_name,
+    )

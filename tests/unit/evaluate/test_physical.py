@@ -378,6 +378,14 @@ def test_a_node_without_a_vm_is_told_by_what_its_vm_was_looked_for(node, why):
     assert finding.message == f"Node n1 is joined to no VM: {why}. Its pods are judged by labels only."
 
 
+def test_a_node_without_a_uuid_is_told_that_names_are_not_asked():
+    (finding,) = findings("unknown-host", replace(a_site(a_node("n1"), on={}), join_by_name=False))
+    assert finding.message == (
+        "Node n1 is joined to no VM: it has no uuid, and names are not asked (vsphere.joinByName). "
+        "Its pods are judged by labels only."
+    )
+
+
 def test_a_node_that_claims_another_nodes_vm_is_found():
     site = replace(a_site(*nodes(2), on={"n1": "h1"}), rivals={"n2": "n1"})
     (finding,) = findings("unknown-host", site)

@@ -319,6 +319,21 @@ def test_one_vm_is_one_node(nodes, vm, joined, rivals):
         assert (list(found.node_hosts), found.rivals) == (joined, rivals)
 
 
+@pytest.mark.parametrize(
+    ("node", "vm", "joined"),
+    [
+        pytest.param(known_by("n1"), a_vm(name="n1", uuid=UUID), {}, id="a VM name"),
+        pytest.param(known_by("n1"), a_vm(hostname="n1", uuid=UUID), {}, id="a guest hostname"),
+        pytest.param(known_by("n1", **BY_PROVIDER), a_vm(name="n1"), {}, id="the name of a VM without a uuid"),
+        pytest.param(known_by("n1", **BY_SYSTEM), a_vm(uuid=UUID), {"n1": "vm-1"}, id="a uuid joins all the same"),
+    ],
+)
+def test_where_names_may_not_be_asked_none_joins(node, vm, joined):
+    site = Snapshot(nodes={"n1": node}, vms={"vm-1": vm}, join_by_name=False)
+    assert {name: row.vm for name, row in located(site).node_hosts.items()} == joined
+    assert {name: row.vm for name, row in join([node], [vm], [], by_name=False).items()} == joined
+
+
 def test_a_vm_claimed_by_uuid_is_not_given_to_a_node_of_its_name():
     nodes = [known_by("n1"), known_by("n2", provider_id=f"vsphere://{UUID}")]
     assert join(nodes, [a_vm("vm-1", name="n1", uuid=UUID)], [ESX1]) == {

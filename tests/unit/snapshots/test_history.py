@@ -10,9 +10,10 @@ from support.workers.embedded import a_publisher
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.schemas.errors import InputError
 from underhost.schemas.keys import listed_key, object_key
-from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, encode
+from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec, encode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import KUBERNETES_TOPICS, PODS
+from underhost.schemas.topics import KUBERNETES_TOPICS, NODES, PODS, VMS
+from underhost.schemas.vsphere import Vm
 from underhost.streams.ports import Outgoing
 from underhost.streams.reader import EmbeddedReader
 
@@ -63,3 +64,18 @@ async def test_a_site_whose_newest_records_are_too_much_is_refused(tmp_path: Pat
     async with a_history(tmp_path) as reader:
         with pytest.raises(InputError, match="the site's history takes more than 0 MiB"):
             await SiteHistory.read(reader, SITE, budget=1000)
+
+
+@pytest.mark.parametrize(
+    ("join_by_name", "joined"), [pytest.param(True, ["n1"], id="allowed"), pytest.param(False, [], id="not allowed")]
+)
+async def test_the_past_joins_by_name_only_where_the_present_does(
+    tmp_path: Path, join_by_name: bool, joined: list[str]
+) -> None:
+    async with a_history(tmp_path) as reader, a_publisher(tmp_path / "log.db") as publisher:
+        await publisher.publish(
+            Outgoing(NODES, object_key(SITE, "node", "n1"), encode(Node(Metadata(name="n1"))), ""),
+            Outgoing(VMS, object_key(SITE, "vm", "vm-1"), encode(Vm(name="n1", id="vm-1", host="host-1")), ""),
+        )
+        past = await SiteHistory.read(reader, SITE, join_by_name=join_by_name)
+    assert list(past.at(past.ends).node_hosts) == joined

@@ -1,18 +1,23 @@
 """Nodes that fail, are tainted, labelled or added, tried: which pods leave, when, and where they are made again."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from support.answers.whatif import answer, moves, pending, plan, tried, used
 from support.build import HOST, PodBuilder, a_budget, a_node, a_pod, a_site, a_workload, term
 
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.load import added_of
+from underhost.agents.whatif.additions import add
 from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.pods import BOUND, GONE, HELD, NO_DAEMON
 from underhost.agents.whatif.steps import Add, Fail
+from underhost.agents.whatif.world import World
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import InputError
+from underhost.schemas.vsphere import Vm
 from underhost.streams.files.reader import load_files
 
 N1, N2, N3 = (a_node(f"n{number}") for number in (1, 2, 3))
@@ -191,6 +196,19 @@ def test_a_stand_by_node_takes_what_waits(tmp_path: Any) -> None:
     assert pending(document) == {}
     waits = a_site(N1, web("w", "").spec(nodeSelector={"disk": "ssd"}))
     assert moves(what_if(waits, Options(), [added(tmp_path, STAND_BY)]).document) == ["1 w ->n9 add"]
+
+
+@pytest.mark.parametrize("join_by_name", [True, False])
+def test_a_node_that_is_added_with_its_vm_is_that_vm_whatever_the_site_asks(tmp_path: Any, join_by_name: bool) -> None:
+    inventory = "hosts: [{name: esx-9, id: h9}]\nvms: [{name: n9, id: vm-9, host: h9}]\n"
+    step = added(tmp_path, f"{STAND_BY}---\nkind: Inventory\n{inventory}")
+    hostile = Vm("n2", "vm-x", "42170000-0000-0000-0000-000000000001", "h1")
+    site = a_site(N1, N2, on={"n1": "h1"})
+    site = replace(site, vms={"vm-x": hostile}, node_hosts={}, join_by_name=join_by_name)
+    world = World(site, Evaluator(Options()))
+    add(world, step)
+    joined = {name: row.host_name for name, row in world.snapshot.node_hosts.items()}
+    assert joined == ({"n2": "esx-h1", "n9": "esx-9"} if join_by_name else {"n9": "esx-9"})
 
 
 def test_a_new_node_gets_its_daemons_and_the_others_get_none(tmp_path: Any) -> None:

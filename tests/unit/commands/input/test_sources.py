@@ -3,11 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from aiohttp import web
+from support.build import a_node, a_site
 from support.fakes.kube import FakeKube
 from support.workers.pipeline import running, settings_in
 from typer.testing import CliRunner, Result
@@ -16,6 +19,7 @@ from underhost.agents.commands.application import build
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import connect
 from underhost.agents.pipeline.latest import LatestDecisions
+from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.errors import InputError, Refused, Unreachable
@@ -161,8 +165,15 @@ async def test_a_configuration_names_cluster_inventory_and_how_to_judge(kube: Fa
 async def worker() -> AsyncIterator[str]:
     """A worker that hands out the seeds' site as its own, `prod`."""
     snapshot, _ = snapshot_of(load_files([DUMP], inventory=INVENTORY), "prod", manifests=False)
+    async with handing_out(snapshot) as address:
+        yield address
+
+
+@asynccontextmanager
+async def handing_out(snapshot: Snapshot, **judged: Any) -> AsyncIterator[str]:
+    """The address of a worker with this picture, which judges it so."""
     data = b"".join(documents(snapshot))
-    judging = json.dumps({"hostKeys": ["node.cluster.x-k8s.io/esxi-host"], "physicalHost": "preferred"})
+    judging = json.dumps({"hostKeys": ["node.cluster.x-k8s.io/esxi-host"], "physicalHost": "preferred", **judged})
 
     async def answer(request: web.Request) -> web.Response:
         if request.query.get("site", "prod") != "prod":
@@ -177,6 +188,14 @@ async def worker() -> AsyncIterator[str]:
     await site.start()
     yield "http://{}:{}".format(*runner.addresses[0])
     await runner.cleanup()
+
+
+@pytest.mark.parametrize("join_by_name", [True, False])
+async def test_a_worker_says_whether_names_may_join_its_nodes(join_by_name: bool) -> None:
+    site = a_site(a_node("n1"), on={"n1": "h1"})
+    async with handing_out(site, joinByName=join_by_name) as address:
+        report = json.loads((await run("check", "--server", address, "-o", "json")).stdout)
+    assert [one["severity"] for one in report["findings"]] == ([] if join_by_name else ["unknown-host"])
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one.id != "lint"])

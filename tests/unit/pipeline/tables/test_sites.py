@@ -2,11 +2,12 @@
 
 import pytest
 
-from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.pipeline.tables.sites import Sites, sites_of
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.kubernetes import Metadata, Pod
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import NODES, OUTCOMES, PODS, VMS, Topic
+from underhost.streams.settings.model import Settings
 
 READ = (NODES, PODS, VMS)
 
@@ -153,3 +154,18 @@ def test_what_did_not_change_is_not_copied_for_the_next_snapshot() -> None:
     one = held.snapshot("s-1")
     held.apply(NODES, parse_key("s-1/node//n1"), None, 0.0)
     assert held.snapshot("s-1").pods is one.pods
+
+
+@pytest.mark.parametrize(
+    ("vsphere", "asked"),
+    [
+        pytest.param({"url": "https://vc/sdk"}, False, id="a vCenter's are not"),
+        pytest.param({"url": "https://vc/sdk", "joinByName": True}, True, id="unless a person allows it"),
+        pytest.param({"inventory": "inventory.yaml"}, True, id="a file's are"),
+        pytest.param({"simulated": "kubevirt"}, True, id="so are those of a simulated site"),
+        pytest.param({}, False, id="nobody knows whose they are"),
+    ],
+)
+def test_whether_names_may_say_which_vm_a_node_is(vsphere: dict[str, object], asked: bool) -> None:
+    settings = Settings.model_validate({"site": "s-1", "vsphere": vsphere})
+    assert sites_of(settings, READ, ()).snapshot("s-1").join_by_name is asked

@@ -31,4 +31,9 @@ BY_SYSTEM = a_node("n1").put("status", "nodeInfo", value={"systemUUID": UUID})
     ],
 )
 def test_a_vm_may_be_a_nodes_only_where_it_may_be_joined_to_it(node: Built, vm: dict[str, str], expected: bool) -> None:
-    assert may_be_node(vm, identities([encode(node.build())])) is expected
+    assert may_be_node(vm, identities([encode(node.build())], by_name=True)) is expected
+
+
+def test_where_names_are_not_asked_no_name_brings_a_cluster_in() -> None:
+    known = identities([encode(a_node("n1").build()), encode(BY_PROVIDER.build())], by_name=False)
+    assert known == {"4217d9a35b1c8f2e9d00a1b2c3d4e5f6"}
