@@ -34,6 +34,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+LONGEST = 1000
+"""Characters of an error."""
 
 SENDING = web.AppKey("sending", float)
 """Seconds that a client may take to send the body of a request."""
@@ -115,8 +117,8 @@ def say(kind: str, fields: Mapping[str, object], status: int = 200) -> web.Respo
 
 
 def refuse(status: int, why: str) -> web.Response:
-    """An error as every route of the API says it."""
-    return say("Error", {"error": why}, status)
+    """An error as every route of the API says it; of what was sent, no more than a line is repeated."""
+    return say("Error", {"error": why if len(why) <= LONGEST else f"{why[:LONGEST]}…"}, status)
 
 
 def _check(request: web.Request, named: frozenset[str]) -> None:

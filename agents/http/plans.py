@@ -17,9 +17,13 @@ import msgspec
 from aiohttp import web
 
 from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.http.budgets import shape
+from underhost.agents.http.budgets.shares import Shares
+from underhost.agents.http.budgets.work import Bench
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import Limit, RequestRefused, body_of
+from underhost.agents.http.guard import body_of
 from underhost.agents.http.history import document
+from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import added_of
@@ -31,8 +35,17 @@ from underhost.schemas.errors import InputError
 from underhost.schemas.page import OPTIONS, SITE, Judging
 from underhost.streams.files.reader import InputReader
 
-WAITING = 4
-"""Plans, and snapshots, that may be under way; one more is told to come again."""
+WAITING, EACH = 4, 2
+"""Plans, and snapshots, that may be under way; and those of one client."""
+SECONDS = 60.0
+"""Of trying one plan."""
+BOUNDS = shape.Bounds(depth=64, values=100_000)
+"""Of a body: a pod is some hundred values."""
+STEPS, OBJECTS, NAME = 200, 2000, 1024
+"""Steps of a plan, objects that they add together, and characters of what one is done to, at most."""
+PODS, PODS_SIZE = 10_000, 16 << 20
+"""Pods that the manifests of a plan may make together, and the bytes of their specs."""
+ELSEWHERE = "the command line tries it without a bound, on your machine: underhost whatif --server"
 GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -46,54 +59,72 @@ class PlanRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _plans = msgspec.json.Decoder(PlanRequest)
+_objects = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
     """`options` are the worker's; pods of every scheduler that the commands place are placed here, too."""
     judged = replace(options, scheduler_names=Options().scheduler_names)
-    evaluator, pool = Evaluator(judged), ThreadPoolExecutor(1, thread_name_prefix="what-if")
-    running = Limit(WAITING, "other plans are being tried; ask again")
-    sending = Limit(WAITING, "other snapshots are being sent; ask again")
+    evaluator, bench = Evaluator(judged), Bench("what-if", SECONDS, ELSEWHERE)
+    reading = ThreadPoolExecutor(1, thread_name_prefix="plans")
+    running = Shares(WAITING, EACH, "other plans are being tried")
+    sending = Shares(WAITING, EACH, "other snapshots are being sent")
 
     async def snapshot(request: web.Request) -> web.StreamResponse:
         feed = feeds.wanted(request.query.get("site", feeds.default()))
-        with sending:
+        with sending.place(request):
             return await _send(request, feed.decisions.snapshot, options)
 
     async def whatif(request: web.Request) -> web.Response:
-        try:
-            plan = _plans.decode(await body_of(request))
-            steps = _steps(plan)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise RequestRefused(422, str(error)) from error
-        picture = feeds.wanted(plan.site or request.query.get("site", feeds.default())).decisions.snapshot
+        body = await body_of(request)
+        with running.place(request):
+            plan, steps = await asyncio.get_running_loop().run_in_executor(reading, _read, body)
+            picture = feeds.wanted(plan.site or request.query.get("site", feeds.default())).decisions.snapshot
 
-        def work() -> bytes:
-            if plan.each:
-                return to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha)))
-            return to_json(what_if(picture, judged, steps, evaluator=evaluator).document)
+            def work() -> bytes:
+                if plan.each:
+                    return to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha)))
+                return to_json(what_if(picture, judged, steps, evaluator=evaluator).document)
 
-        with running:
-            return document(await asyncio.get_running_loop().run_in_executor(pool, work))
+            return document(await bench.do(request, work))
 
     return [web.get("/api/v1/snapshot", snapshot), web.post("/api/v1/whatif", whatif)]
+
+
+def _read(body: bytes) -> tuple[PlanRequest, list[Step]]:
+    """The plan that a body holds, and its steps. Raises InputError for one that is none, or that is too large."""
+    shape.check(body, BOUNDS)
+    try:
+        plan = _plans.decode(body)
+        return plan, _steps(plan)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(str(error)) from error
 
 
 def _steps(plan: PlanRequest) -> list[Step]:
     """The steps of a request. Raises InputError, msgspec.DecodeError."""
     if plan.each and (plan.steps or plan.each not in (HOST, NODE)):
         raise InputError("each: host or node is expected, and no steps beside it")
+    if len(plan.steps) > STEPS:
+        raise InputError(f"steps: more than {STEPS}; {ELSEWHERE}")
     steps: list[Step] = []
+    allowance, added = Allowance(PODS, PODS_SIZE), 0
     for number, step in enumerate(plan.steps):
         if len(step) != 1:
             raise InputError(f"steps[{number}]: one option with its value is expected")
         ((name, value),) = step.items()
         if name == "add":
+            added += len(_objects.decode(value))
+            if added > OBJECTS:
+                raise InputError(f"steps[{number}].add: more than {OBJECTS} objects in all; {ELSEWHERE}")
             reading = InputReader()
-            reading.read_text(b'{"kind":"List","items":' + bytes(value) + b"}", f"steps[{number}].add")
-            steps.append(added_of(reading.result()))
+            reading.read_json(b'{"kind":"List","items":' + bytes(value) + b"}", f"steps[{number}].add")
+            steps.append(added_of(reading.result(), allowance))
         else:
-            steps.append(parse(name, msgspec.json.decode(value, type=str), ha=plan.ha))
+            text = msgspec.json.decode(value, type=str)
+            if len(text) > NAME:
+                raise InputError(f"steps[{number}].{name}: more than {NAME} characters")
+            steps.append(parse(name, text, ha=plan.ha))
     return steps
 
 

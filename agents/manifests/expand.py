@@ -12,6 +12,7 @@ from functools import cached_property
 
 import msgspec
 
+from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.manifests.daemons import daemon_spec, pinned_to, runs_on
 from underhost.agents.manifests.defaulting import PriorityClasses, complete, needs_completion
 from underhost.agents.manifests.guests import is_started, launcher_template
@@ -58,13 +59,15 @@ def expand(
     nodes: Mapping[str, k8s.Node],
     workloads: Mapping[str, k8s.Workload],
     others: Mapping[str, Manifest],
+    allowance: Allowance | None = None,
 ) -> Expansion:
     """Complete the pods that no API server has seen (no uid), and add those that workloads lack, in their order.
 
-    Raises BadObjectError for a manifest that the API server would refuse.
+    `allowance` bounds what all of them make. Raises BadObjectError for a manifest that the API server would refuse,
+    InputError where the allowance is used up.
     """
     classes = PriorityClasses(others)
-    expansion = _Expander(pods, nodes, dict(workloads), others, classes)
+    expansion = _Expander(pods, nodes, dict(workloads), others, classes, allowance)
     for key, pod in pods.items():
         if not pod.metadata.uid and needs_completion(pod, classes):
             value = JSON_OBJECT.decode(k8s.encode(pod))
@@ -86,10 +89,11 @@ class _Expander:
         workloads: dict[str, k8s.Workload],
         others: Mapping[str, Manifest],
         classes: PriorityClasses,
+        allowance: Allowance | None,
     ) -> None:
         self.pods, self.workloads = dict(given), workloads
         self._nodes, self._others, self._classes = nodes, others, classes
-        self._given = given
+        self._given, self._allowance = given, allowance
         self._added: dict[str, int] = {}
         self._unknown: set[str] = set()
         self._stopped: list[str] = []
@@ -146,6 +150,9 @@ class _Expander:
         metadata = member(template, "metadata", "spec.template.metadata")
         own = member(metadata, "labels", "spec.template.metadata.labels")
         created = {"creationTimestamp": self._created} if self._created else {}
+        spec = msgspec.json.encode(member(template, "spec", "spec.template.spec"))
+        if self._allowance is not None:
+            self._allowance.weigh(len(spec))
         return {
             "metadata": {
                 "name": name,
@@ -154,7 +161,7 @@ class _Expander:
                 "ownerReferences": [owner | {"controller": True}],
                 **created,
             },
-            "spec": msgspec.json.decode(msgspec.json.encode(member(template, "spec", "spec.template.spec"))),
+            "spec": msgspec.json.decode(spec),
             "status": {"phase": "Pending"},
         }
 
@@ -207,7 +214,9 @@ class _Expander:
     def _daemon(self, manifest: Manifest, spec: Json, template: Json) -> Iterator[Json]:
         there = {pod.spec.node_name or pinned_to(pod) for pod in self._replicas.of(manifest)}
         hash_label = {"controller-revision-hash": digest_of(template)}
-        for node in sorted(self._nodes.keys() - there):
+        lacking = sorted(self._nodes.keys() - there)
+        self._ask(len(lacking))
+        for node in lacking:
             pod = self._pod(manifest, f"{manifest.metadata.name}-{node}", template, owner_of(manifest), **hash_label)
             pod["spec"] = daemon_spec(pod["spec"])
             if runs_on(typed(pod, "spec.template", f"DaemonSet/{manifest.metadata.name}"), self._nodes[node]):
@@ -235,9 +244,14 @@ class _Expander:
         count = wanted - len(self._replicas.of(manifest))
         if count > MOST_PODS:
             raise Fault("spec.replicas", f"more than {MOST_PODS} pods")
+        self._ask(max(0, count))
         names = (f"{prefix or manifest.metadata.name}-{number}" for number in itertools.count(start))
         free = (name for name in names if f"{manifest.metadata.namespace}/{name}" not in self.pods)
         return itertools.islice(free, max(0, count))
+
+    def _ask(self, pods: int) -> None:
+        if self._allowance is not None:
+            self._allowance.take(pods)
 
 
 _EXPANDED: Mapping[str, Callable[[_Expander, Manifest, Json, Json], Iterator[Json]]] = {

@@ -4,6 +4,7 @@ It joins nodes to hosts and, where asked, lets manifests become their pods; read
 (`streams/files/reader.py`).
 """
 
+from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.manifests.expand import Expansion, expand
 from underhost.agents.site.join import located
 from underhost.agents.site.snapshot import Snapshot
@@ -49,9 +50,9 @@ def snapshot_of(
     return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]
 
 
-def added_of(objects: Objects) -> Add:
-    """The step of a plan that adds what a file holds."""
-    return Add(snapshot_of(objects, manifests=False)[0], objects.others)
+def added_of(objects: Objects, allowance: Allowance | None = None) -> Add:
+    """The step of a plan that adds what a file holds; `allowance` bounds the pods that its manifests make."""
+    return Add(snapshot_of(objects, manifests=False)[0], objects.others, allowance)
 
 
 def _claims(snapshot: Snapshot) -> list[str]:

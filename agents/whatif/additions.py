@@ -23,7 +23,7 @@ _REPLACED = ("nodes", "namespaces", "services", "workloads", "budgets", "vms", "
 
 
 def add(world: World, step: Add) -> None:
-    """The objects come to the site. Raises BadObjectError for one that the API server would refuse."""
+    """The objects come to the site. Raises BadObjectError for one that the API server would refuse, InputError."""
     before, added = world.snapshot, step.objects
     world.change(**{part: {**getattr(before, part), **new} for part in _REPLACED if (new := getattr(added, part))})
     if added.nodes or added.vsphere:
@@ -53,7 +53,7 @@ def _add_pods(world: World, step: Add) -> None:
     always = (DAEMON_SET, "PriorityClass")
     manifests = {key: one for key, one in world.others.items() if key in step.others or one.kind in always}
     nodes = {name: node for name, node in world.snapshot.nodes.items() if name not in world.lost}
-    made = expand({**there, **held, **given}, nodes, world.snapshot.workloads, manifests)
+    made = expand({**there, **held, **given}, nodes, world.snapshot.workloads, manifests, step.allowance)
     fresh = {
         key: pod
         for key, pod in made.pods.items()

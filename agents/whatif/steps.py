@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.site.terms import EFFECTS
 from underhost.schemas.errors import InputError
@@ -70,10 +71,14 @@ class Label(NamedTuple):
 
 
 class Add(NamedTuple):
-    """Objects come to the site: the snapshot that they make by themselves, and the manifests among them."""
+    """Objects come to the site: the snapshot that they make by themselves, and the manifests among them.
+
+    `allowance` bounds the pods that the manifests make; it may be that of several steps.
+    """
 
     objects: Snapshot
     others: Mapping[str, Manifest] = MappingProxyType({})
+    allowance: Allowance | None = None
 
 
 Step = Delete | Drain | Fail | Maintain | Cordon | TaintNode | Label | Add

@@ -102,6 +102,13 @@ class InputReader:
         except BadText as error:
             self._faults.append(f"{place}: {error}")
 
+    def read_json(self, data: bytes, place: str) -> None:
+        """Read one JSON document, which is nothing else: no YAML, no several documents, no gzip."""
+        try:
+            self._read_document(data, place, strict=True)
+        except (BadText, msgspec.DecodeError, RecursionError) as error:
+            self._faults.append(f"{place}: {_text_of(error, data)}")
+
     def note(self, line: str) -> None:
         """Add a line to the notes."""
         self._notes.append(line)

@@ -1,0 +1,72 @@
+"""Long work: for so long, and only while somebody waits for it."""
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from underhost.agents.http.budgets.work import Bench
+from underhost.agents.http.guard import RequestRefused
+from underhost.agents.schedule.progress import told
+
+
+class Connection:
+    """A transport that a test closes."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def is_closing(self) -> bool:
+        """Whether the client has left."""
+        return self.closed
+
+
+def asked(connection: Connection) -> Any:
+    return SimpleNamespace(transport=connection)
+
+
+def for_ever(begun: threading.Event) -> None:
+    """Says how far it is, and has no end."""
+    while True:
+        for _ in told("working", [1]):
+            begun.set()
+
+
+async def test_work_is_done_in_a_thread_of_its_own() -> None:
+    bench = Bench("test", 60.0, "use something else")
+    assert (await bench.do(asked(Connection()), lambda: threading.current_thread().name)).startswith("test")
+    with pytest.raises(ValueError, match="broken"):
+        await bench.do(asked(Connection()), lambda: int("broken"))
+
+
+async def test_work_that_takes_too_long_ends_and_its_thread_is_free() -> None:
+    bench = Bench("test", 0.0, "use something else")
+    with pytest.raises(RequestRefused, match="it takes longer than 0 s; use something else") as refused:
+        await bench.do(asked(Connection()), lambda: for_ever(threading.Event()))
+    assert refused.value.status == 422
+
+
+async def test_work_ends_when_its_client_leaves_and_the_next_begins() -> None:
+    bench, leaving, begun = Bench("test", 3600.0, ""), Connection(), threading.Event()
+    first = asyncio.ensure_future(bench.do(asked(leaving), lambda: for_ever(begun)))
+    waiting = Connection()
+    second = asyncio.ensure_future(bench.do(asked(waiting), lambda: for_ever(begun)))
+    await asyncio.to_thread(begun.wait)
+    leaving.closed = waiting.closed = True
+    for one in (first, second):
+        with pytest.raises(RequestRefused) as refused:
+            await one
+        assert refused.value.status == 499
+    assert await bench.do(asked(Connection()), lambda: 7) == 7
+
+
+async def test_work_ends_when_the_server_does() -> None:
+    bench, begun = Bench("test", 3600.0, ""), threading.Event()
+    doing = asyncio.ensure_future(bench.do(asked(Connection()), lambda: for_ever(begun)))
+    await asyncio.to_thread(begun.wait)
+    doing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await doing
+    assert await bench.do(asked(Connection()), lambda: 7) == 7
