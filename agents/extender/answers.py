@@ -9,6 +9,7 @@ Answers come from a compiled picture (`follower.py`) and count the pods that are
 picture to show where they went, `WAIT` at most and once for each of them; it is the one answer that takes long.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -97,7 +98,7 @@ class Extender:
     # ----------------------------------------------------------------------------------------------------- the verbs
     async def filter(self, args: wire.ExtenderArgs) -> wire.ExtenderFilterResult:
         """The nodes that the host rules leave. Raises Unready, InputError."""
-        names = names_of(args)
+        names = await _names(args)
         question, verdict = await self._settle(await self._question(args.pod, names), names)
         codes = _of_offered(verdict.settled(), question.offered)
         self._remember(question, question.offered[codes == 0])
@@ -105,7 +106,7 @@ class Extender:
 
     async def prioritize(self, args: wire.ExtenderArgs) -> list[wire.HostPriority]:
         """10 where fewest pods would be brought together by a host, 0 where most. Raises Unready, InputError."""
-        names = names_of(args)
+        names = await _names(args)
         question = await self._question(args.pod, names)
         verdict = self._judge(question)
         # A pod that may be in the way is worse than none, and better than one that is.
@@ -297,6 +298,11 @@ def _is_torn(verdict: Verdict, offered: IndexArray) -> bool:
     return not surely and bool(verdict.torn[known].any())
 
 
+async def _names(args: wire.ExtenderArgs) -> list[str]:
+    """`names_of`; nodes that were sent whole are read in a thread, as it takes long. Raises InputError."""
+    return names_of(args) if args.node_names is not None else await asyncio.to_thread(names_of, args)
+
+
 # ------------------------------------------------------------------------------- the two forms of questions and answers
 def names_of(args: wire.ExtenderArgs) -> list[str]:
     """The nodes that a question is about. Raises InputError."""
@@ -306,7 +312,7 @@ def names_of(args: wire.ExtenderArgs) -> list[str]:
         raise InputError("NodeNames (nodeCacheCapable) or Nodes is expected")
     try:
         return [msgspec.json.decode(item, type=wire.NamedNode).metadata.name for item in args.nodes.items or ()]
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"Nodes: {error}") from error
 
 

@@ -5,6 +5,7 @@ What is no question of that API is answered 400, what cannot be answered now 503
 answer that only looks like one. After a 503 the connection is closed, so that a Service can lead to another worker.
 """
 
+import asyncio
 import time
 from collections import Counter as Count
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,15 +17,24 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from underhost.agents.extender.answers import Answering, Extender
-from underhost.agents.http.guard import body_of, refuse, say
+from underhost.agents.http.budgets import shape
+from underhost.agents.http.budgets.bodies import body_of
+from underhost.agents.http.guard import refuse, say
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
 from underhost.schemas.errors import InputError, Unready
 
 PREFIX = "/extender"
-LIMIT = 256 << 20
-"""Bytes of a request: 5,000 nodes sent whole are 50 MB and more; by name they are 100 kB."""
+LIMIT, BINDING = 64 << 20, 64 << 10
+"""Bytes of a question: 5,000 nodes sent whole are 50 MB and more; by name they are 100 kB. And of a binding."""
+VALUES, NODES = 2_000_000, 20_000
+"""Values of a question, those in strings counted: a node sent whole has some 300. And nodes."""
+SMALL = 256 << 10
+"""Bytes up to which a question is read in the event loop: it takes less than a millisecond."""
+POD = shape.Bounds(depth=64, values=50_000)
+"""Of the pod; etcd keeps no object of more than 1.5 MB."""
+POD_SIZE = 2 << 20
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 T = TypeVar("T")
@@ -92,9 +102,13 @@ class ExtenderRoutes:
         form, answered = VERBS[verb]
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            began = time.perf_counter()
+            began, limit = time.perf_counter(), BINDING if verb == "bind" else LIMIT
             try:
-                answer = await answered(self._extender, _decode(await body_of(request, LIMIT), form))
+                body = await body_of(request, limit)
+                small = len(body) <= SMALL
+                question = _decode(body, form) if small else await asyncio.to_thread(_decode, body, form)
+                del body
+                answer = await answered(self._extender, question)
                 self._count(answer)
                 response = web.Response(body=msgspec.json.encode(answer), content_type="application/json")
             except InputError as error:
@@ -102,7 +116,7 @@ class ExtenderRoutes:
             except Unready as error:
                 response = _unready(error)
             except web.HTTPRequestEntityTooLarge:
-                response = refuse(413, f"a question may have {LIMIT >> 20} MiB; set nodeCacheCapable: true")
+                response = refuse(413, f"a question may have {limit >> 10} KiB; set nodeCacheCapable: true")
             self._metrics.requests.labels(verb, response.status).inc()
             self._metrics.seconds.labels(verb).observe(time.perf_counter() - began)
             return response
@@ -126,11 +140,32 @@ class ExtenderRoutes:
         return say("Readiness", {"status": "ok"})
 
 
-def _decode(body: bytes, type_: type[T]) -> T:
+class _Sizes(msgspec.Struct, rename="pascal"):
+    """What is looked at before anything is made of a question: empty objects take much more than they are long."""
+
+    pod: msgspec.Raw = msgspec.Raw(b"")
+
+
+def _decode(body: bytearray, type_: type[T]) -> T:
+    """The question. Raises InputError."""
     try:
-        return msgspec.json.decode(body, type=type_)
+        if len(body) > SMALL:
+            shape.check_count(body, VALUES)
+            pod = bytes(msgspec.json.decode(body, type=_Sizes).pod)
+            if len(pod) > POD_SIZE:
+                raise InputError(f"Pod: more than {POD_SIZE >> 20} MiB")
+            shape.check(pod, POD)
+        question = msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not {type_.__name__}: {error}") from error
+    if isinstance(question, wire.ExtenderArgs) and _nodes(question) > NODES:
+        raise InputError(f"more than {NODES} nodes")
+    return question
+
+
+def _nodes(question: wire.ExtenderArgs) -> int:
+    items = question.nodes.items if question.nodes is not None else None
+    return max(len(question.node_names or ()), len(items or ()))
 
 
 def _unready(error: Unready) -> web.Response:

@@ -6,7 +6,6 @@ browser can speak to it. A public name that an attacker points at this address (
 header, a form or script of another site by its Origin; there is no CORS.
 """
 
-import asyncio
 import ipaddress
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
@@ -36,9 +35,6 @@ HEADERS = {
 }
 LONGEST = 1000
 """Characters of an error."""
-
-SENDING = web.AppKey("sending", float)
-"""Seconds that a client may take to send the body of a request."""
 
 
 class RequestRefused(Exception):
@@ -88,19 +84,6 @@ def guard(hosts: Collection[str] = ()) -> Middleware:
             return refusal
 
     return guarded
-
-
-async def body_of(request: web.Request, limit: int | None = None) -> bytes:
-    """The body of a request, of `limit` bytes at most where that is not the server's limit.
-
-    Raises HTTPRequestEntityTooLarge, and HTTPRequestTimeout for a client that does not send what it has announced.
-    """
-    whole = request if limit is None else request.clone(client_max_size=limit)
-    try:
-        async with asyncio.timeout(request.app[SENDING]):
-            return await whole.read()
-    except TimeoutError:
-        raise web.HTTPRequestTimeout from None
 
 
 async def harden(request: web.Request, response: web.StreamResponse) -> None:

@@ -18,10 +18,10 @@ from aiohttp import web
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.http.budgets import shape
+from underhost.agents.http.budgets.bodies import body_of
 from underhost.agents.http.budgets.shares import Shares
 from underhost.agents.http.budgets.work import Bench
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import body_of
 from underhost.agents.http.history import document
 from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -91,7 +91,7 @@ def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
     return [web.get("/api/v1/snapshot", snapshot), web.post("/api/v1/whatif", whatif)]
 
 
-def _read(body: bytes) -> tuple[PlanRequest, list[Step]]:
+def _read(body: bytearray) -> tuple[PlanRequest, list[Step]]:
     """The plan that a body holds, and its steps. Raises InputError for one that is none, or that is too large."""
     shape.check(body, BOUNDS)
     try:

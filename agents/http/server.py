@@ -10,12 +10,14 @@ from collections.abc import Callable, Collection
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from underhost.agents.http.guard import SENDING, guard, harden, say
+from underhost.agents.http.budgets.bodies import BODY, HELD, SENDING, HeldBodies, bounded
+from underhost.agents.http.guard import guard, harden, say
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-BODY_LIMIT = 1 << 20
+HEADERS, LONGEST_HEADER = 48, 4096
+"""Headers of a request, and bytes of one: what is held of a request whose headers do not end."""
 PATIENCE = 60.0
 """Seconds that a client may take to send a request, and may keep a connection on which it asks nothing: one that sends
 half a request costs no more than that. kube-scheduler and Prometheus connect again by themselves."""
@@ -63,8 +65,8 @@ async def start_server(
     Raises InputError where the address is none or cannot be had.
     """
     host, port = split_listen(listen)
-    app = web.Application(client_max_size=BODY_LIMIT, middlewares=[guard(hosts)])
-    app[SENDING] = patience
+    app = web.Application(client_max_size=BODY, middlewares=[guard(hosts), bounded])
+    app[SENDING], app[HELD] = patience, HeldBodies()
     app.on_response_prepare.append(harden)
     app.add_routes(_probes(unready, registry, refresh, stopped, standby, noted))
     if routes is not None:
@@ -77,6 +79,9 @@ async def start_server(
         shutdown_timeout=1.0,
         keepalive_timeout=patience,
         lingering_time=min(LINGER, patience),
+        auto_decompress=False,  # it would unpack what is refused
+        max_headers=HEADERS,
+        max_field_size=LONGEST_HEADER,
     )
     await runner.setup()
     try:

@@ -159,8 +159,39 @@ async def test_a_question_may_be_larger_than_other_rooms_allow_but_not_endless(
     monkeypatch.setattr(room, "LIMIT", 2 << 20)
     assert await scheduler.post("filter", (json.dumps(NAMES) + padding).encode()) == (
         413,
-        an_error("a question may have 2 MiB; set nodeCacheCapable: true"),
+        an_error("a question may have 2048 KiB; set nodeCacheCapable: true"),
     )
+
+
+def whole(*nodes: str, pod: str = json.dumps(POD)) -> bytes:
+    return b'{"Pod":%s,"NodeNames":null,"Nodes":{"items":[%s]}}' % (pod.encode(), ",".join(nodes).encode())
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "status", "why"),
+    [
+        pytest.param("filter", whole(*["{}"] * 1_000_000), 400, "more than 2000000 values", id="nodes of nothing"),
+        pytest.param("filter", whole(*["1"] * 400_000), 400, "more than 20000 nodes", id="numbers for nodes"),
+        pytest.param(
+            "filter",
+            whole(pod='{"metadata":{"name":"a","namespace":"b"},"spec":{"containers":[%s{}]}}' % ("{}," * 200_000)),
+            400,
+            "more than 50000 values",
+            id="200,000 containers",
+        ),
+        pytest.param(
+            "filter", whole(pod='{"x":"%s"}' % ("x" * (2 << 20))), 400, "Pod: more than 2 MiB", id="a large pod"
+        ),
+        pytest.param("preempt", whole("[" * 300_000), 400, "not ExtenderPreemptionArgs", id="300,000 levels"),
+        pytest.param("bind", b" " * (64 << 10) + b"{}", 413, "a question may have 64 KiB", id="a large binding"),
+    ],
+)
+async def test_a_question_that_is_small_but_means_much_is_refused(
+    scheduler: Scheduler, verb: str, body: bytes, status: int, why: str
+) -> None:
+    found, answer = await scheduler.post(verb, body)
+    assert found == status
+    assert why in answer["error"]
 
 
 async def test_answers_refusals_and_pods_on_their_way_are_counted(scheduler: Scheduler) -> None:

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from support.fakes.pipeline import FakeCluster
 from support.workers.pipeline import running, settings_in
 
-from underhost.agents.http.guard import body_of
+from underhost.agents.http.budgets.bodies import body_of
 from underhost.agents.http.routes import HttpRoutes
 from underhost.agents.http.server import split_listen, start_server
 from underhost.schemas.errors import InputError

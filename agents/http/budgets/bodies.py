@@ -1,0 +1,77 @@
+"""The bodies of requests: plain ones only, of bounded size, sent in bounded time, and so many bytes of all together.
+
+In: requests. Out: their bodies, or a refusal. Bytes count as they come, not as they are announced, until the request is
+answered: who announces much and sends nothing takes nothing from others. A compressed body is refused unread: a few
+bytes of it can be very many.
+"""
+
+import asyncio
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from underhost.agents.http.guard import RequestRefused
+
+BODY = 1 << 20
+"""Bytes of a body, unless its route allows more."""
+TOGETHER = 72 << 20
+"""Bytes of all bodies that are not answered yet: one that is as large as any may be, and small ones."""
+
+SENDING = web.AppKey("sending", float)
+"""Seconds that a client may take to send the body of a request."""
+_OWN = web.RequestKey("own", int)
+"""Of a request: its bytes among those that are held."""
+
+
+class HeldBodies:
+    """The bytes of the bodies that are not answered yet, `most` at one time."""
+
+    def __init__(self, most: int = TOGETHER) -> None:
+        self._most, self.size = most, 0
+
+    def take(self, request: web.Request, size: int) -> None:
+        """So many more bytes of a request. Raises RequestRefused where there is no room."""
+        if self.size + size > self._most:
+            raise RequestRefused(503, "the bodies of other requests take all the room; ask again")
+        request[_OWN] = request.get(_OWN, 0) + size
+        self.size += size
+
+    def give_back(self, request: web.Request) -> None:
+        """The request is answered."""
+        self.size -= request.pop(_OWN, 0)
+
+
+HELD = web.AppKey("held", HeldBodies)
+
+
+@web.middleware
+async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuses a body in a content coding, and lets the room of a body go with its answer."""
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise RequestRefused(415, "a body in a content coding is not read; send it plain")
+    try:
+        return await handler(request)
+    finally:
+        request.app[HELD].give_back(request)
+
+
+async def body_of(request: web.Request, limit: int = BODY) -> bytearray:
+    """The body of a request, of `limit` bytes at most.
+
+    Raises HTTPRequestEntityTooLarge, HTTPRequestTimeout for a client that does not send what it has announced, and
+    RequestRefused where others take all the room.
+    """
+    body, held = bytearray(), request.app[HELD]
+    announced = request.content_length or 0
+    if announced > limit:
+        raise web.HTTPRequestEntityTooLarge(limit, announced)
+    try:
+        async with asyncio.timeout(request.app[SENDING]):
+            while chunk := await request.content.readany():
+                held.take(request, len(chunk))
+                body += chunk
+                if len(body) > limit:
+                    raise web.HTTPRequestEntityTooLarge(limit, len(body))
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
+    return body

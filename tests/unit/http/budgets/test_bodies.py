@@ -1,0 +1,108 @@
+"""Bodies: plain, of bounded size, and bounded together."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from underhost.agents.http.budgets import bodies
+from underhost.agents.http.budgets.bodies import body_of
+from underhost.agents.http.routes import HttpRoutes
+from underhost.agents.http.server import start_server
+
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass
+class Room:
+    """A server with one route, which reads a body and waits until it may answer."""
+
+    address: str
+    client: aiohttp.ClientSession
+    may_answer: asyncio.Event
+    read: asyncio.Event
+    bodies: list[bytearray]
+
+    async def post(self, data: bytes, **headers: str) -> tuple[int, str]:
+        """Status and text."""
+        async with self.client.post(f"{self.address}echo", data=data, headers={**JSON, **headers}) as response:
+            return response.status, await response.text()
+
+
+@pytest.fixture
+async def room(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Room]:
+    monkeypatch.setattr(bodies.HeldBodies.__init__, "__defaults__", (100,))
+    may_answer, read, found = asyncio.Event(), asyncio.Event(), list[bytearray]()
+    may_answer.set()
+
+    async def echo(request: web.Request) -> web.Response:
+        found.append(await body_of(request, 60))
+        read.set()
+        await may_answer.wait()
+        return web.Response(text=f"{len(found[-1])}")
+
+    registry, routes = CollectorRegistry(), HttpRoutes([web.post("/echo", echo)], [], [])
+    server = await start_server("127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes)
+    async with aiohttp.ClientSession() as client:
+        yield Room(server.address, client, may_answer, read, found)
+    await server.close()
+
+
+async def test_a_body_has_a_size_that_is_told_before_it_is_read_or_while_it_is(room: Room) -> None:
+    async def pieces(size: int) -> AsyncIterator[bytes]:
+        for _ in range(size):
+            yield b" "
+
+    assert await room.post(b" " * 60) == (200, "60")
+    assert (await room.post(b" " * 61))[0] == 413
+    for size, status in ((60, 200), (61, 413)):
+        async with room.client.post(f"{room.address}echo", data=pieces(size), headers=JSON) as response:
+            assert response.status == status
+
+
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "deflate", "br", "zstd", "gzip, gzip", "unheard-of"])
+async def test_a_body_in_a_content_coding_is_refused_unread(room: Room, coding: str) -> None:
+    status, text = await room.post(gzip.compress(b" " * 50), **{"Content-Encoding": coding})
+    assert (status, "a body in a content coding is not read; send it plain" in text) == (415, True)
+    assert room.bodies == []
+
+
+async def test_a_body_whose_coding_is_identity_is_plain(room: Room) -> None:
+    assert await room.post(b" ", **{"Content-Encoding": "identity"}) == (200, "1")
+
+
+async def test_all_bodies_together_have_a_bound_until_they_are_answered(room: Room) -> None:
+    room.may_answer.clear()
+    first = asyncio.ensure_future(room.post(b" " * 60))
+    await room.read.wait()
+    status, text = await room.post(b" " * 41)
+    assert (status, "the bodies of other requests take all the room; ask again" in text) == (503, True)
+    room.may_answer.set()
+    assert await first == (200, "60")
+    assert await room.post(b" " * 41) == (200, "41")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param({f"X-{number}": "1" for number in range(30)}, 200, id="30 headers"),
+        pytest.param({f"X-{number}": "1" for number in range(60)}, 400, id="60 headers"),
+        pytest.param({"X-Long": "x" * 4000}, 200, id="4,000 bytes"),
+        pytest.param({"X-Long": "x" * 5000}, 400, id="5,000 bytes"),
+    ],
+)
+async def test_headers_have_bounds(room: Room, headers: dict[str, str], status: int) -> None:
+    assert (await room.post(b" ", **headers))[0] == status
+
+
+def test_nothing_is_remembered_of_a_request_that_is_answered() -> None:
+    held, request = bodies.HeldBodies(10), dict[str, int]()
+    for _ in range(3):
+        held.take(request, 10)  # type: ignore[arg-type]
+        held.give_back(request)  # type: ignore[arg-type]
+    assert (held.size, request) == (0, {})
