@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 from aiohttp import web
 
+from underhost.agents.http.budgets.shares import Shares
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import Limit, RequestRefused
+from underhost.agents.http.guard import RequestRefused
 from underhost.agents.http.history import PastSites, document
 from underhost.agents.schedule.explain import explain
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -24,8 +25,8 @@ from underhost.schemas.severities import ROWS
 
 REMEMBERED = 32
 """Explanations that are kept of one snapshot: each speaks of every node."""
-WAITING = 8
-"""Explanations that may wait for their turn; one more is told to come again."""
+WAITING, EACH = 8, 6
+"""Explanations that may wait for their turn, and those of one client: a browser has six connections."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -53,7 +54,7 @@ def routes(
         return document(await feeds.wanted(site_of(request)).findings())
 
     async def activity(request: web.Request) -> web.Response:
-        site = site_of(request)
+        site = feeds.known(site_of(request))
         activity_log, subject = feeds.activity_log(site), request.query.get("subject")
         entries = activity_log.latest() if subject is None else activity_log.of(subject)
         return document(_encoder.encode(History(site, entries)))
@@ -69,7 +70,7 @@ def routes(
         snapshot = feed.decisions.snapshot
         if name not in snapshot.pods:
             raise RequestRefused(404, f"pod {name}: gone")
-        verdict = await explanations.of(snapshot, name)
+        verdict = await explanations.of(request, snapshot, name)
         history = feeds.activity_log(site).of_pod(name, row.node)
         scheduler = snapshot.pods[name].spec.scheduler_name
         return document(_encoder.encode(PodDetail(site, row, host, scheduler, verdict, named, history)))
@@ -95,17 +96,17 @@ class Explanations:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="explain")
-        self._waiting = Limit(WAITING, "other explanations are being worked out; ask again")
+        self._shares = Shares(WAITING, EACH, "other explanations are being worked out")
         self._snapshot: Snapshot | None = None
         self._known: OrderedDict[str, PodVerdict] = OrderedDict()
 
-    async def of(self, snapshot: Snapshot, pod: str) -> PodVerdict:
+    async def of(self, request: web.Request, snapshot: Snapshot, pod: str) -> PodVerdict:
         """The verdict on a pod. Raises InputError for an object that breaks the API's rules, RequestRefused if busy."""
         if snapshot is not self._snapshot:
             self._snapshot, self._known = snapshot, OrderedDict()
         if pod in self._known:
             return self._known[pod]
-        with self._waiting:
+        with self._shares.place(request):
             loop = asyncio.get_running_loop()
             explained = await loop.run_in_executor(self._pool, explain, snapshot, self._options, [pod])
         verdict = explained.pods[pod]

@@ -11,30 +11,28 @@ import contextlib
 
 from aiohttp import web
 
+from underhost.agents.http.budgets.shares import Shares
 from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.guard import Limit, RequestRefused
 
 HEARTBEAT = 15.0
 """Seconds between two pings, where nothing else is said."""
 SLOW = 20.0
 """Seconds for which a follower may not read what is sent to it."""
-FOLLOWERS = 200
-"""Followers at one time."""
+FOLLOWERS, EACH = 200, 50
+"""Followers at one time, and those of one client: a proxy's is that of all people behind it."""
 PING = b"event: ping\ndata: {}\n\n"
 RESET = b"event: reset\ndata: {}\n\n"
 
 
 def routes(feeds: ChangeFeeds) -> list[web.RouteDef]:
     """The route of the events."""
-    following = Limit(FOLLOWERS, f"{FOLLOWERS} followers are connected already")
+    following = Shares(FOLLOWERS, EACH, "other followers are connected")
 
     async def events(request: web.Request) -> web.StreamResponse:
         site = request.query.get("site", feeds.default())
-        feed = feeds.get(site)
-        if feed is None:
-            raise RequestRefused(503, f"site {site}: {feeds.summary(site).reason}")
-        with following:
+        feed = feeds.wanted(site)
+        with following.place(request):
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
             await response.prepare(request)
             # A follower that does not read, or is gone, is let go: there is nobody to tell.

@@ -78,11 +78,16 @@ class ChangeFeeds:
             return reasons[f"site {site}"]
         return "; ".join(f"{what}: {why}" for what, why in sorted(reasons.items()) if not what.startswith("site "))
 
+    def known(self, site: str) -> str:
+        """The name, where there is such a site here: whoever asks may name any. Raises RequestRefused."""
+        names = self.names()
+        if site not in names:
+            raise RequestRefused(404, f"no site {site!r} here; there is: {', '.join(names)}")
+        return site
+
     def wanted(self, site: str) -> ChangeFeed:
         """The feed of a site. Raises RequestRefused, which says why there is none."""
-        feed = self.get(site)
-        if feed is None and site not in self.names():
-            raise RequestRefused(404, f"no site {site!r} here; there is: {', '.join(self.names())}")
+        feed = self.get(self.known(site))
         if feed is None:
             raise RequestRefused(503, f"site {site}: {self.summary(site).reason}")
         return feed

@@ -3,7 +3,8 @@
 In: any request. Out: its answer with the headers that keep a browser honest, or a refusal as JSON; routes raise theirs.
 The page has no password: what protects it is the address that it listens on, and that no other site's page in the same
 browser can speak to it. A public name that an attacker points at this address (DNS rebinding) is refused by the Host
-header, a form or script of another site by its Origin; there is no CORS.
+header, a form, a script or an image of another site by Origin and Sec-Fetch-Site, whatever it asks: reading costs,
+too. There is no CORS.
 """
 
 import ipaddress
@@ -19,6 +20,8 @@ from underhost.schemas.errors import BackendError, InputError
 OPEN = ("/healthz", "/readyz", "/metrics")
 """Probes and scrapers come by whatever name the machine has, and learn nothing about the site."""
 READING = ("GET", "HEAD")
+PAGE = "/"
+"""Where links from elsewhere lead."""
 INSIDE = (".svc", ".cluster.local", ".localhost")
 """Ends of names that no public name server answers for."""
 CONTENT_POLICY = (
@@ -43,21 +46,6 @@ class RequestRefused(Exception):
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
         self.status, self.why = status, why
-
-
-class Limit:
-    """So many at one time; one more is refused, as it may come again later. Entered while one is under way."""
-
-    def __init__(self, most: int, why: str) -> None:
-        self._most, self._why, self._taken = most, why, 0
-
-    def __enter__(self) -> None:
-        if self._taken >= self._most:
-            raise RequestRefused(503, self._why)
-        self._taken += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._taken -= 1
 
 
 def guard(hosts: Collection[str] = ()) -> Middleware:
@@ -108,15 +96,31 @@ def _check(request: web.Request, named: frozenset[str]) -> None:
     """Raises RequestRefused for a request that no route may see."""
     if request.path not in OPEN and not is_ours(request.host, named):
         raise RequestRefused(421, "this host name is not served; name it in web.hosts")
-    if request.method in READING:
+    if request.path in OPEN and request.method in READING:
         return
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
+    if origin is not None and not _is_origin(origin, request.host):
         raise RequestRefused(403, "a request of another origin")
-    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+    asking = request.headers.get("Sec-Fetch-Site", "same-origin")
+    if asking not in ("same-origin", "none") and not _is_link(request):
         raise RequestRefused(403, "a request of another site")
+    if request.method in READING:
+        return
     if request.body_exists and request.content_type != "application/json":
         raise RequestRefused(415, "application/json is expected")
+
+
+def _is_origin(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:
+        return False
+
+
+def _is_link(request: web.Request) -> bool:
+    """Whether a person follows a link to the page, as in a message about a finding: it opens as a page of its own."""
+    to = request.headers.get("Sec-Fetch-Mode"), request.headers.get("Sec-Fetch-Dest")
+    return request.method in READING and request.path == PAGE and to == ("navigate", "document")
 
 
 def is_ours(host: str, named: Collection[str]) -> bool:

@@ -8,7 +8,7 @@ once nobody has looked for a while.
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
@@ -16,7 +16,9 @@ import msgspec
 from aiohttp import web
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.http.guard import Limit, RequestRefused
+from underhost.agents.http.budgets.shares import Shares
+from underhost.agents.http.budgets.work import LEFT, has_left
+from underhost.agents.http.guard import RequestRefused
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.site.snapshot import Options
 from underhost.agents.snapshots.history import SiteHistory
@@ -31,17 +33,17 @@ from underhost.streams.ports import TopicReader
 FRESH = 5.0
 """Seconds for which what was read of the topics is good enough."""
 BUDGET = 256 << 20
-"""Bytes of a site's records, at most: of a longer history only the newest part is told."""
+"""Bytes of the records that are kept, of all sites: of a longer history only the newest part is told."""
 SITES = 2
-"""Sites whose records are kept."""
+"""Sites whose records are kept, where both fit."""
 READING = 60.0
 """Seconds that reading the topics may take."""
 IDLE = 600.0
 """Seconds after the last request for which anything is kept."""
 KEPT_BYTES = 64 << 20
 """Bytes of the documents that are kept, together."""
-WAITING = 8
-"""Requests that may wait for their turn; one more is told to come again."""
+WAITING, EACH = 8, 6
+"""Requests that may wait for their turn, and those of one client: a browser has six connections."""
 RECORDED = (LABEL_STALE,)
 """Severities that time alone makes: they are told as they were published, not worked out."""
 
@@ -58,14 +60,25 @@ def document(body: bytes) -> web.Response:
 
 
 class PastSites:
-    """The pasts of the sites; `home` is meant where a request names none. `join_by_name` is as in `Snapshot`."""
+    """The pasts of the sites; `home` is meant where a request names none. `known` raises RequestRefused for others.
 
-    def __init__(self, home: str, options: Options, reader: TopicReader, *, join_by_name: bool = True) -> None:
+    `join_by_name` is as in `Snapshot`.
+    """
+
+    def __init__(
+        self,
+        home: str,
+        options: Options,
+        reader: TopicReader,
+        known: Callable[[str], str],
+        *,
+        join_by_name: bool = True,
+    ) -> None:
         self._join_by_name = join_by_name
-        self._home, self._options, self._reader = home, options, reader
+        self._home, self._options, self._reader, self._known_site = home, options, reader, known
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
         self._lock = asyncio.Lock()
-        self._waiting = Limit(WAITING, "other moments are being worked out; ask again")
+        self._shares = Shares(WAITING, EACH, "other moments are being worked out")
         self._read: OrderedDict[str, tuple[float, SiteHistory]] = OrderedDict()
         self._known: OrderedDict[tuple[str, int], tuple[bytes, bytes]] = OrderedDict()
         self._forgetting: asyncio.TimerHandle | None = None
@@ -76,8 +89,8 @@ class PastSites:
 
     async def range(self, request: web.Request) -> web.Response:
         """How far back every moment can be told."""
-        site = request.query.get("site", self._home)
-        async with self._turn():
+        site = self._known_site(request.query.get("site", self._home))
+        async with self._turn(request):
             try:
                 past = await self._past(site, 0)
             except InputError as error:
@@ -94,8 +107,8 @@ class PastSites:
 
     async def _documents(self, request: web.Request) -> tuple[bytes, bytes]:
         """The map and the findings at the moment that a request names."""
-        site, moment = request.query.get("site", self._home), parse_time(request.query["at"])
-        async with self._turn():
+        site, moment = self._known_site(request.query.get("site", self._home)), parse_time(request.query["at"])
+        async with self._turn(request):
             found = self._known.get((site, moment))
             if found is None:
                 past = await self._past(site, moment)
@@ -106,11 +119,16 @@ class PastSites:
             return found
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """One request at a time; when none has come for a while, what was read is forgotten."""
-        with self._waiting:
+    async def _turn(self, request: web.Request) -> AsyncIterator[None]:
+        """One request at a time; when none has come for a while, what was read is forgotten.
+
+        Raises RequestRefused where too many wait, or nobody does any more.
+        """
+        with self._shares.place(request):
             try:
                 async with self._lock:
+                    if has_left(request):
+                        raise RequestRefused(LEFT, "the client has left")
                     yield
             finally:
                 if self._forgetting is not None:
@@ -133,10 +151,13 @@ class PastSites:
             except TimeoutError:
                 raise RequestRefused(503, f"the topics were not read within {READING:.0f} s; ask again") from None
             self._read[site] = time.monotonic(), past
-            while len(self._read) > SITES:
+            while len(self._read) > SITES or (len(self._read) > 1 and self._size() > BUDGET):
                 self._read.popitem(last=False)
         self._read.move_to_end(site)
         return past
+
+    def _size(self) -> int:
+        return sum(past.size for _, past in self._read.values())
 
     def _work_out(self, past: SiteHistory, moment: int) -> tuple[bytes, bytes]:
         snapshot, published = past.at(moment), past.published(moment)

@@ -45,9 +45,8 @@ def http_routes(
     on_read = observer.look if observer is not None else lambda: None
     feeds = ChangeFeeds(latest, settings.site, unready, open_reader(settings.kafka), on_read)
     options = options_of(settings)
-    past_sites = PastSites(
-        settings.site, options, open_reader(settings.kafka), join_by_name=settings.vsphere.joins_by_name
-    )
+    by_name = settings.vsphere.joins_by_name
+    past_sites = PastSites(settings.site, options, open_reader(settings.kafka), feeds.known, join_by_name=by_name)
     extender = ExtenderRoutes(settings.site, options, pipeline, latest, registry)
     routes = [*page.routes(), *events.routes(feeds), *past_sites.routes(), *plans.routes(feeds, options)]
     features = [FEATURES[route.path] for route in routes if route.path in FEATURES]

@@ -45,26 +45,27 @@ class _Gathered:
 
     Attributes:
         changes: the records, those of a key in their order.
+        size: their bytes.
         begins: milliseconds since 1970; of the records up to then only the newest of each key is kept.
     """
 
     def __init__(self, budget: int | None) -> None:
         self.changes: list[_Change] = []
         self.begins = 0
-        self._budget, self._bytes = budget, 0
+        self._budget, self.size = budget, 0
 
     def add(self, change: _Change) -> None:
         """Raises InputError where even one record of each key is too much."""
         self.changes.append(change)
-        self._bytes += change.size
-        if self._budget is None or self._bytes <= self._budget:
+        self.size += change.size
+        if self._budget is None or self.size <= self._budget:
             return
         times = sorted(each.at for each in self.changes)
         for begins in (times[len(times) // 2], times[-1]):
             self._thin(begins)
-            if self._bytes <= self._budget // 2:  # else it would be thinned again at once
+            if self.size <= self._budget // 2:  # else it would be thinned again at once
                 return
-        if self._bytes > self._budget:
+        if self.size > self._budget:
             raise InputError(f"the site's history takes more than {self._budget >> 20} MiB")
 
     def _thin(self, begins: int) -> None:
@@ -75,14 +76,15 @@ class _Gathered:
                 base[change.topic.short, change.key] = change
         kept = [change for change in base.values() if change.value is not None]
         self.changes = kept + [change for change in self.changes if change.at > self.begins]
-        self._bytes = sum(change.size for change in self.changes)
+        self.size = sum(change.size for change in self.changes)
 
 
 class SiteHistory:
     """The records of one site, in the order of their times.
 
     Attributes:
-        site: its name. begins, ends: milliseconds since 1970 between which every moment can be told.
+        site: its name. size: the bytes of its records.
+        begins, ends: milliseconds since 1970 between which every moment can be told.
     """
 
     def __init__(self, site: str, gathered: _Gathered, *, join_by_name: bool = True) -> None:
@@ -92,6 +94,7 @@ class SiteHistory:
         self._events = [each for each in changes if each.topic is VIOLATIONS]
         self._times = [each.at for each in self._changes]
         self._folded: tuple[int, SiteState] | None = None
+        self.size = gathered.size
         self.begins = max(gathered.begins, self._complete())
         self.ends = self._times[-1] if self._times else 0
 

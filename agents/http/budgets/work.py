@@ -18,6 +18,8 @@ from underhost.agents.schedule.progress import listen
 
 LOOK = 0.2
 """Seconds between two looks whether the client is still there."""
+LEFT = 499
+"""The status of an answer that nobody reads, as proxies log it."""
 
 T = TypeVar("T")
 
@@ -46,7 +48,7 @@ class Bench:
             return running.result()
         except (GivenUp, asyncio.CancelledError):
             if has_left(request):
-                raise RequestRefused(499, "the client has left") from None
+                raise RequestRefused(LEFT, "the client has left") from None
             if not piece.late:
                 raise
             raise RequestRefused(422, f"it takes longer than {self._seconds:.0f} s; {self._late}") from None

@@ -113,7 +113,7 @@ class ShownSite(OwnLoop):
         """See `OwnLoop`."""
         feeds = ChangeFeeds(self.latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
         routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options()), *self.more]
-        past_sites = PastSites("prod", Options(), self)  # type: ignore[arg-type]
+        past_sites = PastSites("prod", Options(), self, feeds.known)  # type: ignore[arg-type]
         routes += api.routes(feeds, Options(), self.features, past_sites)
         routes = HttpRoutes(routes, [feeds.running], [feeds.end])
         server = await start_server(

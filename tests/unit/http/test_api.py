@@ -102,7 +102,7 @@ class Follower:
 async def asked() -> AsyncIterator[Asked]:
     latest, topics, reasons = LatestDecisions(), HeldTopics(), dict[str, str]()
     feeds = ChangeFeeds(latest, "prod", lambda: reasons, topics)  # type: ignore[arg-type]
-    past_sites = PastSites("prod", Options(), topics)  # type: ignore[arg-type]
+    past_sites = PastSites("prod", Options(), topics, feeds.known)  # type: ignore[arg-type]
     routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), ["whatif"], past_sites)]
     server = await start_server(
         "127.0.0.1:0",
@@ -228,17 +228,39 @@ async def test_a_site_that_is_not_ours_any_more_sends_its_followers_away(asked: 
     assert (await asked.get("api/v1/map"))[0] == 503
 
 
-@pytest.fixture
-def one_follower(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "FOLLOWERS", 1)
+@pytest.fixture(params=[("FOLLOWERS", 503, ""), ("EACH", 429, ", 1 of them for you")], ids=["of all", "of a client"])
+def bound(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    name, status, why = request.param
+    monkeypatch.setattr(events, name, 1)
+    return status, f"other followers are connected{why}; ask again"
 
 
-@pytest.mark.usefixtures("one_follower")
-async def test_followers_are_counted(asked: Asked) -> None:
+async def test_followers_are_counted(bound: tuple[int, str], asked: Asked) -> None:
     asked.latest.put("prod", decided(SITE))
     _, site_map = await asked.get("api/v1/map")
     async with asked.following(site_map["version"]):
-        assert await asked.get("api/v1/events") == (503, an_error("1 followers are connected already"))
+        status, why = bound
+        assert await asked.get("api/v1/events") == (status, an_error(why))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "map",
+        "map?at=1m",
+        "findings",
+        "findings?at=1m",
+        "activity",
+        "activity?subject=pod/shop/db-0",
+        "events",
+        "pods/shop/db-0",
+    ],
+)
+async def test_a_site_that_nobody_knows_is_not_there_whatever_is_asked(asked: Asked, path: str) -> None:
+    asked.latest.put("prod", decided(SITE))
+    site = f"{'&' if '?' in path else '?'}site=%00other%ff"
+    status, found = await asked.get(f"api/v1/{path}{site}")
+    assert (status, found["error"]) == (404, "no site '\\x00other\ufffd' here; there is: prod")
 
 
 async def test_what_nobody_looks_at_is_not_worked_out(asked: Asked) -> None:

@@ -18,7 +18,7 @@ async def _echo(request: web.Request) -> web.Response:
 
 @pytest.fixture
 async def server() -> AsyncIterator[HttpServer]:
-    routes = HttpRoutes([web.get("/api/v1/echo", _echo), web.post("/api/v1/echo", _echo)], [], [])
+    routes = HttpRoutes([web.get("/api/v1/echo", _echo), web.post("/api/v1/echo", _echo), web.get("/", _echo)], [], [])
     server = await start_server(
         "127.0.0.1:0",
         unready=dict,
@@ -85,6 +85,35 @@ async def test_a_form_or_script_of_another_origin_is_refused(server: HttpServer)
     assert (await ask(server, "POST", "/api/v1/echo", "{}", Content_Type="text/plain"))[0] == 415
 
 
+CROSS, SAME = "cross-site", "same-site"
+LINK = {"Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+FRAME = {"Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        pytest.param("/api/v1/echo", {}, 200, id="a program"),
+        pytest.param("/api/v1/echo", {"Sec_Fetch_Site": "same-origin"}, 200, id="the page"),
+        pytest.param("/api/v1/echo", {"Sec_Fetch_Site": "none"}, 200, id="a person who types the address"),
+        pytest.param("/api/v1/echo", {"Sec_Fetch_Site": CROSS}, 403, id="an image or a script of another site"),
+        pytest.param("/api/v1/echo", {"Sec_Fetch_Site": SAME}, 403, id="one of a neighbouring name"),
+        pytest.param("/api/v1/echo", {"Sec_Fetch_Site": CROSS, **LINK}, 403, id="a link to what costs something"),
+        pytest.param("/api/v1/echo", {"Origin": "http://evil.example"}, 403, id="another origin"),
+        pytest.param("/api/v1/echo", {"Origin": "http://[::1"}, 403, id="half an origin"),
+        pytest.param("/api/v1/echo", {"Origin": "null"}, 403, id="an origin that is hidden"),
+        pytest.param("/?finding=f1", {"Sec_Fetch_Site": CROSS, **LINK}, 200, id="a link to the page"),
+        pytest.param("/?finding=f1", {"Sec_Fetch_Site": CROSS, **FRAME}, 403, id="the page in a frame"),
+        pytest.param("/?finding=f1", {"Sec_Fetch_Site": CROSS}, 403, id="the page, read by a script"),
+        pytest.param("/healthz", {"Sec_Fetch_Site": CROSS, "Origin": "null"}, 200, id="a probe"),
+    ],
+)
+async def test_reading_is_refused_to_other_sites_as_writing_is(
+    server: HttpServer, path: str, headers: dict[str, str], status: int
+) -> None:
+    assert (await ask(server, "GET", path, **headers))[0] == status
+
+
 async def test_a_body_over_a_mebibyte_is_refused(server: HttpServer) -> None:
     assert await ask(server, "POST", "/api/v1/echo", " " * ((1 << 20) + 1), Content_Type=JSON) == (
         413,
@@ -93,10 +122,11 @@ async def test_a_body_over_a_mebibyte_is_refused(server: HttpServer) -> None:
 
 
 async def test_every_answer_keeps_the_browser_honest(server: HttpServer) -> None:
-    for path, status in (("/api/v1/echo", 200), ("/nowhere", 404)):
+    evil = {"Origin": "http://evil.example"}
+    for path, sent, status in (("/api/v1/echo", {}, 200), ("/nowhere", {}, 404), ("/api/v1/echo", evil, 403)):
         async with (
             aiohttp.ClientSession() as client,
-            client.get(f"http://127.0.0.1:{server.port}{path}", headers={"Origin": "http://evil.example"}) as response,
+            client.get(f"http://127.0.0.1:{server.port}{path}", headers=sent) as response,
         ):
             headers = response.headers
         assert response.status == status

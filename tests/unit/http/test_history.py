@@ -10,7 +10,7 @@ from aiohttp import web
 from support.workers.embedded import a_publisher
 
 from underhost.agents.http import history as history_module
-from underhost.agents.http.guard import guard
+from underhost.agents.http.guard import RequestRefused, guard
 from underhost.agents.http.history import PastSites
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.keys import listed_key
@@ -43,6 +43,13 @@ class CountedReader(EmbeddedReader):
             self.reading -= 1
 
 
+def known(site: str) -> str:
+    """One of the sites. Raises RequestRefused."""
+    if site not in SITES:
+        raise RequestRefused(404, "no such site")
+    return site
+
+
 class Past:
     """The routes of the past over real topics of three sites."""
 
@@ -65,7 +72,7 @@ async def past(tmp_path: Path) -> AsyncIterator[Past]:
         ]
         await publisher.publish(*markers)
         reader = CountedReader(tmp_path / "log.db")
-        sites = PastSites(SITES[0], Options(), reader)
+        sites = PastSites(SITES[0], Options(), reader, known)
         app = web.Application(middlewares=[guard()])
         app.add_routes([*sites.routes(), web.get("/api/v1/map", sites.map)])
         runner = web.AppRunner(app)
@@ -91,11 +98,11 @@ async def test_more_than_may_wait_are_told_to_come_again(past: Past, monkeypatch
         return await real(site, moment)
 
     monkeypatch.setattr(past.past, "_past", slow)
-    asked = [asyncio.ensure_future(past.get("api/v1/history")) for _ in range(history_module.WAITING + 3)]
+    asked = [asyncio.ensure_future(past.get("api/v1/history")) for _ in range(history_module.EACH + 3)]
     first = asyncio.as_completed(asked)
-    assert [await next(first) for _ in range(3)] == [503] * 3
+    assert [await next(first) for _ in range(3)] == [429] * 3
     held.set()
-    assert sorted(await asyncio.gather(*asked)) == [200] * history_module.WAITING + [503] * 3
+    assert sorted(await asyncio.gather(*asked)) == [200] * history_module.EACH + [429] * 3
 
 
 async def test_only_the_sites_asked_for_last_are_kept(past: Past) -> None:
@@ -105,8 +112,42 @@ async def test_only_the_sites_asked_for_last_are_kept(past: Past) -> None:
 
 
 async def test_nothing_is_kept_of_a_site_that_is_not_there(past: Past) -> None:
-    assert [await past.get(f"api/v1/history?site=no-{number}") for number in range(3)] == [404] * 3
-    assert not past.past._read
+    for path in ("history?site=no-1", "history?site=no-2", "map?at=1m&site=no-3"):
+        assert await past.get(f"api/v1/{path}") == 404
+    assert (past.reader.times, past.past._read, past.past._known) == (0, {}, {})
+
+
+async def test_two_sites_are_kept_only_where_both_fit(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "BUDGET", 9 * 500)  # of one site there are nine markers of some 450 bytes
+    for site in SITES[:2]:
+        assert await past.get(f"api/v1/history?site={site}") == 200
+    assert list(past.past._read) == [SITES[1]]
+
+
+async def test_the_topics_are_not_read_for_a_client_that_has_left(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "has_left", lambda request: True)
+    assert await past.get("api/v1/history") == 499
+    assert past.reader.times == 0
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        *("9" * digits + unit for digits in (9, 12, 25, 5000) for unit in "smhd"),
+        "٣m",
+        "-5m",
+        "1e999",
+        "NaN",
+        "0001-01-01T00:00:00%2B23:59",
+        "9999-12-31T23:59:59-23:59",
+        "1969-12-31T23:59:59Z",
+        "2026-11-21T03:00:00",
+        "2026-11-21T03:00:00Z%00",
+        "",
+    ],
+)
+async def test_a_moment_that_is_none_is_refused(past: Past, at: str) -> None:
+    assert await past.get(f"api/v1/map?at={at}") == 422
 
 
 async def test_documents_are_kept_up_to_their_bytes(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
