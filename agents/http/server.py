@@ -4,6 +4,7 @@ In: a listen address and the routes. Out: a listening server, with the probes: i
 does it count. It is started before the agents, so that a start that takes long can be watched.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Collection
 
@@ -11,6 +12,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
 from underhost.agents.http.budgets.bodies import BODY, HELD, SENDING, HeldBodies, bounded
+from underhost.agents.http.budgets.connections import CONNECTIONS, HeldConnections, counted
 from underhost.agents.http.guard import guard, harden, say
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
@@ -28,10 +30,10 @@ LINGER = 5.0
 class HttpServer:
     """A listening server; `port` is the one that was bound, of use where 0 was asked for."""
 
-    def __init__(self, runner: web.AppRunner, host: str, port: int) -> None:
-        self._runner = runner
+    def __init__(self, runner: web.AppRunner, listener: asyncio.Server, host: str) -> None:
+        self._runner, self._listener = runner, listener
         self._host = host
-        self.port = port
+        self.port = int(listener.sockets[0].getsockname()[1])
 
     @property
     def address(self) -> str:
@@ -41,6 +43,7 @@ class HttpServer:
 
     async def close(self) -> None:
         """Stop listening and let go of connections."""
+        self._listener.close()
         await self._runner.cleanup()
 
 
@@ -65,8 +68,9 @@ async def start_server(
     Raises InputError where the address is none or cannot be had.
     """
     host, port = split_listen(listen)
-    app = web.Application(client_max_size=BODY, middlewares=[guard(hosts), bounded])
+    app = web.Application(client_max_size=BODY, middlewares=[guard(hosts), counted, bounded])
     app[SENDING], app[HELD] = patience, HeldBodies()
+    app[CONNECTIONS] = connections = HeldConnections()
     app.on_response_prepare.append(harden)
     app.add_routes(_probes(unready, registry, refresh, stopped, standby, noted))
     if routes is not None:
@@ -84,13 +88,14 @@ async def start_server(
         max_field_size=LONGEST_HEADER,
     )
     await runner.setup()
+    assert runner.server is not None
     try:
-        await web.TCPSite(runner, host, port).start()
+        listener = await connections.listen(runner.server, host, port)
     except OSError as error:
         await runner.cleanup()
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(f"web.listen {listen}: {why}") from error
-    return HttpServer(runner, host, int(runner.addresses[0][1]))
+    return HttpServer(runner, listener, host)
 
 
 def _probes(

@@ -10,6 +10,7 @@ import asyncio
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from underhost.agents.http.budgets.connections import CONNECTIONS
 from underhost.agents.http.guard import RequestRefused
 
 BODY = 1 << 20
@@ -24,14 +25,14 @@ _OWN = web.RequestKey("own", int)
 
 
 class HeldBodies:
-    """The bytes of the bodies that are not answered yet, `most` at one time."""
+    """How many bytes the bodies have that are not answered yet."""
 
-    def __init__(self, most: int = TOGETHER) -> None:
-        self._most, self.size = most, 0
+    def __init__(self) -> None:
+        self.size = 0
 
     def take(self, request: web.Request, size: int) -> None:
         """So many more bytes of a request. Raises RequestRefused where there is no room."""
-        if self.size + size > self._most:
+        if self.size + size > TOGETHER:
             raise RequestRefused(503, "the bodies of other requests take all the room; ask again")
         request[_OWN] = request.get(_OWN, 0) + size
         self.size += size
@@ -66,12 +67,13 @@ async def body_of(request: web.Request, limit: int = BODY) -> bytearray:
     if announced > limit:
         raise web.HTTPRequestEntityTooLarge(limit, announced)
     try:
-        async with asyncio.timeout(request.app[SENDING]):
-            while chunk := await request.content.readany():
-                held.take(request, len(chunk))
-                body += chunk
-                if len(body) > limit:
-                    raise web.HTTPRequestEntityTooLarge(limit, len(body))
+        with request.app[CONNECTIONS].waiting_for(request):
+            async with asyncio.timeout(request.app[SENDING]):
+                while chunk := await request.content.readany():
+                    held.take(request, len(chunk))
+                    body += chunk
+                    if len(body) > limit:
+                        raise web.HTTPRequestEntityTooLarge(limit, len(body))
     except TimeoutError:
         raise web.HTTPRequestTimeout from None
     return body

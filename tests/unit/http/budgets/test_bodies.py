@@ -36,7 +36,7 @@ class Room:
 
 @pytest.fixture
 async def room(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Room]:
-    monkeypatch.setattr(bodies.HeldBodies.__init__, "__defaults__", (100,))
+    monkeypatch.setattr(bodies, "TOGETHER", 100)
     may_answer, read, found = asyncio.Event(), asyncio.Event(), list[bytearray]()
     may_answer.set()
 
@@ -101,7 +101,7 @@ async def test_headers_have_bounds(room: Room, headers: dict[str, str], status: 
 
 
 def test_nothing_is_remembered_of_a_request_that_is_answered() -> None:
-    held, request = bodies.HeldBodies(10), dict[str, int]()
+    held, request = bodies.HeldBodies(), dict[str, int]()
     for _ in range(3):
         held.take(request, 10)  # type: ignore[arg-type]
         held.give_back(request)  # type: ignore[arg-type]
