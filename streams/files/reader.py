@@ -22,7 +22,7 @@ from underhost.streams.files.collect import Collected
 from underhost.streams.files.documents import FOREIGN, INVENTORY, read_document
 from underhost.streams.files.inventory import read_inventory
 from underhost.streams.files.objects import Objects
-from underhost.streams.files.text import BadText, plain
+from underhost.streams.files.text import OF_WORKERS, BadText, plain
 
 SUFFIXES = (".json", ".yaml", ".yml", ".kyaml", ".jsonl", ".ndjson")
 STDIN = "-"
@@ -98,7 +98,7 @@ class InputReader:
     def read_text(self, data: bytes, place: str) -> None:
         """Read a text; messages name `place`, its origin, instead of a file."""
         try:
-            self._read_plain(plain(data), place, strict=True)
+            self._read_plain(plain(data, OF_WORKERS), place, strict=True)
         except BadText as error:
             self._faults.append(f"{place}: {error}")
 
