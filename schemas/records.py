@@ -113,8 +113,8 @@ class Action(_Record, frozen=True):
     `event/KIND/NAMESPACE/NAME/REASON`; resume `site/SITE`. `desired` by kind: label {"uid", "labels": {key: value |
     null}}; bind {"uid", "node"}; drs-rule {"cluster", "type", "vms", "mandatory"} or {} to remove it; evict {"uid",
     "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action", "condition",
-    "cause"} (docs/events.md); resume {"at"}. `because` is one line for a person; `id` is stable for equal (kind,
-    target, desired, snapshot).
+    "cause"} (docs/events.md); resume {"at"}. `because` is one line for a person; `id` is a digest of all
+    the others (`agents/sinks/orders.py`).
     """
 
     id: str

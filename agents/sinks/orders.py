@@ -20,10 +20,25 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def order(kind: str, target: str, desired: Mapping[str, object], because: str, snapshot: Mapping[str, int]) -> Action:
-    """A command; equal kind, target, desired and snapshot give an equal id."""
-    identity = _encoder.encode([kind, target, desired, _encoded(tuple(snapshot.items()))])
-    id_ = hashlib.blake2b(identity, digest_size=12).hexdigest()
-    return Action(id_, kind, target, dict(desired), because, dict(snapshot))
+    """A command, whose id is the digest of all else that it says: equal content gives an equal id."""
+    action = Action("", kind, target, dict(desired), because, dict(snapshot))
+    return msgspec.structs.replace(action, id=digest_of(action))
+
+
+def digest_of(action: Action) -> str:
+    """24 hexadecimal digits of a command's whole content, which are the id of one that we have ordered."""
+    offsets = _encoded(tuple(action.snapshot.items()))
+    content = _encoder.encode([action.kind, action.target, action.desired, action.because, offsets])
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
+def forged(action: Action) -> str:
+    """Why this is no command that anybody of us has ordered: its id is not its content's; "" where it is.
+
+    So whoever knows the id of a command knows what it says, and nothing else can be put in its place.
+    """
+    digest = digest_of(action)
+    return "" if digest == action.id else f"its id {action.id[:40]!r} is not its content's, {digest}"
 
 
 @lru_cache(maxsize=16)  # one snapshot orders hundreds

@@ -2,7 +2,8 @@
 
 In: records of `actions` (commands), `placements` (each is the order to bind its pod), `violations` and `outcomes` (each
 is told to people). Out: commands in the dispatcher, findings at the webhooks. After a restart, what was not
-acknowledged comes again. What cannot be read is left out: the tables put it into dead-letters.
+acknowledged comes again. What cannot be read is left out: the tables put it into dead-letters. What nobody of us has
+ordered (its id is not its content's) is refused before it can take the place of a command that waits.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +16,7 @@ from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.pipeline.dispatch.announcements import Announcements
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
 from underhost.agents.sinks.bindings import action_of
+from underhost.agents.sinks.orders import forged
 from underhost.agents.site.objects import decode_record
 from underhost.schemas.commands import BIND, EVENT
 from underhost.schemas.errors import BadEvent
@@ -68,7 +70,11 @@ def _consume(app: faust.App, topic: Topic, name: str, dispatcher: Dispatcher, co
             if site_of((event.message.key or b"").decode("utf-8", "replace")) == dispatcher.site:
                 with suppress(BadEvent):
                     for action in await commands_of(topic, event.message):
-                        if action.kind in dispatcher.sinks:
+                        if action.kind not in dispatcher.sinks:
+                            continue
+                        if why := forged(action):
+                            await dispatcher.refuse(action, why)
+                        else:
                             dispatcher.take(action, shared.one())
             shared.ack()
 

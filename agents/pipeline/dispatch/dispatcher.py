@@ -13,10 +13,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from underhost.agents.pipeline.gates.may_write import Gate, refusal
 from underhost.agents.pipeline.gates.wanted import WantedCommands
 from underhost.agents.pipeline.publisher import AgentPublisher, Outbox
-from underhost.agents.sinks.orders import FAILED, REFUSED, outcome
+from underhost.agents.sinks.orders import FAILED, REFUSED, digest_of, outcome
 from underhost.agents.sinks.ports import Sink
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.records import Action, Outcome
@@ -88,6 +90,14 @@ class Dispatcher:
             task = asyncio.get_running_loop().create_task(self._work(place), name=f"sink {action.kind} {action.target}")
             self._tasks[place] = task
             task.add_done_callback(self._ended)
+
+    async def refuse(self, action: Action, why: str) -> None:
+        """A record that is no command of ours: it is said, under the digest of its content, and changes nothing.
+
+        Its own id may be that of a command that waits; whoever ordered that one would take this outcome for its.
+        """
+        log.error("%s %s is refused: %s", action.kind, action.target, why)
+        await self._publish(outcome(msgspec.structs.replace(action, id=digest_of(action)), REFUSED, why))
 
     async def perform(self, action: Action, refused: str | None = None) -> Outcome | None:
         """Carry out, or refuse, a command whose outcome somebody waits for; None where there is no sink for it.

@@ -19,7 +19,7 @@ from underhost.agents.pipeline.tables import terms
 from underhost.agents.pipeline.tables.orphans import Orphans, is_target, target_of
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.pipeline.tables.terms import header_of
-from underhost.agents.sinks.orders import DONE
+from underhost.agents.sinks.orders import DONE, forged
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas import topics
@@ -203,6 +203,8 @@ class Tables:
         record = (
             read_record(topic, key, message.value) if topic.source is not None else decode_record(topic, message.value)
         )
+        if isinstance(record, Action) and (why := forged(record)):
+            raise BadEvent(f"nobody has ordered this: {why}")
         listed = isinstance(record, Listed) and self.sites.state(key.site).epoch(topic, key.name) != record.epoch
         try:
             self._follow_term(topic, key.site, message)

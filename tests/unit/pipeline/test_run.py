@@ -142,6 +142,29 @@ async def test_an_unreadable_order_is_one_dead_letter_though_a_table_and_a_sink_
     assert (letter.headers["origin_topic"].decode(), letter.headers["stage"]) == (topic.name, b"tables")
 
 
+async def test_a_record_with_the_id_of_a_command_that_waits_and_other_content_is_refused(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    async with running(settings_in(tmp_path), cluster) as worker:
+        await worker.until(lambda: len(worker.records(OUTCOMES)) == 6)
+        [(key, ordered), *_] = worker.records(ACTIONS)
+        forged = {**ordered, "desired": {**ordered["desired"], "labels": {KEY: "another-host"}}}
+        cluster.garble(ACTIONS, key, json.dumps(forged).encode())
+        await worker.until(lambda: len(worker.records(OUTCOMES)) == 7)
+        cluster.node("n4", "h4")
+        await worker.until(lambda: len(cluster.labelled) == 4)
+    answer = next(value for _, value in worker.records(OUTCOMES) if value["result"] == "refused")
+    assert answer["target"] == ordered["target"]
+    assert answer["reason"] == f"its id {ordered['id']!r} is not its content's, {answer['id']}"
+    assert (ordered["target"].removeprefix("node/"), {KEY: "another-host"}) not in cluster.labelled
+    [letter] = worker.records_of(DEAD_LETTERS)
+    assert (letter.key, letter.headers["origin_topic"].decode(), letter.headers["stage"]) == (
+        key,
+        ACTIONS.name,
+        b"tables",
+    )
+
+
 async def test_a_refused_binding_is_decided_again(cluster: FakeCluster, tmp_path: Path) -> None:
     cluster.refuses["db-1"] = [Refused("not allowed")]
     async with running(settings_in(tmp_path), cluster) as worker:

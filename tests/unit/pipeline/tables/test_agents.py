@@ -10,6 +10,7 @@ from support.fakes.tables import StoredTable
 
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PODS, Topic
 from underhost.streams.faust.app import build_app
@@ -101,18 +102,14 @@ def test_rows_can_be_asked_for_by_site_and_one_by_one(tables: Tables) -> None:
     assert tables.row(PODS, "a/pod/shop/db-1") is None
 
 
-def eviction(at: str) -> bytes:
-    desired = {"uid": "u", "at": at}
-    return msgspec.json.encode(
-        {"id": at, "kind": "evict", "target": "pod/shop/x", "desired": desired, "because": "", "snapshot": {}}
-    )
+def eviction(at: str, kind: str = "evict") -> bytes:
+    return msgspec.json.encode(order(kind, "pod/shop/x", {"uid": "u", "at": at}, "", {}))
 
 
 async def test_evictions_of_pods_long_gone_are_forgotten(tables: Tables) -> None:
-    label = eviction("").replace(b'"evict"', b'"label"')
     store = StoredTable(
         {
-            b"a/node//n1": label,
+            b"a/node//n1": eviction("", "label"),
             b"a/pod/shop/old": eviction("2026-01-01T00:00:00.000Z"),
             b"a/pod/shop/young": eviction("2026-01-07T00:00:00.000Z"),
             b"b/pod/shop/old": eviction("2026-01-01T00:00:00.000Z"),
@@ -123,3 +120,13 @@ async def test_evictions_of_pods_long_gone_are_forgotten(tables: Tables) -> None
     new.timestamp = 1_767_873_600.0  # 2026-01-08T12:00:00Z
     await tables.keep(ACTIONS, new)
     assert sorted(store) == [b"a/node//n1", b"a/pod/shop/new", b"a/pod/shop/young", b"b/pod/shop/old"]
+
+
+async def test_a_command_with_an_id_of_other_content_takes_nobodys_row(
+    tables: Tables,
+) -> None:
+    ordered = eviction("2026-01-07T00:00:00.000Z")
+    store = tables._tables[ACTIONS.short] = StoredTable({b"a/pod/shop/x": ordered})
+    with pytest.raises(BadEvent, match=r"nobody has ordered this: its id '\w{24}' is not its content's, \w{24}"):
+        await tables.keep(ACTIONS, message(b"a/pod/shop/x", ordered.replace(b'"u"', b'"v"')))
+    assert store == {b"a/pod/shop/x": ordered}

@@ -7,9 +7,10 @@ import pytest
 from support.fakes.tables import StoredTables
 
 from underhost.agents.pipeline.tables.orphans import KEPT
+from underhost.agents.sinks.orders import order
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Metadata, Node, Pod, encode
-from underhost.schemas.records import Action, Outcome, Placement
+from underhost.schemas.records import Outcome, Placement
 from underhost.schemas.topics import ACTIONS, DRS_RULES, NODES, OUTCOMES, PLACEMENTS, PODS, Topic
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.derived import target_key
@@ -28,7 +29,7 @@ LATER = KEPT + 1
 
 async def command(tables: StoredTables, target: str, *, at: float = 0.0, kind: str = "label") -> None:
     """A command and its outcome."""
-    action = Action("a", kind, target, {}, "", {})
+    action = order(kind, target, {}, "", {})
     outcome = Outcome("a", kind, target, "applied", "")
     await tables.take(ACTIONS, target_key(SITE, target), msgspec.json.encode(action), at=at)
     await tables.take(OUTCOMES, target_key(SITE, target), msgspec.json.encode(outcome), at=at)
@@ -98,7 +99,7 @@ async def test_what_the_evictor_remembers_of_pods_that_are_gone_stays(tmp_path: 
     tables = StoredTables(tmp_path, READ, DERIVED)
     key = target_key(SITE, "pod/shop/db-0")
     desired: dict[str, object] = {"uid": "u", "at": "2026-01-05T08:00:00.000Z"}
-    action = Action("a", "evict", "pod/shop/db-0", desired, "", {})
+    action = order("evict", "pod/shop/db-0", desired, "", {})
     moment = 1_767_600_000.0
     await tables.take(ACTIONS, key, msgspec.json.encode(action), at=moment)
     row = Placement("shop/other", "u", "n1", 0, 0, {}, {})

@@ -1,0 +1,36 @@
+"""The id of a command is a digest of its whole content."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from underhost.agents.sinks.orders import digest_of, forged, order
+from underhost.schemas.records import Action
+
+COMMAND = order("label", "node/n1", {"uid": "u", "labels": {"host": "h1"}}, "node n1 runs on host h1", {"nodes": 4})
+
+
+def test_equal_content_gives_an_equal_id_whatever_the_order_of_its_fields() -> None:
+    same = order("label", "node/n1", {"labels": {"host": "h1"}, "uid": "u"}, COMMAND.because, {"nodes": 4})
+    assert (same.id, forged(same)) == (COMMAND.id, "")
+
+
+def test_a_command_that_came_over_a_topic_is_the_one_that_was_ordered() -> None:
+    read = msgspec.json.decode(msgspec.json.encode(COMMAND), type=Action)
+    assert (digest_of(read), forged(read)) == (COMMAND.id, "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"kind": "bind"}, id="another kind"),
+        pytest.param({"target": "node/n2"}, id="another target"),
+        pytest.param({"desired": {"uid": "u", "labels": {"host": "h2"}}}, id="another value of a label"),
+        pytest.param({"because": "somebody says so"}, id="another reason"),
+        pytest.param({"snapshot": {"nodes": 5}}, id="another picture"),
+    ],
+)
+def test_whatever_of_its_content_is_changed_the_id_is_not_its_own(change: dict[str, Any]) -> None:
+    changed = msgspec.structs.replace(COMMAND, **change)
+    assert forged(changed) == f"its id {COMMAND.id!r} is not its content's, {digest_of(changed)}"
