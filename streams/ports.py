@@ -99,6 +99,7 @@ class PodState(NamedTuple):
     version: str
     node: str
     condition: Mapping[str, str]
+    scheduler: str = ""
 
 
 class Source(Protocol):

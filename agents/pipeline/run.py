@@ -29,7 +29,7 @@ from underhost.agents.pipeline.gates.fence import FencedPublisher, LeasedPublish
 from underhost.agents.pipeline.gates.guards import Guards, InventoryGate
 from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.pipeline.gates.may_write import Gate
-from underhost.agents.pipeline.gates.resume import Resumes
+from underhost.agents.pipeline.gates.resume import PER_MINUTE, Resumes
 from underhost.agents.pipeline.gates.watchdog import Watchdog
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.leases.roles import RoleLease, RoleLeases
@@ -48,7 +48,7 @@ from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.ports import Sink
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.commands import EVENT
+from underhost.schemas.commands import EVENT, RESUME
 from underhost.schemas.errors import KafkaAway
 from underhost.schemas.records import Action, FindingEvent, Outcome, Placement
 from underhost.schemas.topics import OUTCOMES, PODS, VIOLATIONS
@@ -127,7 +127,8 @@ class Pipeline:
         consumers.attach(self.app, self._dispatcher, self._announcements)
 
         log_file = None if settings.kafka.bootstrap_servers else settings.kafka.embedded
-        self._resumes = Resumes(site, self.watchers.accept, self._reader, publisher, log_file, run.ended)
+        gates = [MembershipGate(run.membership), WriteLimits({RESUME: PER_MINUTE})]
+        self._resumes = Resumes(site, self.watchers.accept, self._reader, publisher, log_file, run.ended, gates=gates)
         self._decided = registry.decided_by(roles)
         self._look_on(settings.self_check if evaluator is None else SelfCheckSettings(interval=0.0))
 
@@ -180,7 +181,8 @@ class Pipeline:
         settings, membership = self._state.settings, self._state.membership
         is_node = partial(self.sites.is_node, settings.site)
         labels_of = partial(self.sites.labels_of, settings.site)
-        parts = registry.SinkParts(settings, self._writers, is_node, labels_of, self.watchers.refresh)
+        vms = partial(self._state.latest.vms, settings.site)
+        parts = registry.SinkParts(settings, self._writers, is_node, labels_of, vms, self.watchers.refresh)
         writers = {kind: fenced(self._writers, membership, self._lease_of(kind)) for kind in self._kinds}
         return [registry.COMMANDS[kind].sink(replace(parts, writers=writers[kind])) for kind in self._kinds]
 

@@ -4,7 +4,8 @@ In: records of `placements`, as `bind` actions. Out: outcomes. Which pods are ou
 it publishes placements of no others.
 
 A binding is one request, with the pod's uid as its precondition: the API server refuses it where the pod is bound, is
-another one or is gone, so nothing is read first. Only what was refused, or may have been done, is looked at.
+another one or is gone, so nothing is read first. Only what was refused, or may have been done, is looked at; and what
+another worker has decided, for a topic alone gives nobody a pod of another scheduler.
 """
 
 from collections import OrderedDict
@@ -12,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DONE, DRY_RUN, NOOP, REFUSED, answer, desired_of, order
+from underhost.agents.sinks.orders import APPLIED, DONE, DRY_RUN, NOOP, REFUSED, answer, desired_of, named, order
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import BIND
 from underhost.schemas.errors import Conflict, Gone, Unreachable
@@ -63,8 +64,19 @@ class BindSink(Sink):
         """The same for a command that may have been carried out before a restart: the live pod is read first."""
         return await answer(action, self._carry_out(action, look=True))
 
+    async def told(self, action: Action) -> Outcome:
+        """The same for a command that another worker has decided: only a pod that is ours to place is bound."""
+        return await answer(action, self._carry_out_if_ours(action))
+
+    async def _carry_out_if_ours(self, action: Action) -> tuple[str, str]:
+        namespace, _, name = named(action, "pod").partition("/")
+        scheduler = await self._writer.pod_scheduler(namespace, name)
+        if scheduler != OUR_SCHEDULER:
+            return REFUSED, f"pod {namespace}/{name} is scheduler {scheduler}'s to place"
+        return await self._carry_out(action, look=not self._enabled)
+
     async def _carry_out(self, action: Action, look: bool) -> tuple[str, str]:
-        pod, desired = action.target.partition("/")[2], desired_of(action, DesiredBinding, "a bind command")
+        pod, desired = named(action, "pod"), desired_of(action, DesiredBinding, "a bind command")
         if self._bound.get((pod, desired.uid)) == desired.node:
             return NOOP, f"bound to {desired.node} already"
         namespace, _, name = pod.partition("/")

@@ -47,6 +47,7 @@ class LiveSpec(Struct, rename="camel"):
     """The spec of a live node or pod, as far as sinks read it."""
 
     node_name: str = ""
+    scheduler_name: str = ""
     taints: list[dict[str, object]] | None = None
 
 
@@ -160,6 +161,10 @@ class KubernetesApiWriter(ApiWriter):
         """The live pod: (uid, node name, "" while it is not bound)."""
         pod = await self._get(pod_path(namespace, name))
         return pod.metadata.uid, pod.spec.node_name
+
+    async def pod_scheduler(self, namespace: str, name: str) -> str:
+        """The scheduler that the live pod names."""
+        return (await self._get(pod_path(namespace, name))).spec.scheduler_name
 
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod. Conflict: bound already, or another uid."""

@@ -59,6 +59,14 @@ def desired_of(action: Action, type_: type[T], what: str) -> T:
         raise Refused(f"not {what}: {error}") from error
 
 
+def named(action: Action, kind: str) -> str:
+    """The name in a target `KIND/NAME`; of a pod `namespace/name`. Raises Refused for the target of another kind."""
+    found, _, name = action.target.partition("/")
+    if found != kind or not name:
+        raise Refused(f"{action.target} is not the target of a command of kind {action.kind}")
+    return name
+
+
 async def answer(action: Action, writing: Awaitable[tuple[str, str]]) -> Outcome:
     """Await (result, reason). What the cluster rejects is refused; what it cannot do now has failed."""
     try:

@@ -40,6 +40,9 @@ class KubernetesWriter(Protocol):
     async def pod_node(self, namespace: str, name: str) -> tuple[str, str]:
         """The live pod: (uid, node name, "" while it is not bound)."""
 
+    async def pod_scheduler(self, namespace: str, name: str) -> str:
+        """`spec.schedulerName` of the live pod."""
+
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod, with its uid as a precondition. Conflict: bound already, or another uid."""
 
@@ -157,3 +160,10 @@ class Sink(ABC):
     async def again(self, action: Action) -> Outcome:
         """The same for a command that may have been carried out before a restart."""
         return await self.apply(action)
+
+    async def told(self, action: Action) -> Outcome:
+        """The same for a command of which this worker knows nothing but that a topic holds it.
+
+        Another worker has decided it, or whoever could write there: the object itself has to bear it out.
+        """
+        return await self.again(action)

@@ -34,6 +34,7 @@ class SinkParts:
     Attributes:
         is_node, labels_of: the nodes of the site and their labels (None for an unknown one), as the watch has shown
             them last.
+        vms: the VMs that the nodes of the site run on, None where that is not known yet.
         refresh: makes the watchers read again what vCenter does not announce.
     """
 
@@ -41,6 +42,7 @@ class SinkParts:
     writers: Writers
     is_node: Callable[[str], bool]
     labels_of: Callable[[str], Mapping[str, str] | None]
+    vms: Callable[[], Collection[str] | None]
     refresh: Callable[[], None]
 
 
@@ -162,7 +164,8 @@ def _drs_sink(parts: SinkParts) -> Sink:
 
     assert parts.writers.drs is not None
     settings = parts.settings
-    return DrsSink(parts.writers.drs, settings.site, enabled=settings.sinks.drs_rules, refresh=parts.refresh)
+    enabled = settings.sinks.drs_rules
+    return DrsSink(parts.writers.drs, settings.site, enabled=enabled, vms=parts.vms, refresh=parts.refresh)
 
 
 def _drs_decider(parts: DeciderParts) -> Decider:
@@ -178,7 +181,8 @@ def _eviction_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.evictions.sink import EvictionSink
 
     assert parts.writers.kubernetes is not None
-    return EvictionSink(parts.writers.kubernetes, enabled=parts.settings.sinks.evictions)
+    excepted = parts.settings.evictions.except_namespaces
+    return EvictionSink(parts.writers.kubernetes, enabled=parts.settings.sinks.evictions, except_namespaces=excepted)
 
 
 def _eviction_decider(parts: DeciderParts) -> Decider:

@@ -58,7 +58,8 @@ class SimulatedEvents:
         pod = self._kubernetes.pod(namespace, name)
         found = next((one for one in pod.status.conditions or () if one.type == type_), None)
         condition = msgspec.to_builtins(found) if found is not None else {}
-        return PodState(pod.metadata.uid, pod.metadata.resource_version, pod.spec.node_name, condition)
+        meta, spec = pod.metadata, pod.spec
+        return PodState(meta.uid, meta.resource_version, spec.node_name, condition, spec.scheduler_name)
 
     async def set_pod_condition(self, namespace: str, name: str, pod: PodState, condition: Mapping[str, str]) -> None:
         """Set one condition. Raises Gone, or Conflict where the pod has changed."""

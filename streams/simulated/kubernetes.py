@@ -146,6 +146,10 @@ class SimulatedKubernetes:
         pod = self.pod(namespace, name)
         return pod.metadata.uid, pod.spec.node_name
 
+    async def pod_scheduler(self, namespace: str, name: str) -> str:
+        """The scheduler that the pod names. Raises Gone."""
+        return self.pod(namespace, name).spec.scheduler_name
+
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind a pod. Raises Gone, or Conflict (bound, being deleted, gated, another uid).
 

@@ -1,7 +1,7 @@
 """`underhost resume SITE`: a person says that an inventory that shrank is right, and the site's writes go on.
 
 In: the site. Out: a command to the workers that watch it, over Kafka or the embedded log's letter-box, and what they
-answer. Exit 0 where they have resumed, or were not stopped; 3 where none answers.
+answer. Exit 0 where they have resumed, or were not stopped; 3 where none answers, or where the word is refused.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ import typer
 from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.pipeline.gates.resume import record_of, word
-from underhost.schemas.errors import InputError, Unreachable
+from underhost.agents.sinks.orders import FAILURES
+from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import OUTCOMES
 from underhost.streams.embedded import inbox
@@ -55,6 +56,8 @@ async def _resume(site: str, settings: KafkaSettings) -> str:
         await asyncio.gather(listening, return_exceptions=True)
     if answer is None:
         raise Unreachable(f"no worker of site {site} answered within {ANSWER_WITHIN:.0f} s: it has to be running")
+    if answer.result in FAILURES:
+        raise Refused(f"site {site} does not go on: {answer.reason}")
     if answer.result != "applied":
         return f"Site {site} was not stopped.\n"
     return f"Site {site} goes on. Accepted:\n" + "".join(f"  {line}\n" for line in answer.reason.split("; "))

@@ -22,13 +22,15 @@ from underhost.agents.sinks.orders import FAILED, REFUSED, digest_of, outcome
 from underhost.agents.sinks.ports import Sink
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.records import Action, Outcome
-from underhost.schemas.topics import OUTCOMES
+from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS
 from underhost.streams.derived import outgoing, target_key
 from underhost.streams.faust.membership import now
 
 log = logging.getLogger(__name__)
 
 STAGE = "sinks"
+ORDERS = frozenset({ACTIONS.name, PLACEMENTS.name})
+"""The topics that bring commands as they were decided; of the records of others this worker makes its own."""
 PATIENCE = 60.0
 """Seconds that a sink may take for one command."""
 
@@ -177,11 +179,7 @@ class Dispatcher:
 
     async def _apply(self, action: Action, message: Any) -> Outcome:
         """What the sink says. Whatever it raises is a bug of it, and must not stop the others' commands."""
-        sink = self.sinks[action.kind]
-        # A command from before our time may have been carried out already, without an outcome.
-        earlier = message is not None and not self.wanted.is_of_this_run(action, message.timestamp)
-        apply = sink.again if earlier else sink.apply
-        answer: asyncio.Future[Outcome] = asyncio.ensure_future(apply(action))
+        answer: asyncio.Future[Outcome] = asyncio.ensure_future(self._way(action, message)(action))
         self._applying[answer] = action.kind
         try:
             await asyncio.wait([answer], timeout=PATIENCE)
@@ -205,6 +203,16 @@ class Dispatcher:
         if message is not None:
             await self._publisher.dead_letter(message, STAGE, error)
         return outcome(action, FAILED, f"{type(error).__name__}: {error}")
+
+    def _way(self, action: Action, message: Any) -> Callable[[Action], Awaitable[Outcome]]:
+        """How the sink carries it out, by what this worker knows of it besides the record."""
+        sink = self.sinks[action.kind]
+        if message is None:
+            return sink.apply
+        if message.topic in ORDERS and not self.wanted.knows(action.kind):
+            return sink.told
+        # A command from before our time may have been carried out already, without an outcome.
+        return sink.apply if self.wanted.is_of_this_run(action, message.timestamp) else sink.again
 
     async def _publish(self, result: Outcome) -> None:
         await self._outbox.publish(outgoing(OUTCOMES, target_key(self.site, result.target), result))

@@ -2,26 +2,29 @@
 
 In: commands of kind `resume` on `actions`, and letters in the embedded log's letter-box (the log itself is this
 process's alone). Out: the site's sources accept what is missing; an outcome that says what was settled by that. Runs in
-every worker that watches, beside the watchers; what is not running when the word is given does not hear it later.
+every worker that watches, beside the watchers; what is not running when the word is given does not hear it later. The
+word lifts the strongest stop that there is, so it passes gates as a write does: its id is its content's, it is young, a
+member of the group hears it, and not too often.
 """
 
 import asyncio
 import logging
 import time
-import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, NOOP, outcome
+from underhost.agents.pipeline.gates.may_write import Gate, refusal
+from underhost.agents.sinks.orders import APPLIED, NOOP, REFUSED, forged, order, outcome
 from underhost.agents.site.objects import decode_record
 from underhost.schemas.commands import RESUME
 from underhost.schemas.errors import BackendError, BadEvent
 from underhost.schemas.keys import site_of
-from underhost.schemas.records import Action
+from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS, OUTCOMES
 from underhost.streams.derived import outgoing, rfc3339, target_key
 from underhost.streams.embedded import inbox
@@ -34,13 +37,17 @@ LOOK = 0.5
 """Seconds between two looks into the letter-box."""
 HEARD = 1000
 """Commands that are remembered: each comes twice where it came as a letter."""
+STANDS = 300.0
+"""Seconds for which the word holds, by the clocks of both; an old record that is published again lifts nothing."""
+PER_MINUTE = 6
+"""Words that are heard in a minute."""
 RETRY = 5.0
 """Seconds after which a broker that has gone is asked again."""
 
 
 def word(site: str, because: str) -> Action:
     """The command. Each is one of its own: what is accepted is what is missing at that moment."""
-    return Action(uuid.uuid4().hex[:24], RESUME, f"site/{site}", {"at": rfc3339(time.time())}, because, {})
+    return order(RESUME, f"site/{site}", {"at": rfc3339(time.time())}, because, {})
 
 
 def record_of(action: Action, site: str) -> Outgoing:
@@ -49,8 +56,11 @@ def record_of(action: Action, site: str) -> Outgoing:
 
 
 class Resumes:
-    """Listens for one site. `accept` settles what the sources doubt and returns the lines; `log_file` is the embedded
-    log, None where the topics are on Kafka. `ended` is called with the task once it has ended."""
+    """Listens for one site. `accept` settles what the sources doubt and returns the lines; `gates` come before that.
+
+    `log_file` is the embedded log, None where the topics are on Kafka. `ended` is called with the task once it has
+    ended; `wall` is the time in seconds since 1970.
+    """
 
     def __init__(
         self,
@@ -60,8 +70,12 @@ class Resumes:
         publisher: Publisher,
         log_file: Path | None,
         ended: Callable[["asyncio.Task[None]"], None],
+        *,
+        gates: Iterable[Gate] = (),
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._site, self._accept, self._reader, self._publisher = site, accept, reader, publisher
+        self._gates, self._wall = tuple(gates), wall
         self._log_file = log_file
         self._ended = ended
         self._task: asyncio.Task[None] | None = None
@@ -123,12 +137,32 @@ class Resumes:
         if action.kind != RESUME or action.id in self._heard:
             return
         self._heard.append(action.id)
+        answer = self._refused(action) or await refusal(self._gates, action) or self._settle(action)
+        if answer.result not in (APPLIED, NOOP):
+            log.error(
+                "a word to go on with site %s is not followed (%s): %s", self._site, action.because, answer.reason
+            )
+        await self._publish(outgoing(OUTCOMES, target_key(self._site, action.target), answer))
+
+    def _refused(self, action: Action) -> Outcome | None:
+        """What is said of a word that nobody can have given just now."""
+        if action.target != f"site/{self._site}":
+            return outcome(action, REFUSED, f"it names {action.target}, and came for site {self._site}")
+        if why := forged(action):
+            return outcome(action, REFUSED, why)
+        try:
+            age = self._wall() - datetime.fromisoformat(str(action.desired.get("at"))).timestamp()
+        except (ValueError, OverflowError):
+            return outcome(action, REFUSED, "it does not say when it was given")
+        if abs(age) > STANDS:
+            return outcome(action, REFUSED, f"it was given {age:.0f} s ago by this worker's clock")
+        return None
+
+    def _settle(self, action: Action) -> Outcome:
         settled = self._accept()
         if settled:
             log.warning("site %s goes on, by hand (%s): %s", self._site, action.because, "; ".join(settled))
-        result, reason = (APPLIED, "; ".join(settled)) if settled else (NOOP, "it was not stopped")
-        answer = outcome(action, result, reason)
-        await self._publish(outgoing(OUTCOMES, target_key(self._site, action.target), answer))
+        return outcome(action, *((APPLIED, "; ".join(settled)) if settled else (NOOP, "it was not stopped")))
 
     async def _publish(self, record: Outgoing) -> None:
         await publish_until_taken(self._publisher, [record], record.topic.name)

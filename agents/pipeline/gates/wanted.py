@@ -32,6 +32,10 @@ class WantedCommands(Gate):
         self._earlier: frozenset[str] = frozenset()
         self._decided = asyncio.Event()
 
+    def knows(self, kind: str) -> bool:
+        """Whether commands of this kind are decided here."""
+        return kind in self._kinds
+
     def begin(self) -> None:
         """The site's partition is held from now on."""
         self._began = time.time()

@@ -6,6 +6,9 @@ reason), whose series counts on; a condition where the command has one; outcomes
 An Event is told as the series it belongs to: the name is made from the object and the reason, so that telling it again
 changes the object that is there. The ids of the last commands are in an annotation: a command that is delivered again,
 a restart in between or not, changes nothing. What may be written in a second is capped; no binding waits for it.
+
+What is told of findings and outcomes is made in this worker, from their records. What comes as a command is believed
+only as far as the pod bears it out: that it is ours to place, and waits, or runs where it is said to.
 """
 
 import asyncio
@@ -17,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from underhost.agents.sinks.bindings import OUR_SCHEDULER
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, REFUSED, answer, desired_of, order
 from underhost.agents.sinks.ports import EventWriter, Sink
 from underhost.schemas.commands import EVENT
@@ -34,6 +38,10 @@ PER_SECOND, BURST = 20.0, 50
 """Commands that are carried out in a second, and at once after a quiet time."""
 REMEMBERED = 5_000
 TRIES = 3
+
+WAITS, IS_PLACED = "FailedScheduling", "Scheduled"
+"""The reasons that are told by command: what becomes of pods of ours."""
+CONDITION = "PodScheduled"
 
 Type = Literal["Normal", "Warning"]
 
@@ -78,6 +86,11 @@ def event(told: Told, because: str, snapshot: Mapping[str, int]) -> Action:
     return order(EVENT, target, msgspec.to_builtins(told), because, snapshot)
 
 
+def placed_note(pod: str, node: str) -> str:
+    """What is told of a pod of ours that was bound, in kube-scheduler's words."""
+    return f"Successfully assigned {pod} to {node}"
+
+
 class _Series(NamedTuple):
     """What is known of an Event that is there: how often it was told, and by which commands the last times."""
 
@@ -111,6 +124,32 @@ class EventSink(Sink):
     async def apply(self, action: Action) -> Outcome:
         """Set the condition if it differs, tell the Event, and say what happened."""
         return await answer(action, self._carry_out(action))
+
+    async def told(self, action: Action) -> Outcome:
+        """The same for a command that came over a topic: it is told where the pod itself bears it out."""
+        return await answer(action, self._carry_out_if_so(action))
+
+    async def _carry_out_if_so(self, action: Action) -> tuple[str, str]:
+        told = desired_of(action, Told, "an event command")
+        if self._enabled and (why := await self._doubt(told)) is not None:
+            return REFUSED, why
+        return await self._carry_out(action)
+
+    async def _doubt(self, told: Told) -> str | None:
+        """What of the live pod says something else than the command; None where all agrees."""
+        about, pod = told.regarding, f"{told.regarding.namespace}/{told.regarding.name}"
+        if about.kind != "Pod" or told.reason not in (WAITS, IS_PLACED):
+            return f"nobody is told {told.reason} of a {about.kind} by command"
+        if told.condition is not None and (told.reason, told.condition.type) != (WAITS, CONDITION):
+            return f"condition {told.condition.type} is not ours to set"
+        live = await self._writer.pod_condition(about.namespace, about.name, CONDITION)
+        if live.uid != about.uid:
+            return f"pod {pod} is another one now (uid {live.uid})"
+        if live.scheduler != OUR_SCHEDULER:
+            return f"pod {pod} is scheduler {live.scheduler}'s to place"
+        if told.reason == IS_PLACED and told.note != placed_note(pod, live.node):
+            return f"pod {pod} is on {live.node or 'no node'}"
+        return None
 
     async def _carry_out(self, action: Action) -> tuple[str, str]:
         told = desired_of(action, Told, "an event command")

@@ -152,9 +152,9 @@ def _regarding(pod: str, uid: str) -> Regarding:
 
 
 def _failed(pod: str, uid: str, reason: str, text: str) -> Told:
-    condition = PodCondition("PodScheduled", "False", reason)
-    return Told(_regarding(pod, uid), "Warning", "FailedScheduling", text, "Scheduling", condition)
+    condition = PodCondition(events.CONDITION, "False", reason)
+    return Told(_regarding(pod, uid), "Warning", events.WAITS, text, "Scheduling", condition)
 
 
 def _scheduled(pod: str, uid: str, node: str) -> Told:
-    return Told(_regarding(pod, uid), "Normal", "Scheduled", f"Successfully assigned {pod} to {node}", "Binding")
+    return Told(_regarding(pod, uid), "Normal", events.IS_PLACED, events.placed_note(pod, node), "Binding")

@@ -42,7 +42,8 @@ class KubernetesEvents(ApiWriter):
         pod = await self._get(pod_path(namespace, name))
         held = next((each for each in pod.status.conditions or () if each.get("type") == type_), {})
         condition = {key: str(value) for key, value in held.items() if value is not None}
-        return PodState(pod.metadata.uid, pod.metadata.resource_version, pod.spec.node_name, condition)
+        meta = pod.metadata
+        return PodState(meta.uid, meta.resource_version, pod.spec.node_name, condition, pod.spec.scheduler_name)
 
     async def set_pod_condition(self, namespace: str, name: str, pod: PodState, condition: Mapping[str, str]) -> None:
         """Set one condition in the pod's status, if the pod is still as it was read; else Conflict."""

@@ -1,16 +1,17 @@
 """Evicting a pod: what a command says, and carrying it out (sink).
 
 In: `evict` actions of the decider (`decider.py`). Out: outcomes. The Eviction API alone is used, so that
-disruption budgets are kept by the API server, whatever the decider believed of them.
+disruption budgets are kept by the API server, whatever the decider believed of them. Pods of the namespaces that the
+settings except are left alone, whatever a command says.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import EVICT
 from underhost.schemas.errors import Conflict, Gone, Retry, Unreachable
@@ -83,12 +84,20 @@ def outdated(action: Action, clock: float) -> bool:
 
 
 class EvictionSink(Sink):
-    """Evicts pods. `enabled` false is a dry run."""
+    """Evicts pods, but for those of `except_namespaces`. `enabled` false is a dry run."""
 
     kind = EVICT
 
-    def __init__(self, writer: KubernetesWriter, *, enabled: bool, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        writer: KubernetesWriter,
+        *,
+        enabled: bool,
+        except_namespaces: Collection[str] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._writer, self._enabled, self._clock = writer, enabled, clock
+        self._excepted = frozenset(except_namespaces)
 
     async def apply(self, action: Action) -> Outcome:
         """Read the live pod, ask for its eviction if it is still the one, and say what happened."""
@@ -97,11 +106,13 @@ class EvictionSink(Sink):
     async def _carry_out(self, action: Action) -> tuple[str, str]:
         """(result, reason)."""
         desired = desired_of(action, DesiredEviction, "an evict command")
+        namespace, _, name = named(action, "pod").partition("/")
+        if namespace in self._excepted:
+            return REFUSED, f"no pod of namespace {namespace} is evicted (evictions.exceptNamespaces)"
         if desired.refuse:
             return REFUSED, desired.refuse
         if (age := self._clock() - desired.decided) > FRESH:
             return FAILED, f"it was decided {age:.0f} s ago, and much may have changed since"
-        namespace, _, name = action.target.partition("/")[2].partition("/")
         try:
             return await self._apply(namespace, name, desired)
         except Gone:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from underhost.agents.sinks.labels.sink import needed_by
 from underhost.agents.sinks.labels.startup_taint import carries
 from underhost.agents.sinks.labels.values import LabelValues
 from underhost.agents.sinks.orders import DRY_RUN, NOOP, REFUSED, order
@@ -66,7 +67,7 @@ class LabelDecider(Decider):
     def __init__(self, settings: HostLabelSettings, held_until: Callable[[str], float] = lambda target: 0.0) -> None:
         """`held_until` see `DeciderParts`, for the target of a node."""
         self._settings, self._held_until = settings, held_until
-        self._needs = [settings.key, *(derived.key for derived in settings.derived)]
+        self._needs = needed_by(settings)
         self._ordered: dict[str, _OrderedLabels] = {}
         self._inputs: tuple[object, object, object] = (None, None, None)
         self._hosts: object = None

@@ -1,7 +1,8 @@
 """Host labels of nodes: writing them.
 
-In: `label` commands. Out: what became of them. Of the labels on the live node only those are written that are ours to
-write; the start-up taint goes with the last of them (`startup_taint.py`).
+In: `label` commands. Out: what became of them. Only labels and the taint that the settings name are written, whatever a
+command says, and of those on the live node only what is ours; the start-up taint goes with the last of them
+(`startup_taint.py`).
 """
 
 import logging
@@ -12,7 +13,7 @@ import msgspec
 from underhost.agents.sinks.labels.last_write import LabelMemory
 from underhost.agents.sinks.labels.managers import FIELD_MANAGER, is_person
 from underhost.agents.sinks.labels.startup_taint import Lifting, lift
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import LABEL
 from underhost.schemas.errors import Conflict
@@ -61,7 +62,9 @@ class LabelSink(Sink):
 
     async def _apply(self, action: Action) -> tuple[str, str]:
         """(result, reason)."""
-        node, desired = action.target.partition("/")[2], desired_of(action, DesiredLabels, "a label command")
+        node, desired = named(action, "node"), desired_of(action, DesiredLabels, "a label command")
+        if (why := not_configured(desired, self._settings)) is not None:
+            return REFUSED, why
         left = self._memory.take(node, desired.uid) if desired.taint is None else None
         if left is not None and (changes := left.differing(desired.labels)):
             try:
@@ -132,6 +135,24 @@ class LabelSink(Sink):
             elif manager != FIELD_MANAGER and not is_person(manager):
                 reasons[key] = f"label {key} belongs to {manager or 'nobody that the API server names'}"
         return reasons
+
+
+def not_configured(desired: DesiredLabels, settings: HostLabelSettings) -> str | None:
+    """What of the command is none of ours by the settings; None where all of it is."""
+    ours = needed_by(settings)
+    if others := sorted(desired.labels.keys() - set(ours)):
+        return f"label {', '.join(others)} is not configured (hostLabel): {', '.join(ours)} is"
+    taint = desired.taint
+    if taint is not None and taint.key != settings.startup_taint:
+        return f"taint {taint.key} is not configured (hostLabel.startupTaint)"
+    if taint is not None and not set(ours) <= set(taint.needs):
+        return f"taint {taint.key} goes only with {', '.join(ours)}"
+    return None
+
+
+def needed_by(settings: HostLabelSettings) -> list[str]:
+    """The keys of the labels that a node shall carry; each is in the settings, and no other is ever written."""
+    return [settings.key, *(derived.key for derived in settings.derived)]
 
 
 def _told(changes: Mapping[str, str | None]) -> str:

@@ -37,6 +37,7 @@ from underhost.streams.timing import Timing
 
 pytestmark = pytest.mark.real
 KEY = "node.cluster.x-k8s.io/esxi-host"
+RACKS = HostLabelSettings.model_validate({"derived": [{"key": "rack", "from": "folder"}]})
 
 
 @pytest.fixture
@@ -375,7 +376,7 @@ async def set_by(client: KubernetesClient, manager: str, node: str, **labels: st
 
 async def test_labels_are_applied_owned_kept_and_removed(client: KubernetesClient, node: tuple[str, str]) -> None:
     writer = KubernetesApiWriter(client)
-    sink = LabelSink(writer, HostLabelSettings(), enabled=True)
+    sink = LabelSink(writer, RACKS, enabled=True)
     results = [(await sink.apply(label(node, **{KEY: "esx-1", "rack": "r17"}))).result for _ in range(5)]
     assert results == ["applied", "noop", "noop", "noop", "noop"]
     uid, labels, managers = await writer.node_labels(node[0])
@@ -421,7 +422,7 @@ async def test_a_label_of_ours_is_written_without_a_look_unless_somebody_has_tak
     client: KubernetesClient, node: tuple[str, str]
 ) -> None:
     writer, shown = KubernetesApiWriter(client), dict[str, str]()
-    sink = LabelSink(writer, HostLabelSettings(), enabled=True, seen=lambda name: shown)
+    sink = LabelSink(writer, RACKS, enabled=True, seen=lambda name: shown)
     assert (await sink.apply(label(node, **{KEY: "esx-1", "rack": "r17"}))).result == "applied"
     shown |= await labels_of(client, node[0])
     assert (await sink.apply(label(node, **{KEY: "esx-2", "rack": "r17"}))).result == "applied"

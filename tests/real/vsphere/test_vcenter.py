@@ -599,7 +599,7 @@ async def test_a_rule_of_ours_reaches_the_topic_right_after_the_sink_wrote_it(
     command = order("drs-rule", f"drs-rule/{CLUSTER}/{OURS}", desired, "", {})
     async with running(source):
         first = len(await topics.until(18))
-        sink = DrsSink(writer, "s", enabled=True, refresh=source.refresh)
+        sink = DrsSink(writer, "s", vms=lambda: admin.all(vim.VirtualMachine), enabled=True, refresh=source.refresh)
         results = [await sink.apply(command) for _ in range(5)]
         log = await topics.until(first + 1)
     assert [result.result for result in results] == ["applied", "noop", "noop", "noop", "noop"]
@@ -621,7 +621,7 @@ async def test_an_order_that_is_delivered_five_times_is_one_task_of_vcenter(
     tasks, keys = [len(admin.reconfigurations())], []
     for command in (drs_order([a, b]), drs_order([a, b, c]), removal):
         # Delivered anew, by then to a worker that remembers nothing; and twice at once to one.
-        sinks = [DrsSink(writer, "s", enabled=True) for _ in range(4)]
+        sinks = [DrsSink(writer, "s", vms=lambda: admin.all(vim.VirtualMachine), enabled=True) for _ in range(4)]
         answers = [await sink.apply(command) for sink in sinks[:3]]
         answers += await asyncio.gather(*(sinks[3].apply(command) for _ in range(2)))
         assert [answer.result for answer in answers] == ["applied", "noop", "noop", "noop", "noop"]
@@ -639,7 +639,7 @@ async def test_an_order_that_vcenter_cannot_take_is_refused_with_a_reason_and_no
     a, b, *_ = vms = admin.all(vim.VirtualMachine)
     admin.add_rule(vim.cluster.VmHostRuleInfo(name=OURS, enabled=True, vmGroupName="g", affineHostGroupName="h"))
     before, tasks = admin.rules_as_sent(), len(admin.reconfigurations())
-    sink = DrsSink(writer, "s", enabled=True)
+    sink = DrsSink(writer, "s", vms=lambda: admin.all(vim.VirtualMachine), enabled=True)
     taken = await sink.apply(drs_order([a, b]))
     assert (taken.result, taken.reason) == ("refused", f"the name {OURS} is taken by a rule of type other")
     assert (admin.rules_as_sent(), len(admin.reconfigurations())) == (before, tasks)
@@ -655,7 +655,7 @@ async def test_an_order_that_vcenter_cannot_take_is_refused_with_a_reason_and_no
     off = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(enabled=False))
     wait_for(admin.cluster.ReconfigureComputeResource_Task(off, True))
     tasks = len(admin.reconfigurations())
-    without = await DrsSink(writer, "s", enabled=True).apply(
+    without = await DrsSink(writer, "s", vms=lambda: admin.all(vim.VirtualMachine), enabled=True).apply(
         order("drs-rule", f"drs-rule/{CLUSTER}/{rule_name('s', 'shop.web')}", drs_order([a, b]).desired, "", {})
     )
     assert (without.result, without.reason) == ("refused", f"cluster {CLUSTER}: DRS is off")

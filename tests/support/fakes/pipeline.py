@@ -141,6 +141,10 @@ class FakeCluster:
         pod = self.live(name)
         return pod.metadata.uid, pod.spec.node_name
 
+    async def pod_scheduler(self, namespace: str, name: str) -> str:
+        """See `ports.KubernetesWriter`."""
+        return self.live(name).spec.scheduler_name
+
     async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
         """See `ports.KubernetesWriter`."""
         if self.refuses.get(name):

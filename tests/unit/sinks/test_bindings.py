@@ -179,3 +179,21 @@ async def test_a_command_of_the_wrong_shape_is_refused(sink: BindSink) -> None:
     outcome = await sink.apply(order("bind", "pod/shop/web-0", {"node": 3}, "", {}))
     assert outcome.result == "refused"
     assert outcome.reason.startswith("not a bind command: ")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "result", "reason"),
+    [
+        pytest.param("underhost", "applied", "bound to n1", id="a pod of ours"),
+        pytest.param(
+            "default-scheduler", "refused", "pod shop/web-0 is scheduler default-scheduler's to place", id="not ours"
+        ),
+    ],
+)
+async def test_what_another_worker_has_decided_is_done_only_for_pods_of_our_scheduler(
+    scheduler: str, result: str, reason: str, kube: FakeKube, sink: BindSink
+) -> None:
+    kube.seed("pods", a_pod("web-0").spec(schedulerName=scheduler))
+    outcome = await sink.told(bind())
+    assert (outcome.result, outcome.reason) == (result, reason)
+    assert kube.count("bind") == (1 if result == "applied" else 0)

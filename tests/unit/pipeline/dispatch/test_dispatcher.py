@@ -16,6 +16,7 @@ from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.gates.wanted import SUPERSEDED, WantedCommands
 from underhost.agents.sinks.ports import Sink
 from underhost.schemas.records import Action, Outcome
+from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, VIOLATIONS, Topic
 from underhost.streams.faust.membership import Membership, now
 from underhost.streams.ports import Outgoing
 
@@ -41,9 +42,9 @@ class SlowSink(Sink):
 class Event:
     """A Faust event of which only the acknowledgement is of interest."""
 
-    def __init__(self, timestamp: float = 0.0) -> None:
+    def __init__(self, timestamp: float = 0.0, topic: Topic = ACTIONS) -> None:
         self.acked = asyncio.Event()
-        self.message = SimpleNamespace(timestamp=timestamp)
+        self.message = SimpleNamespace(timestamp=timestamp, topic=topic.name)
 
     def ack(self) -> None:
         self.acked.set()
@@ -128,9 +129,9 @@ class Bench:
         """A command for the sink."""
         return Action(id_, self.sink.kind, target, {}, "", {})
 
-    def order(self, id_: str, target: str = "node/n1", at: float = 0.0) -> Event:
+    def order(self, id_: str, target: str = "node/n1", at: float = 0.0, topic: Topic = ACTIONS) -> Event:
         """A command comes that was ordered at this time."""
-        event = Event(at)
+        event = Event(at, topic)
         self.dispatcher.take(self.action(id_, target), event)
         return event
 
@@ -357,13 +358,49 @@ class RecallingSink(SlowSink):
 
 
 async def test_a_sink_is_told_which_commands_may_have_been_carried_out_before_a_restart() -> None:
-    bench = Bench(kind="bind")
-    bench.dispatcher.sinks["bind"] = sink = RecallingSink("bind")
+    bench = Bench(kind="event")
+    bench.dispatcher.sinks["event"] = sink = RecallingSink("event")
     bench.wanted.begin()
     sink.gate.release()
     sink.gate.release()
-    await asyncio.gather(bench.order("earlier", "pod/a").acked.wait(), bench.order("new", "pod/b", 4e9).acked.wait())
+    earlier, new = (bench.order(id_, f"pod/{id_}", at, OUTCOMES) for id_, at in (("earlier", 0.0), ("new", 4e9)))
+    await asyncio.gather(earlier.acked.wait(), new.acked.wait())
     assert (sink.recalled, sorted(bench.results)) == (["earlier"], ["applied", "applied"])
+
+
+class DoubtingSink(SlowSink):
+    """Remembers which commands it was only told of."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.doubted: list[str] = []
+
+    async def told(self, action: Action) -> Outcome:
+        """See `ports.Sink`."""
+        self.doubted.append(action.id)
+        return await self.apply(action)
+
+
+@pytest.mark.parametrize(
+    ("kind", "decided_here", "topic", "doubted"),
+    [
+        pytest.param("bind", ("bind",), PLACEMENTS, [], id="bindings of our own evaluator"),
+        pytest.param("bind", (), PLACEMENTS, ["one"], id="bindings of another worker's"),
+        pytest.param("event", (), ACTIONS, ["one"], id="Events that come as commands"),
+        pytest.param("event", (), VIOLATIONS, [], id="Events that are made here of findings"),
+        pytest.param("event", (), OUTCOMES, [], id="Events that are made here of outcomes"),
+    ],
+)
+async def test_a_command_that_only_a_topic_tells_of_is_doubted_by_its_sink(
+    kind: str, decided_here: tuple[str, ...], topic: Topic, doubted: list[str]
+) -> None:
+    bench = Bench(kind=kind, decided_here=decided_here)
+    bench.dispatcher.sinks[kind] = sink = DoubtingSink(kind)
+    bench.wanted.begin()
+    bench.wanted.decide([bench.action("one", "pod/shop/a")], ())
+    sink.gate.release()
+    await bench.order("one", "pod/shop/a", NOW, topic).acked.wait()
+    assert (sink.doubted, bench.results) == (doubted, ["applied"])
 
 
 async def test_a_command_decided_here_by_an_earlier_run_may_have_been_carried_out() -> None:

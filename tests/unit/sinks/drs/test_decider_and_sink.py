@@ -250,6 +250,11 @@ def removal(name: str = DB) -> Action:
     return order("drs-rule", f"drs-rule/C0/{name}", {}, "because", {})
 
 
+def own_vms() -> frozenset[str]:
+    """The VMs that the site's nodes run on."""
+    return frozenset(f"vm-{number}" for number in range(1, 40))
+
+
 class Refreshed:
     """Counts the calls of the callback."""
 
@@ -273,7 +278,7 @@ async def test_an_order_is_one_write_and_the_watcher_is_told(
     held: list[DrsRule], action: Action, write: tuple[str, str], reason: str
 ) -> None:
     writer, refreshed = FakeDrsWriter(*held), Refreshed()
-    result = await DrsSink(writer, "s", enabled=True, refresh=refreshed).apply(action)
+    result = await DrsSink(writer, "s", vms=own_vms, enabled=True, refresh=refreshed).apply(action)
     assert result == Outcome(action.id, "drs-rule", action.target, "applied", reason)
     assert writer.writes == [write]
     assert refreshed.times == 1
@@ -281,7 +286,7 @@ async def test_an_order_is_one_write_and_the_watcher_is_told(
 
 async def test_the_same_order_five_times_is_one_write() -> None:
     writer = FakeDrsWriter()
-    sink = DrsSink(writer, "s", enabled=True)
+    sink = DrsSink(writer, "s", vms=own_vms, enabled=True)
     results = await asyncio.gather(*(sink.apply(set_order()) for _ in range(5)))
     assert sorted(result.result for result in results) == ["applied", "noop", "noop", "noop", "noop"]
     assert writer.writes == [("add", DB)]
@@ -299,7 +304,7 @@ async def test_a_sink_that_is_not_enabled_says_what_it_would_do_and_writes_nothi
     held: list[DrsRule], action: Action, reason: str
 ) -> None:
     writer = FakeDrsWriter(*held)
-    result = await DrsSink(writer, "s", enabled=False).apply(action)
+    result = await DrsSink(writer, "s", vms=own_vms, enabled=False).apply(action)
     assert (result.result, result.reason) == ("dry-run", reason)
     assert writer.writes == []
 
@@ -324,7 +329,7 @@ async def test_a_sink_that_is_not_enabled_says_what_it_would_do_and_writes_nothi
 )
 async def test_what_is_as_ordered_already_is_a_noop(held: list[DrsRule], action: Action, reason: str) -> None:
     writer = FakeDrsWriter(*held)
-    result = await DrsSink(writer, "s", enabled=True).apply(action)
+    result = await DrsSink(writer, "s", vms=own_vms, enabled=True).apply(action)
     assert (result.result, result.reason) == ("noop", reason)
     assert writer.writes == []
 
@@ -343,6 +348,9 @@ async def test_what_is_as_ordered_already_is_a_noop(held: list[DrsRule], action:
             set_order(OLD), f"the name {OLD} is taken by a rule of type affinity", id="taken by the opposite rule"
         ),
         pytest.param(set_order(cluster="C9"), "no cluster named C9", id="unknown cluster"),
+        pytest.param(
+            set_order(DB, "vm-1", "vm-99", "vm-98"), "no node of site s runs on VM vm-98, vm-99", id="VMs of others"
+        ),
         pytest.param(set_order(DB, "vm-1", "vm-1"), "a VM-VM rule needs at least two VMs", id="one VM"),
         pytest.param(set_order(type="other"), "a rule of type other is not ours to write", id="a type we do not write"),
         pytest.param(
@@ -364,7 +372,7 @@ async def test_an_order_that_must_not_be_carried_out_is_refused_with_its_reason(
         a_rule("web-apart", "vm-1", "vm-2", key=3),
     ]
     writer = FakeDrsWriter(*held)
-    result = await DrsSink(writer, "s", enabled=True).apply(action)
+    result = await DrsSink(writer, "s", vms=own_vms, enabled=True).apply(action)
     assert (result.result, result.reason) == ("refused", reason)
     assert writer.writes == []
     assert list(writer.held.values()) == held
@@ -384,14 +392,14 @@ async def test_a_write_that_vcenter_rejects_is_an_outcome_and_the_watcher_looks_
 ) -> None:
     writer, refreshed = FakeDrsWriter(), Refreshed()
     writer.faults = [fault]
-    outcome = await DrsSink(writer, "s", enabled=True, refresh=refreshed).apply(set_order())
+    outcome = await DrsSink(writer, "s", vms=own_vms, enabled=True, refresh=refreshed).apply(set_order())
     assert (outcome.result, outcome.reason) == (result, str(fault))
     assert refreshed.times == 1
 
 
 async def test_a_rule_that_the_server_left_disabled_is_said_so() -> None:
     writer = FakeDrsWriter(conflicting=True)
-    result = await DrsSink(writer, "s", enabled=True).apply(set_order())
+    result = await DrsSink(writer, "s", vms=own_vms, enabled=True).apply(set_order())
     assert result.result == "applied"
     assert result.reason == (
         "added the rule, but it is disabled: by vCenter, for a conflict with an older rule, or by a person"
@@ -400,7 +408,7 @@ async def test_a_rule_that_the_server_left_disabled_is_said_so() -> None:
 
 async def test_a_rule_that_a_person_disabled_stays_disabled_when_its_members_change() -> None:
     writer = FakeDrsWriter(a_rule(DB, "vm-1", "vm-3", key=7, enabled=False))
-    await DrsSink(writer, "s", enabled=True).apply(set_order())
+    await DrsSink(writer, "s", vms=own_vms, enabled=True).apply(set_order())
     assert writer.held[DB] == a_rule(DB, "vm-1", "vm-2", key=7, enabled=False)
 
 
@@ -422,7 +430,7 @@ def replicas(*nodes: str) -> Snapshot:
 
 async def settle(decider: DrsDecider, writer: FakeDrsWriter, site: Snapshot, start: float) -> list[str]:
     """Let decider and sink work for an hour over a site that stays as it is; what was done."""
-    sink, done = DrsSink(writer, site.site, enabled=True), []
+    sink, done = DrsSink(writer, site.site, vms=lambda: site.vms.keys(), enabled=True), []
     for minute in range(60):
         now = start + 60.0 * minute
         picture = replace(site, rules={("C0", rule.name): rule for rule in writer.held.values()}, vsphere=True)
@@ -431,6 +439,13 @@ async def settle(decider: DrsDecider, writer: FakeDrsWriter, site: Snapshot, sta
             decider.observe(outcome, now)
             done.append(outcome.reason)
     return done
+
+
+async def test_while_nobody_knows_the_nodes_vms_a_rule_waits_and_none_is_written() -> None:
+    writer = FakeDrsWriter()
+    result = await DrsSink(writer, "s", vms=lambda: None, enabled=True).apply(set_order())
+    assert (result.result, result.reason) == ("failed", "which VMs the nodes run on is not known yet")
+    assert writer.writes == []
 
 
 async def test_the_rules_follow_the_replicas_and_nobody_elses_rule_changes() -> None:

@@ -333,3 +333,77 @@ async def test_a_command_of_the_wrong_shape_is_refused(writer: FakeEvents) -> No
     outcome = await sink_of(writer).apply(order("event", "event/pod/shop/db-0/X", {"type": "Loud"}, "", {}))
     assert outcome.result == "refused"
     assert outcome.reason.startswith("not an event command: ")
+
+
+# ----------------------------------------------------------------------------------------- what came over a topic
+WAITING, BOUND = PodState("u1", "7", "", {}, "underhost"), PodState("u1", "7", "n1", {}, "underhost")
+
+
+def said(reason: str, note: str = FULL, *, kind: str = "Pod", condition: PodCondition | None = None) -> Action:
+    """A command to tell this of a pod or node."""
+    return event(Told(Regarding(kind, "db-0", "shop", "u1"), "Warning", reason, note, "x", condition), "", {})
+
+
+@pytest.mark.parametrize(
+    ("pod", "command", "expected"),
+    [
+        pytest.param(
+            WAITING, said("FailedScheduling", condition=WAITS), ("applied", "told FailedScheduling"), id="waits"
+        ),
+        pytest.param(
+            BOUND,
+            said("Scheduled", "Successfully assigned shop/db-0 to n1"),
+            ("applied", "told Scheduled"),
+            id="it was placed",
+        ),
+        pytest.param(
+            BOUND,
+            said("Scheduled", "Successfully assigned shop/db-0 to n2"),
+            ("refused", "pod shop/db-0 is on n1"),
+            id="it is elsewhere",
+        ),
+        pytest.param(
+            WAITING,
+            said("Scheduled", "Successfully assigned shop/db-0 to n1"),
+            ("refused", "pod shop/db-0 is on no node"),
+            id="it is nowhere",
+        ),
+        pytest.param(
+            PodState("u1", "7", "", {}, "default-scheduler"),
+            said("FailedScheduling", condition=WAITS),
+            ("refused", "pod shop/db-0 is scheduler default-scheduler's to place"),
+            id="a pod of another scheduler",
+        ),
+        pytest.param(
+            PodState("u2", "7", "", {}, "underhost"),
+            said("FailedScheduling", condition=WAITS),
+            ("refused", "pod shop/db-0 is another one now (uid u2)"),
+            id="another pod",
+        ),
+        pytest.param(
+            WAITING,
+            said("FindingOpened"),
+            ("refused", "nobody is told FindingOpened of a Pod by command"),
+            id="a finding",
+        ),
+        pytest.param(
+            WAITING,
+            said("Scheduled", kind="Node"),
+            ("refused", "nobody is told Scheduled of a Node by command"),
+            id="a node",
+        ),
+        pytest.param(
+            WAITING,
+            said("FailedScheduling", condition=PodCondition("Ready", "False", "x")),
+            ("refused", "condition Ready is not ours to set"),
+            id="another condition",
+        ),
+    ],
+)
+async def test_a_command_from_a_topic_is_told_only_where_the_pod_bears_it_out(
+    writer: FakeEvents, pod: PodState, command: Action, expected: tuple[str, str]
+) -> None:
+    writer.pod = pod
+    outcome = await sink_of(writer).told(command)
+    assert (outcome.result, outcome.reason) == expected
+    assert bool(writer.writes) == (expected[0] == "applied")

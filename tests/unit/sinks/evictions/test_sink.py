@@ -179,3 +179,16 @@ async def test_a_command_of_the_wrong_shape_is_refused(desired: dict[str, object
 )
 def test_a_command_is_remembered_for_two_days(action: Action, expected: bool) -> None:
     assert outdated(action, NOON) is expected
+
+
+async def test_a_pod_of_a_namespace_that_is_excepted_is_never_evicted(
+    kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    kube.seed("pods", a_pod("web-0").on("n1"))
+    sink = EvictionSink(writer, enabled=True, except_namespaces=("kube-system", "shop"), clock=lambda: NOON)
+    outcome = await sink.apply(evict())
+    assert (outcome.result, outcome.reason) == (
+        "refused",
+        "no pod of namespace shop is evicted (evictions.exceptNamespaces)",
+    )
+    assert kube.count("evict") == 0

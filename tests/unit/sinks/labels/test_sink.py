@@ -16,6 +16,7 @@ from underhost.streams.kubernetes.client import connect
 from underhost.streams.settings.labels import HostLabelSettings
 
 KEY = "node.cluster.x-k8s.io/esxi-host"
+TAINT = "underhost.io/startup"
 
 
 @pytest.fixture
@@ -31,7 +32,8 @@ async def writer(kube: FakeKube, tmp_path: Path) -> AsyncIterator[KubernetesApiW
 
 
 def sink(writer: KubernetesApiWriter, mode: str = "auto", *, enabled: bool = True) -> LabelSink:
-    return LabelSink(writer, HostLabelSettings.model_validate({"mode": mode}), enabled=enabled)
+    settings = {"mode": mode, "startupTaint": TAINT, "derived": [{"key": "rack", "from": "folder"}]}
+    return LabelSink(writer, HostLabelSettings.model_validate(settings), enabled=enabled)
 
 
 def label(uid: str = "uid-n1", **labels: str | None) -> Action:
@@ -183,7 +185,7 @@ async def test_a_label_that_somebody_else_set_is_not_removed(kube: FakeKube, wri
 # ---------------------------------------------------------------------------------- without a look at the node
 def watching(kube: FakeKube, writer: KubernetesApiWriter, mode: str = "auto") -> LabelSink:
     """A sink that is shown every change at once."""
-    settings = HostLabelSettings.model_validate({"mode": mode})
+    settings = HostLabelSettings.model_validate({"mode": mode, "derived": [{"key": "rack", "from": "folder"}]})
     return LabelSink(writer, settings, enabled=True, seen=lambda node: kube.get("nodes", node)["metadata"]["labels"])
 
 
@@ -271,7 +273,6 @@ async def test_after_a_write_that_failed_the_node_is_looked_at(kube: FakeKube, w
     assert kube.count("get") == reads + 1
 
 
-TAINT = "underhost.io/startup"
 OTHER = {"key": "other", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
 
 
@@ -380,3 +381,72 @@ async def test_a_command_of_the_wrong_shape_is_refused(writer: KubernetesApiWrit
     outcome = await sink(writer).apply(order("label", "node/n1", {"labels": 3}, "", {}))
     assert outcome.result == "refused"
     assert outcome.reason.startswith("not a label command: ")
+
+
+# -------------------------------------------------------------------------------------------------- whose a label is
+RACK, TENANT = "example.com/rack", "node-restriction.kubernetes.io/tenant"
+CONFIGURED = {"startupTaint": TAINT, "derived": [{"key": RACK, "from": "folder"}]}
+
+
+@pytest.mark.parametrize("mode", ["own", "auto"])
+@pytest.mark.parametrize(
+    ("labels", "taint", "reason"),
+    [
+        pytest.param(
+            {TENANT: "evil"}, None, f"label {TENANT} is not configured (hostLabel): {KEY}, {RACK} is", id="set"
+        ),
+        pytest.param(
+            {TENANT: None}, None, f"label {TENANT} is not configured (hostLabel): {KEY}, {RACK} is", id="removed"
+        ),
+        pytest.param(
+            {KEY: "esx-1", TENANT: "evil"},
+            None,
+            f"label {TENANT} is not configured (hostLabel): {KEY}, {RACK} is",
+            id="beside one of ours",
+        ),
+        pytest.param(
+            {KEY: "esx-1"},
+            {"key": "node-role.kubernetes.io/control-plane", "needs": [KEY, RACK]},
+            "taint node-role.kubernetes.io/control-plane is not configured (hostLabel.startupTaint)",
+            id="another taint",
+        ),
+        pytest.param(
+            {KEY: "esx-1"},
+            {"key": TAINT, "needs": []},
+            f"taint {TAINT} goes only with {KEY}, {RACK}",
+            id="a taint too early",
+        ),
+    ],
+)
+async def test_only_labels_and_the_taint_that_are_configured_are_ever_written(
+    mode: str,
+    labels: dict[str, str | None],
+    taint: dict[str, object] | None,
+    reason: str,
+    kube: FakeKube,
+    writer: KubernetesApiWriter,
+) -> None:
+    taints = [{"key": key, "effect": "NoSchedule"} for key in (TAINT, "node-role.kubernetes.io/control-plane")]
+    kube.seed("nodes", a_node("n1").metadata(labels={TENANT: "shop"}).spec(taints=taints))
+    settings = HostLabelSettings.model_validate({**CONFIGURED, "mode": mode})
+    desired = {"uid": "uid-n1", "labels": labels, **({"taint": taint} if taint else {})}
+    outcome = await LabelSink(writer, settings, enabled=True).apply(order("label", "node/n1", desired, "", {}))
+    assert (outcome.result, outcome.reason) == ("refused", reason)
+    node = kube.get("nodes", "n1")
+    assert (node["metadata"]["labels"], node["spec"]["taints"]) == ({TENANT: "shop"}, taints)
+
+
+async def test_without_a_start_up_taint_in_the_settings_no_taint_is_ever_removed(
+    kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    kube.seed("nodes", a_node("n1").spec(taints=[{"key": TAINT, "effect": "NoSchedule"}]))
+    desired = {"uid": "uid-n1", "labels": {KEY: "esx-1"}, "taint": {"key": TAINT, "needs": [KEY]}}
+    without = LabelSink(writer, HostLabelSettings(), enabled=True)
+    outcome = await without.apply(order("label", "node/n1", desired, "", {}))
+    assert (outcome.result, outcome.reason) == ("refused", f"taint {TAINT} is not configured (hostLabel.startupTaint)")
+    assert kube.count("patch") == 0
+
+
+async def test_a_label_command_for_a_pod_is_refused(writer: KubernetesApiWriter) -> None:
+    outcome = await sink(writer).apply(order("label", "pod/shop/n1", label().desired, "", {}))
+    assert outcome.reason == "pod/shop/n1 is not the target of a command of kind label"
