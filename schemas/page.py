@@ -192,3 +192,4 @@ class Judging(Struct, rename="camel"):
     host_keys: list[str]
     physical_host: str
     join_by_name: bool = True
+    cross_namespace: str = "report"

@@ -16,6 +16,7 @@ from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits, clique_cover, split
 from underhost.agents.drs.vm_graph import ClusterVms, Concerns, Together, VmGraph, clusters_of, gathered, vm_graph
 from underhost.agents.rules.gathering import Gathering, gatherings
+from underhost.agents.rules.reach import TermReach
 from underhost.agents.rules.separation import separations
 from underhost.agents.site.changes import same_objects
 from underhost.agents.site.owners import application_of
@@ -60,8 +61,9 @@ class RulesByCluster:
     def _learn(self, model: Model) -> None:
         """Classes only come: what they ask for is looked through when one has."""
         if not self._known or len(self._concerns.classes) != len(model.classes):
-            near = gatherings(model.classes, self._options.host_keys)
-            self._concerns = Concerns(model, separations(model.selectors), near)
+            reach = TermReach(model.classes, self._options)
+            near = reach.gatherings(gatherings(model.classes, self._options.host_keys))
+            self._concerns = Concerns(model, reach.separations(separations(model.selectors)), near)
 
     def _of(
         self, snapshot: Snapshot, model: Model, cluster: ClusterVms, known: tuple[object, list[DrsRule]] | None

@@ -15,6 +15,7 @@ from underhost.agents.compiled.follower import Follower, Observer
 from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.compiled.state import State
 from underhost.agents.rules import physical_host
+from underhost.agents.rules.reach import TermReach
 from underhost.agents.rules.separation import INTER_POD_AFFINITY, sides_of
 from underhost.agents.site.changes import Outdated
 from underhost.agents.site.requests import Request
@@ -111,14 +112,15 @@ class HostPicture(Observer):
     def _apart(self, cls: PodClass) -> Apart:
         by_host = set[int]()
         keys: dict[int, set[str]] = {}
+        reach = TermReach(self._live.model.classes, self._live.model.options)
         for side in sides_of(cls):
-            both = {*side.mine, *side.theirs}
+            both = {*side.mine, *reach.theirs(cls, side)}
             if side.rule == INTER_POD_AFFINITY:
                 for other in both:
                     keys.setdefault(other, set()).add(side.key)
                 if self.topology.is_host_key(side.key):
                     by_host |= both
-        kept = physical_host.separations(self._live.model.topology, cls)
+        kept = physical_host.separations(self._live.model, cls)
         near = tuple(dict.fromkeys(t.key for t in cls.required_affinity if self.topology.is_host_key(t.key)))
         return Apart(
             cls=cls,

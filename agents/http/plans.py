@@ -130,7 +130,7 @@ def _steps(plan: PlanRequest) -> list[Step]:
 
 async def _send(request: web.Request, snapshot: Snapshot, options: Options) -> web.StreamResponse:
     """The snapshot, made and compressed piece by piece while it is sent."""
-    judging = Judging(list(options.host_keys), options.physical_host, snapshot.join_by_name)
+    judging = Judging(list(options.host_keys), options.physical_host, snapshot.join_by_name, options.cross_namespace)
     response = web.StreamResponse(headers={SITE: snapshot.site, OPTIONS: msgspec.json.encode(judging).decode()})
     response.content_type = "application/gzip"
     response.headers["Content-Disposition"] = f'attachment; filename="{snapshot.site}.json.gz"'

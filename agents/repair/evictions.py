@@ -5,8 +5,9 @@ on the outcome of those before it; and findings that no eviction ends, with the 
 where the pod, made anew by its owner, has a feasible node on which fewer pods break a rule than now and no pod breaks
 one that it did not break before; and no node that its scheduler may choose leaves more broken than now.
 
-Of each group of pods that refuse one another the fewest go (`fewest.py`), of equal choices the lowest priority, then
-the youngest. May the pod be evicted at all: `evictable.py`. When, and how many at once: the decider.
+Only pods go whose own rule is broken (`refusers.py`), of each group the fewest (`fewest.py`), of equal choices the
+lowest priority, then the youngest. May the pod be evicted at all: `evictable.py`. When, and how many at once: the
+decider.
 """
 
 import math
@@ -18,7 +19,7 @@ import msgspec
 
 from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.repair.evictable import EvictionTerms, why_never
-from underhost.agents.repair.refusers import Broken, BrokenGroup, groups_of, preferred, rather
+from underhost.agents.repair.refusers import Broken, BrokenGroup, Faults, groups_of, rather
 from underhost.agents.schedule.places import Places, RunningPod
 from underhost.agents.site.owners import Application, application_of
 from underhost.agents.site.snapshot import Snapshot
@@ -149,8 +150,9 @@ class Repairs:
         while members := [pod for pod in group.pods if (*group.broken, pod) in self._facts]:
             if any(self._snapshot.pods[pod].metadata.deletion_timestamp is not None for pod in members):
                 return  # what is leaving may end it
-            able = self._able(members, never)
-            chosen = preferred(self._places, group.finding, able, members) if able else []
+            faults = Faults(self._places, group.finding, members, self._snapshot.pods)
+            able = self._able(members, faults, never)
+            chosen = faults.preferred(able) if able else []
             if not chosen or len(vain) > VAIN:
                 if not helped:
                     yield Left(group.finding, group.ids, never)
@@ -170,11 +172,12 @@ class Repairs:
                 self._going.add(candidate.pod)
                 yield better
 
-    def _able(self, members: Sequence[str], never: dict[str, str]) -> list[str]:
+    def _able(self, members: Sequence[str], faults: Faults, never: dict[str, str]) -> list[str]:
         """The members that may be evicted, in the order in which they rather go; the reasons of the others."""
         pods = self._snapshot.pods
         for pod in members:
             why = GOES if pod in self._going else why_never(self._snapshot, pods[pod], self._terms)
+            why = why or faults.innocent.get(pod)
             if why is not None:
                 never.setdefault(pod, why)
         return rather({pod: pods[pod] for pod in members if pod not in never})

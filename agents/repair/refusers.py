@@ -1,20 +1,27 @@
-"""Who refuses whom in a finding, and which of them are rather given up.
+"""Whose rule is broken in a finding, and which of these pods are rather given up.
 
-In: findings, and the pods of one as numbers of a model. Out: groups of pods that break the same in one place, and the
-order in which they go.
+In: findings, and the pods of one as numbers of a model. Out: groups of pods that break the same in one place, those of
+them whose own rule it is, and the order in which they go.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import permutations, product
 
 from underhost.agents.repair.fewest import fewest
+from underhost.agents.repair.late import Arrivals
 from underhost.agents.rules import node_ports, node_resources_fit, physical_host
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, Row, pairs
+from underhost.agents.rules.reach import TermReach
+from underhost.agents.rules.separation import INTER_POD_AFFINITY, Row, breaks_own
 from underhost.agents.schedule.places import Places
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
 
+NOT_ITS_RULE = "it breaks no rule of its own"
+REACHES = "the rule reaches pods of another namespace, which crossNamespace: act would let it do"
+CAME_FIRST = "it was on the node before there was too little room or its port was taken"
+MOST = 512
+"""Pods of one group that are compared with one another; the others' turn comes when these have gone."""
 Broken = tuple[str, str, str, str, str]  # severity, rule, source, key, value
 _OF_NODE = {node_resources_fit.NAME, node_ports.NAME}  # one finding for each pod, but the node's pods are one matter
 
@@ -47,21 +54,62 @@ def rather(pods: Mapping[str, Pod]) -> list[str]:
     return sorted(names, key=lambda name: pods[name].spec.priority or 0)
 
 
-def preferred(places: Places, finding: Finding, able: Sequence[str], members: Sequence[str]) -> list[str]:
-    """Who goes, of the `able` ones (in the order of `rather`); more than one only where each of them has to."""
-    if finding.rule == node_resources_fit.NAME:
-        return _make_room(places, able)[:1]
-    if finding.rule == node_ports.NAME:
-        return fewest(able, _same_ports(places, members))
-    if finding.rule == physical_host.NAME and finding.source is not None:
-        return fewest(able, _apart(places, members, finding.source, None))
-    if finding.rule == INTER_POD_AFFINITY and finding.domain is not None:
-        return fewest(able, _apart(places, members, INTER_POD_AFFINITY, finding.domain.key))
-    return list(able[:1])
+class Faults:
+    """Whose own rule is broken in one group of pods.
+
+    Attributes:
+        innocent: why others are not to go for it, by pod.
+    """
+
+    def __init__(self, places: Places, finding: Finding, members: Sequence[str], pods: Mapping[str, Pod]) -> None:
+        """`pods` are those of the snapshot; `members` are the finding's, all of them running."""
+        self._places, self._rule = places, finding.rule
+        self._pairs: list[tuple[str, str]] = []  # the second must go, or the first: its own rule is broken
+        self.innocent: dict[str, str] = {}
+        if finding.rule == node_resources_fit.NAME:
+            late = Arrivals(places, pods).without_room(members)
+            self._blame(members, late, CAME_FIRST)
+        elif finding.rule == node_ports.NAME:
+            arrivals = Arrivals(places, pods)
+            self._pairs = [pair for pair in _same_ports(places, members) if arrivals.is_late(*pair)]
+            self._blame(members, {one for one, _ in self._pairs}, CAME_FIRST)
+        elif finding.rule == physical_host.NAME and finding.source is not None:
+            self._part(members, finding.source, None)
+        elif finding.rule == INTER_POD_AFFINITY and finding.domain is not None:
+            self._part(members, INTER_POD_AFFINITY, finding.domain.key)
+        elif finding.rule == INTER_POD_AFFINITY:
+            self._blame(members, {pod for pod in members if self._stays_within(pod)}, REACHES)
+
+    def preferred(self, able: Sequence[str]) -> list[str]:
+        """Who goes, of the `able` ones (in the order of `rather`); more than one only where each of them has to."""
+        if self._rule == node_resources_fit.NAME:
+            return _make_room(self._places, able)[:1]
+        return fewest(able, self._pairs) if self._pairs else list(able[:1])
+
+    def _blame(self, members: Iterable[str], guilty: Collection[str], why: str) -> None:
+        self.innocent.update((pod, why) for pod in members if pod not in guilty)
+
+    def _part(self, members: Sequence[str], rule: str, key: str | None) -> None:
+        """Pods that a rule keeps apart by `key`, whose domain they share; without one by any, while sharing a host."""
+        broken = _broken_terms(self._places, members, rule, key)
+        model = self._places.model
+        reach, where = TermReach(model.classes, model.options), self._places.where
+        self._pairs = [pair for pair in broken if reach.holds(where(pair[0]).cls, where(pair[1]).cls)]
+        self._blame(members, {one for one, _ in broken}, NOT_ITS_RULE)
+        own = {one for one, _ in self._pairs}
+        self._blame([one for one, _ in broken], own, REACHES)
+
+    def _stays_within(self, pod: str) -> bool:
+        """Whether what the pod wants near is of its own namespace, or it may reach for more."""
+        model = self._places.model
+        cls = model.classes[self._places.where(pod).cls]
+        return TermReach(model.classes, model.options).keeps_within(
+            cls, [one.selector for one in cls.required_affinity]
+        )
 
 
-def _apart(places: Places, pods: Sequence[str], rule: str, key: str | None) -> list[tuple[str, str]]:
-    """Pairs that a rule keeps apart by `key`, whose domain they share; without one by any key, while sharing a host."""
+def _broken_terms(places: Places, pods: Sequence[str], rule: str, key: str | None) -> list[tuple[str, str]]:
+    """Pairs: the first carries a term of the rule that the second breaks."""
     topology = places.model.topology
     where = [places.where(pod) for pod in pods]
     found: set[tuple[int, int]] = set()
@@ -73,15 +121,18 @@ def _apart(places: Places, pods: Sequence[str], rule: str, key: str | None) -> l
                 for at, one in enumerate(where)
                 if one.cls in owners or one.cls in matched
             ]
-            found.update(pairs(rows, key is None))
+            own, others = [row for row in rows if row.owner][:MOST], [row for row in rows if row.match][:MOST]
+            met = ((a, b) for a, b in product(own, others) if a.pod != b.pod)
+            found.update((a.pod, b.pod) for a, b in met if breaks_own(a, b, key is None))
     return [(pods[one], pods[other]) for one, other in sorted(found)]
 
 
 def _same_ports(places: Places, pods: Sequence[str]) -> list[tuple[str, str]]:
-    ports = {pod: places.model.classes[places.where(pod).cls].ports for pod in pods}
+    """Every two that clash, either way round."""
+    ports = {pod: places.model.classes[places.where(pod).cls].ports for pod in pods[:MOST]}
     return [
         (one, other)
-        for one, other in combinations(pods, 2)
+        for one, other in permutations(ports, 2)
         if any(node_ports.clash(a, b) for a in ports[one] for b in ports[other])
     ]
 

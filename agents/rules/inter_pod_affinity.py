@@ -17,6 +17,7 @@ from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.gathering import mates_of
+from underhost.agents.rules.reach import TermReach
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
 from underhost.agents.rules.separation import Side, sides_of
 from underhost.agents.site.requests import Request
@@ -49,7 +50,13 @@ class _InterPodAffinity(Prepared):
         sides = [side for side in sides_of(cls) if side.rule == NAME and (only is None or side.key in only)]
         of = state.model.topology.of
         self._apart = _distinct(state.counter(of(one.key), state.selected(one.selector)) for one in sides if one.mine)
-        self._existing = _distinct(state.counter(of(one.key), _carriers(state, one)) for one in sides if one.selected)
+        # Upstream follows every term; what we add to it by the live host follows terms as far as they reach.
+        reach = None if only is None else TermReach(state.model.classes, state.model.options)
+        self._existing = _distinct(
+            state.counter(of(one.key), _carriers(state, one) if reach is None else _reaching(state, cls, one, reach))
+            for one in sides
+            if one.selected
+        )
         self._own_terms = bool(cls.required_affinity or cls.required_anti)
         self._preferred = _preferred_counters(state, cls) if only is None else []
 
@@ -146,6 +153,11 @@ def _carriers(state: State, side: Side) -> Weights:
     """The pods that carry the term of a separation."""
     memo = (NAME, "anti", side.selector.id, side.key)
     return state.memo.remember(memo, Depends.CLASSES, lambda: state.weights(dict.fromkeys(side.theirs, 1)))
+
+
+def _reaching(state: State, cls: PodClass, side: Side, reach: TermReach) -> Weights:
+    """Of the pods that carry the term, those whose term reaches pods of the class."""
+    return state.weights(dict.fromkeys(reach.theirs(cls, side), 1))
 
 
 def _distinct(counters: Iterable[Counter]) -> list[Counter]:

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.domains import Domains, IndexArray, Topology, Where
+from underhost.agents.compiled.domains import Domains, IndexArray, Where
+from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
+from underhost.agents.rules.reach import TermReach
 from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Prepared, Refusal
 from underhost.agents.rules.separation import across_domains, sides_of
 from underhost.agents.site.requests import Request
@@ -96,7 +98,7 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
     hosts = state.model.topology.hosts
     if hosts is None:
         return None
-    return prepare_apart(state, hosts, separations(state.model.topology, cls))
+    return prepare_apart(state, hosts, separations(state.model, cls))
 
 
 def prepare_apart(state: State, hosts: Domains, separations: Separations) -> Prepared | None:
@@ -104,10 +106,14 @@ def prepare_apart(state: State, hosts: Domains, separations: Separations) -> Pre
     return _PhysicalHost(state, hosts, separations) if separations else None
 
 
-def separations(topology: Topology, cls: PodClass) -> Separations:
-    """The classes that a shared host must not bring together with this one, by (rule, key), in either direction."""
+def separations(model: Model, cls: PodClass) -> Separations:
+    """The classes that a shared host must not bring together with this one, by (rule, key), in either direction.
+
+    A term of theirs counts as far as it reaches (`reach.py`): nobody closes a host to another namespace's pods.
+    """
     found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    topology, reach = model.topology, TermReach(model.classes, model.options)
     for side in sides_of(cls):
         if topology.hosts is not None and not topology.is_host_key(side.key):
-            found[(side.rule, side.key)].update(side.mine, side.theirs)
+            found[(side.rule, side.key)].update(side.mine, reach.theirs(cls, side))
     return {by: classes for by, classes in found.items() if classes}

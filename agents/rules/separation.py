@@ -145,9 +145,14 @@ def refuse(one: Row, other: Row, across: bool) -> bool:
     With `across` the place is a host, and pods in one domain of the key are no concern of it; without, it is a domain
     of the key itself.
     """
+    return breaks_own(one, other, across) or breaks_own(other, one, across)
+
+
+def breaks_own(one: Row, other: Row, across: bool) -> bool:
+    """Whether the first pod's own rule is broken by the other: it carries the term that selects the other."""
     if one.value < 0 or other.value < 0 or (across and one.value == other.value):
         return False
-    return (one.owner and other.match) or (other.owner and one.match)
+    return one.owner and other.match
 
 
 @overload

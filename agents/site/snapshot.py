@@ -16,12 +16,14 @@ class Options:
     Attributes:
         host_keys: the host label's key and its aliases: terms on these are judged by the live host.
         physical_host: `preferred` (placement avoids a shared host) or `required` (it refuses one).
+        cross_namespace: `report` or `act`: whether what is done about a term follows it into other namespaces.
         drift: report preferences that another feasible node would meet strictly better, too.
         scheduler_names: pods of these schedulers are placed.
     """
 
     host_keys: tuple[str, ...] = ("node.cluster.x-k8s.io/esxi-host", "alpha.cna.vmware.com/host")
     physical_host: str = "preferred"
+    cross_namespace: str = "report"
     drift: bool = False
     scheduler_names: tuple[str, ...] = ("default-scheduler", "underhost")
 

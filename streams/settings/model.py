@@ -44,6 +44,8 @@ class Settings(SettingsGroup):
     vsphere: VSphereSettings = VSphereSettings()
     host_label: HostLabelSettings = HostLabelSettings()
     physical_host: Literal["preferred", "required"] = "preferred"
+    cross_namespace: Literal["report", "act"] = "report"
+    """`act`: a pod's terms evict, close hosts and make DRS rules for pods of other namespaces; else only its own."""
     sinks: SinkSettings = SinkSettings()
     drs_rules: DrsRuleSettings = DrsRuleSettings()
     evictions: EvictionSettings = EvictionSettings()

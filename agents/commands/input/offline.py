@@ -78,6 +78,7 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
     options = Options(
         host_keys=tuple(judged.host_key) if judged.host_key else found.host_keys or defaults.host_keys,
         physical_host=judged.physical_host or found.physical_host or defaults.physical_host,
+        cross_namespace=found.cross_namespace or defaults.cross_namespace,
         drift=drift,
         scheduler_names=tuple(judged.scheduler_name) if judged.scheduler_name else defaults.scheduler_names,
     )

@@ -15,7 +15,7 @@ from underhost.streams.files.reader import STDIN, InputReader
 
 
 class Found(NamedTuple):
-    """What there is. `host_keys` and `physical_host` are None where nothing says how it is to be judged.
+    """What there is. `host_keys`, `physical_host` and `cross_namespace` are None where nothing says.
 
     `join_by_name` is as in `Snapshot`.
     """
@@ -25,6 +25,7 @@ class Found(NamedTuple):
     host_keys: tuple[str, ...] | None = None
     physical_host: str | None = None
     join_by_name: bool = True
+    cross_namespace: str | None = None
 
 
 def read(given: From) -> Found:
@@ -43,14 +44,22 @@ def read(given: From) -> Found:
         snapshot = read_worker(given.server, given.site)
         reading.read_text(snapshot.data, snapshot.place)
         judging = snapshot.judging
-        found = Found(Objects(), snapshot.site, tuple(judging.host_keys), judging.physical_host, judging.join_by_name)
+        keys = tuple(judging.host_keys)
+        found = Found(
+            Objects(),
+            snapshot.site,
+            keys,
+            judging.physical_host,
+            judging.join_by_name,
+            judging.cross_namespace,
+        )
     elif given.config is not None:
         from underhost.agents.commands.input.live import read_config
 
         settings = read_config(reading, given)
         keys = (settings.host_label.key, *settings.host_label.aliases)
         by_name = settings.vsphere.joins_by_name or not settings.vsphere.url or given.inventory is not None
-        found = Found(Objects(), settings.site, keys, settings.physical_host, by_name)
+        found = Found(Objects(), settings.site, keys, settings.physical_host, by_name, settings.cross_namespace)
     elif not given.files or given.kubeconfig or given.context:
         from underhost.agents.commands.input.live import read_named_cluster
 

@@ -32,6 +32,7 @@ def options_of(settings: Settings) -> Options:
     return Options(
         host_keys=(settings.host_label.key, *settings.host_label.aliases),
         physical_host=settings.physical_host,
+        cross_namespace=settings.cross_namespace,
         scheduler_names=(OUR_SCHEDULER,),
     )
 

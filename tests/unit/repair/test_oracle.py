@@ -15,6 +15,7 @@ from underhost.agents.repair.evictable import EvictionTerms, why_never
 from underhost.agents.repair.evictions import Fact, Repair, Repairs, badness_of, facts_of
 from underhost.agents.schedule.explain import explain
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod
 
 OPTIONS = Options()
 TERMS = EvictionTerms(schedulers=frozenset({"default-scheduler", "underhost"}))
@@ -38,10 +39,28 @@ def facts(site: Snapshot) -> frozenset[Fact]:
     return facts_of(check(site, OPTIONS).findings)
 
 
+def is_own(site: Snapshot, fact: Fact) -> bool:
+    """Whether the rule is the pod's own: no other pod has any, or none that came later is there."""
+    _, rule, *_, pod = fact
+    mine = site.pods[pod]
+    came = mine.metadata.creation_timestamp or ""
+    if rule in ("NodeResourcesFit", "NodePorts"):
+        pods = {key: one for key, one in site.pods.items() if (one.metadata.creation_timestamp or "") <= came}
+    else:
+        pods = {key: one if key == pod else unruly(one) for key, one in site.pods.items()}
+    return fact in facts(replace(site, pods=pods))
+
+
+def unruly(pod: Pod) -> Pod:
+    """The pod without terms of its own."""
+    bare = msgspec.structs.replace(pod.spec, affinity=EMPTY_OBJECT, topology_spread_constraints=EMPTY_LIST)
+    return msgspec.structs.replace(pod, spec=bare)
+
+
 def helpful(site: Snapshot, pod: str) -> Iterator[str]:
     """Every node on which the pod, made anew, mends what it breaks: all nodes are tried, and none may be worse."""
     now = facts(site)
-    mine = {fact for fact in now if fact[-1] == pod and fact[0] in TERMS.severities}
+    mine = {fact for fact in now if fact[-1] == pod and fact[0] in TERMS.severities and is_own(site, fact)}
     verdicts = explain(site, OPTIONS, [pod]).pods[pod].nodes
     feasible = [name for name, verdict in verdicts.items() if verdict.feasible]
     if site.pods[pod].spec.scheduler_name == "underhost":  # which takes the best, and no other
