@@ -104,6 +104,7 @@ class FindingEvent(_Record, frozen=True, omit_defaults=True):
     domain: Domain | None = None
     source: str | None = None
     pods: int | None = None
+    object: str | None = None
 
 
 class Action(_Record, frozen=True):

@@ -36,6 +36,7 @@ def level(event: FindingEvent) -> str:
 def labels_of(event: FindingEvent) -> dict[str, str]:
     """What the alert is told apart and routed by; empty ones are left out, as Alertmanager would."""
     namespace, _, name = (event.pod or "").partition("/")
+    namespace = namespace or (event.object or "").removeprefix("Namespace/")
     labels = {
         "alertname": alert_name(event),
         "severity": level(event),

@@ -8,25 +8,26 @@ An anti-affinity rule keeps all its members apart, so cliques cover the pairs th
 two VMs that need no separation, never a VM from itself, never fewer than two VMs, never VMs of two clusters.
 """
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits, clique_cover, split
-from underhost.agents.drs.vm_graph import ClusterVms, Concerns, Together, VmGraph, clusters_of, gathered, vm_graph
+from underhost.agents.drs.names import rule_name
+from underhost.agents.drs.shares import TOGETHER, LeftOut, within_shares
+from underhost.agents.drs.vm_graph import ClusterVms, Concerns, Edge, Together, VmGraph, clusters_of, gathered, vm_graph
 from underhost.agents.rules.gathering import Gathering, gatherings
-from underhost.agents.rules.reach import TermReach
+from underhost.agents.rules.reach import ACT, TermReach
 from underhost.agents.rules.separation import separations
 from underhost.agents.site.changes import same_objects
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.vsphere import DrsRule
 
-PREFIX = "underhost"
 ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
-_NAME_LENGTH = 80  # of an inventory name in vCenter
-_HASH_LENGTH = 8
+EDGES = 8
+"""Separations of a namespace that are looked at, for each rule that it may have."""
 
 
 class RulesByCluster:
@@ -34,6 +35,12 @@ class RulesByCluster:
 
     Only running pods on nodes whose VM and host are known count, and only hosts that are connected and not in
     maintenance are usable. Where more VMs must be apart than hosts are usable, as many as fit are kept apart.
+
+    Each namespace's rules are worked out for themselves, and each has its share of them: what one asks for changes
+    nobody else's.
+
+    Attributes:
+        left_out: the rules that are beyond somebody's share, as `of` was last asked.
     """
 
     def __init__(self, options: Options) -> None:
@@ -43,7 +50,8 @@ class RulesByCluster:
         self._inputs: tuple[object, ...] = (None, None, None)
         self._clusters: list[ClusterVms] = []
         self._concerns: Concerns
-        self._known: dict[str, tuple[object, list[DrsRule]]] = {}
+        self._known: dict[str, tuple[object, Made]] = {}
+        self.left_out: list[LeftOut] = []
 
     def of(self, snapshot: Snapshot, model: Model) -> list[DrsRule]:
         """The rules by cluster and name. `model` is compiled from the snapshot, or has followed to it."""
@@ -56,7 +64,8 @@ class RulesByCluster:
         before, self._known = self._known, {}
         for cluster in self._clusters:
             self._known[cluster.name] = self._of(snapshot, model, cluster, before.get(cluster.name))
-        return [rule for _, rules in self._known.values() for rule in rules]
+        self.left_out = [one for _, made in self._known.values() for one in made.left_out]
+        return [rule for _, made in self._known.values() for rule in made.rules]
 
     def _learn(self, model: Model) -> None:
         """Classes only come: what they ask for is looked through when one has."""
@@ -66,46 +75,50 @@ class RulesByCluster:
             self._concerns = Concerns(model, reach.separations(separations(model.selectors)), near)
 
     def _of(
-        self, snapshot: Snapshot, model: Model, cluster: ClusterVms, known: tuple[object, list[DrsRule]] | None
-    ) -> tuple[object, list[DrsRule]]:
+        self, snapshot: Snapshot, model: Model, cluster: ClusterVms, known: "tuple[object, Made] | None"
+    ) -> "tuple[object, Made]":
         changed = int(model.running.changed[cluster.nodes].max(initial=0))
         inputs = cluster.usable, cluster.vms, cluster.hosts, changed
         if known is not None and known[0] == inputs:
             return known
         graph = vm_graph(snapshot, model, cluster, self._concerns)
-        return inputs, _rules_of(snapshot, graph, self._concerns.near)
+        return inputs, self._make(snapshot, model, graph)
+
+    def _make(self, snapshot: Snapshot, model: Model, graph: VmGraph) -> "Made":
+        rules: list[DrsRule] = []
+        for part, near in self._parts(model, graph):
+            rules += _rules_of(snapshot, part, near)
+        return Made(*within_shares(snapshot.site, sorted(rules, key=lambda rule: rule.name), self._options.shares))
+
+    def _parts(self, model: Model, graph: VmGraph) -> Iterable[tuple[VmGraph, Sequence[Gathering]]]:
+        """What each namespace asks for, by name; all of it together where terms act across namespaces."""
+        if self._options.cross_namespace == ACT:
+            yield graph, self._concerns.near
+            return
+        edges: defaultdict[str, list[Edge]] = defaultdict(list)
+        near: defaultdict[str, list[Gathering]] = defaultdict(list)
+        for edge in graph.edges:
+            edges[model.classes[edge.separation.owners[0]].namespace].append(edge)
+        for one in self._concerns.near:
+            near[model.classes[one.owner].namespace].append(one)
+        for namespace in sorted({*edges, *near}):
+            yield graph.within(edges[namespace][: EDGES * self._options.shares.drs_rules]), near[namespace]
+
+
+class Made(NamedTuple):
+    """The rules of one cluster, by name, and those that are beyond somebody's share."""
+
+    rules: list[DrsRule]
+    left_out: list[LeftOut]
 
 
 def _rules_of(snapshot: Snapshot, graph: VmGraph, near: Sequence[Gathering]) -> list[DrsRule]:
-    """The rules of one cluster, by name."""
+    """The rules of one cluster, in any order."""
     namer, groups = _Namer(snapshot, graph), gathered(graph, near)
-    rules = [
+    return [
         *namer.rules(ANTI_AFFINITY, _apart(graph, namer, groups)),
         *namer.rules(AFFINITY, _together(namer, groups)),
     ]
-    return sorted(rules, key=lambda rule: rule.name)
-
-
-def rule_name(site: str, label: str) -> str:
-    """The name of a rule of ours: `underhost-SITE-LABEL-HASH`, at most 80 characters.
-
-    A label that must be cut keeps its own hash at the end, so that two long ones stay two.
-    """
-    room = _NAME_LENGTH - len(PREFIX) - len(site) - _HASH_LENGTH - 3
-    if len(label) > room:
-        label = f"{label[: max(0, room - 7)]}~{hashlib.sha256(label.encode()).hexdigest()[:6]}"
-    return f"{PREFIX}-{site}-{label}-{_hash(site, label)}"
-
-
-def owns(site: str, name: str) -> bool:
-    """Whether a rule is this site's. The hash tells site `a` from site `a-b`, whose names begin alike."""
-    start = f"{PREFIX}-{site}-"
-    label, dash, digest = name.removeprefix(start).rpartition("-")
-    return name.startswith(start) and bool(dash) and digest == _hash(site, label)
-
-
-def _hash(site: str, label: str) -> str:
-    return hashlib.sha256(f"{site}\0{label}".encode()).hexdigest()[:_HASH_LENGTH]
 
 
 def _apart(graph: VmGraph, namer: "_Namer", groups: Sequence[Together]) -> list[tuple[str, int]]:
@@ -144,7 +157,7 @@ def _pairs(graph: VmGraph, clique: int) -> Counter[int]:
 def _together(namer: "_Namer", groups: Sequence[Together]) -> list[tuple[str, int]]:
     """(label, VMs) of rules that keep a pod's VM with one VM that its required affinity on the host allows."""
     return [
-        (namer.of_classes(group.owners, group.vms) + ".together", group.vms) for group in groups if not group.impossible
+        (namer.of_classes(group.owners, group.vms) + TOGETHER, group.vms) for group in groups if not group.impossible
     ]
 
 

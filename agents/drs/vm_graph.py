@@ -6,6 +6,7 @@ reference.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +61,12 @@ class VmGraph:
             owners, matched = self.mask(one.owners), self.mask(one.matched)
             if owners and matched and (owners | matched).bit_count() > 1:
                 self.edges.append(Edge(one, owners, matched))
+
+    def within(self, edges: Iterable[Edge]) -> "VmGraph":
+        """The same VMs and pods with these separations alone."""
+        found = copy(self)
+        found.edges = list(edges)
+        return found
 
     def mask(self, classes: Iterable[int]) -> int:
         """The VMs that run a pod of these classes."""

@@ -175,7 +175,7 @@ class PastSites:
 
 def _event(site: str, finding: Finding, published: FindingEvent | None, at: str) -> FindingEvent:
     """The finding with its life; one that had not been published yet began just now."""
-    told = {name: getattr(finding, name) for name in finding.__struct_fields__ if name not in ("object", "field")}
+    told = {name: getattr(finding, name) for name in finding.__struct_fields__ if name != "field"}
     if published is None:
         return FindingEvent(state="opened", site=site, first_seen=at, updated_at=at, snapshot={}, **told)
     return msgspec.structs.replace(published, **told)

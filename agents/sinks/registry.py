@@ -172,9 +172,12 @@ def _drs_decider(parts: DeciderParts) -> Decider:
     from underhost.agents.sinks.drs.decider import DrsDecider, Pacing
 
     settings = parts.settings.drs_rules
-    pacing = Pacing(edits=settings.edits_per_minute)
+    pacing = Pacing(edits=settings.edits_per_minute, tenant_edits=parts.settings.shares.drs_edits)
+    needed = parts.needed_rules
     held_until = partial(parts.held_until, commands.DRS_RULE)
-    return DrsDecider(parts.site, parts.needed_rules, held_until, pacing=pacing, mandatory=settings.mandatory)
+    return DrsDecider(
+        parts.site, needed, held_until, pacing=pacing, mandatory=settings.mandatory, left_out=needed.left_out
+    )
 
 
 def _eviction_sink(parts: SinkParts) -> Sink:

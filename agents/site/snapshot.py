@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
 from underhost.schemas.records import NodeHost
+from underhost.schemas.shares import Shares
 from underhost.schemas.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 
@@ -17,6 +18,7 @@ class Options:
         host_keys: the host label's key and its aliases: terms on these are judged by the live host.
         physical_host: `preferred` (placement avoids a shared host) or `required` (it refuses one).
         cross_namespace: `report` or `act`: whether what is done about a term follows it into other namespaces.
+        shares: what one namespace may have of the site.
         drift: report preferences that another feasible node would meet strictly better, too.
         scheduler_names: pods of these schedulers are placed.
     """
@@ -24,6 +26,7 @@ class Options:
     host_keys: tuple[str, ...] = ("node.cluster.x-k8s.io/esxi-host", "alpha.cna.vmware.com/host")
     physical_host: str = "preferred"
     cross_namespace: str = "report"
+    shares: Shares = field(default_factory=Shares)
     drift: bool = False
     scheduler_names: tuple[str, ...] = ("default-scheduler", "underhost")
 

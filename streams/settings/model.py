@@ -10,6 +10,7 @@ from underhost.streams.settings.group import SettingsGroup
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.labels import HostLabelSettings
 from underhost.streams.settings.self_check import SelfCheckSettings
+from underhost.streams.settings.shares import ShareSettings
 from underhost.streams.settings.sinks import DrsRuleSettings, EvictionSettings, LimitSettings, SinkSettings
 
 UNNAMED = "default"
@@ -50,6 +51,7 @@ class Settings(SettingsGroup):
     drs_rules: DrsRuleSettings = DrsRuleSettings()
     evictions: EvictionSettings = EvictionSettings()
     limits: LimitSettings = LimitSettings()
+    shares: ShareSettings = ShareSettings()
     web: WebSettings = WebSettings()
     lease: LeaseSettings = LeaseSettings()
     alerting: AlertingSettings = AlertingSettings()

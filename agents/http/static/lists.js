@@ -66,7 +66,7 @@ export class Findings {
     if (rule && finding.rule !== rule) return false;
     if (namespace && (!finding.pod || namespaceOf(finding.pod) !== namespace)) return false;
     if (!text) return true;
-    const said = [finding.rule, finding.severity, finding.message, finding.pod, finding.node, ...(finding.peers ?? [])];
+    const said = [finding.rule, finding.severity, finding.message, finding.pod, finding.node, finding.object, ...(finding.peers ?? [])];
     return said.some((each) => each?.toLowerCase().includes(text));
   }
 
@@ -132,7 +132,7 @@ export class Findings {
   }
 
   #subject(finding, pods) {
-    if (!pods.length) return finding.node ? `node ${finding.node}` : finding.rule;
+    if (!pods.length) return finding.node ? `node ${finding.node}` : (finding.object ?? finding.rule);
     // Only where a host is shared against a rule is that rule the source, and the host the domain.
     const where = finding.source && finding.domain ? ` share ${finding.domain.value}` : "";
     return `${shortNames(pods.map((name) => this.store.pods.get(name) ?? { name }))}${where}`;

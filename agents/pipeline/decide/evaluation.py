@@ -16,6 +16,7 @@ from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue, placement_of
+from underhost.agents.pipeline.decide.tenants import Tenants
 from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.gates.guards import Standstill
@@ -41,6 +42,7 @@ class SiteMemory:
     unfinished: UnfinishedCommands
     findings: PublishedFindings | None
     bindings: BindingQueue | None
+    tenants: Tenants
     stale: StaleLabels
     own_writes: OwnWrites
     deciders: Sequence[Decider]
@@ -99,6 +101,7 @@ class Evaluation:
         for outcome in outcomes:
             memory.unfinished.observe(outcome)
             memory.own_writes.observe(outcome, now)
+            memory.tenants.observe(outcome, now)
             if memory.bindings is not None:
                 memory.bindings.observe(outcome, now)
             for decider in memory.deciders:
@@ -119,7 +122,7 @@ class Evaluation:
         # What was due has been looked at, even if what follows raises: else it would be due for ever.
         stale, assumed = memory.stale.findings(snapshot, now), memory.bindings.assumed(snapshot, now)
         report = self._evaluator.update(snapshot)
-        found = [*report.findings, *stale, *still.findings(self._site)]
+        found = [*report.findings, *stale, *memory.tenants.findings(now), *still.findings(self._site)]
         placed: list[Placement] = []
         if not still.forbids(BIND):
             decisions = self._evaluator.decide(snapshot, assumed)
@@ -180,7 +183,7 @@ class Evaluation:
         """When to evaluate though nothing changed, in monotonic seconds: a binding failed, a label becomes stale."""
         if self._memory.bindings is None:
             return None
-        waits = (self._memory.bindings.retry_at(), self._memory.stale.due)
+        waits = (self._memory.bindings.retry_at(), self._memory.stale.due, self._memory.tenants.due)
         return min((at for at in waits if at is not None), default=None)
 
     def order_at(self, still: Standstill) -> float | None:

@@ -14,6 +14,7 @@ from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
+from underhost.agents.pipeline.decide.tenants import Tenants
 from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.roles import EVALUATOR
 from underhost.agents.pipeline.tables.agents import Tables
@@ -24,6 +25,7 @@ from underhost.agents.site.snapshot import Options
 from underhost.schemas import topics
 from underhost.schemas.records import RESOLVED, Action, FindingEvent, NodeHost, Outcome, Placement
 from underhost.schemas.severities import LABEL_STALE
+from underhost.schemas.shares import Shares
 from underhost.streams.settings.model import Settings
 
 
@@ -33,6 +35,7 @@ def options_of(settings: Settings) -> Options:
         host_keys=(settings.host_label.key, *settings.host_label.aliases),
         physical_host=settings.physical_host,
         cross_namespace=settings.cross_namespace,
+        shares=Shares(**settings.shares.model_dump()),
         scheduler_names=(OUR_SCHEDULER,),
     )
 
@@ -86,6 +89,7 @@ class Evaluations:
             unfinished=UnfinishedCommands(site, earlier, outcomes, now),
             findings=PublishedFindings(site, open_findings) if self._evaluates else None,
             bindings=bindings,
+            tenants=Tenants(site),
             stale=StaleLabels(self._options, known=stale),
             own_writes=own_writes,
             deciders=deciders_of(kinds, parts),

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from underhost.agents.drs.cover import RulesByCluster, owns
+from underhost.agents.drs.cover import RulesByCluster
+from underhost.agents.drs.names import owns
+from underhost.agents.drs.shares import LeftOut, tenant_of
 from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.sinks.drs.sink import VM_RULES, split_target
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, NOOP, REFUSED, order
@@ -21,7 +23,7 @@ from underhost.schemas.commands import DRS_RULE
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import DrsRule
 
-MINUTE = 60.0
+MINUTE, HOUR = 60.0, 3600.0
 UNNEEDED = "no two of its VMs need the rule any more"
 
 
@@ -36,6 +38,7 @@ class Pacing:
         lost: an order without an outcome is repeated after this.
         settle: so long the watcher has to show an applied change before it is ordered again.
         failed: after a failure. refused: after a refusal, which a repetition will hardly change.
+        tenant_edits: orders per hour and cluster that are one namespace's.
     """
 
     steady: float = 2.0
@@ -44,6 +47,10 @@ class Pacing:
     settle: float = 120.0
     failed: float = 60.0
     refused: float = 600.0
+    tenant_edits: int = 60
+
+
+_Place = tuple[str, str]  # a vSphere cluster, and a namespace whose rules are in it
 
 
 @dataclass
@@ -66,12 +73,17 @@ class NeededRules:
         """Raises BadObjectError."""
         return self._rules.of(snapshot, self._evaluator.state(snapshot).model)
 
+    def left_out(self) -> list[LeftOut]:
+        """What was beyond somebody's share when it was last asked."""
+        return self._rules.left_out
+
 
 class DrsDecider(Decider):
     """Compares the rules that are needed with those that are there.
 
-    Orders nothing twice while it is under way. What exceeds the pace waits for a later call; removals come first, as
-    an old rule may be in the way of a new one.
+    Orders nothing twice while it is under way. What exceeds the pace waits for a later call: namespaces take turns, and
+    of each removals come first, as an old rule may be in the way of a new one. What is beyond somebody's share is
+    ordered, too, for the sink to refuse it with the reason.
 
     Attributes:
         due: when the next order may be given, monotonic seconds; None if nothing waits.
@@ -87,12 +99,15 @@ class DrsDecider(Decider):
         *,
         pacing: Pacing | None = None,
         mandatory: bool = False,
+        left_out: Callable[[], list[LeftOut]] = list,
     ) -> None:
-        """`held_until` see `DeciderParts`, for the target of a rule."""
+        """`held_until` see `DeciderParts`, for the target of a rule. `left_out`: what `needed` has left out."""
+        self._left_out = left_out
         self._site, self._needed, self._held_until = site, needed, held_until
         self._pacing, self._mandatory = pacing or Pacing(), mandatory
         self._ordered: dict[str, _OrderedRule] = {}
         self._edits: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
+        self._shares: defaultdict[_Place, deque[tuple[float, str]]] = defaultdict(deque)
         self._last: tuple[Snapshot, list[Action]] | None = None
         self._wanted: dict[str, tuple[Mapping[str, object], float]] = {}
 
@@ -107,7 +122,7 @@ class DrsDecider(Decider):
         for target in self._ordered.keys() - {action.target for action in missing}:
             del self._ordered[target]  # it is as it should be
         self._wanted = {action.target: (action.desired, self._wanted_since(action, now)) for action in missing}
-        return [action for action in missing if self._is_steady(action, now) and self._orders(action, now)]
+        return self._in_turn([action for action in missing if self._is_steady(action, now)], now)
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """See `Decider.observe`. What was not written does not count against the pace."""
@@ -117,8 +132,33 @@ class DrsDecider(Decider):
         pauses = {FAILED: self._pacing.failed, REFUSED: self._pacing.refused, DRY_RUN: float("inf")}
         last.under_way, last.again = False, now + pauses.get(outcome.result, self._pacing.settle)
         if outcome.result in (DRY_RUN, NOOP, REFUSED):
-            cluster, _ = split_target(outcome.target)
-            self._edits[cluster] = deque(edit for edit in self._edits[cluster] if edit[1] != outcome.id)
+            for edits in (self._edits[split_target(outcome.target)[0]], self._shares[self._place(outcome.target)]):
+                for edit in [edit for edit in edits if edit[1] == outcome.id]:
+                    edits.remove(edit)
+
+    def _place(self, target: str) -> "_Place":
+        """Whose edit in which cluster it is."""
+        cluster, name = split_target(target)
+        return cluster, tenant_of(self._site, name).namespace
+
+    def _in_turn(self, actions: list[Action], now: float) -> list[Action]:
+        """What is ordered now: the next of the namespace that was served longest ago, again and again."""
+        waiting: defaultdict[_Place, deque[Action]] = defaultdict(deque)
+        for action in actions:
+            waiting[self._place(action.target)].append(action)
+        chosen = set[str]()
+        while waiting:
+            place = min(waiting, key=self._last_served)
+            action = waiting[place].popleft()
+            if not waiting[place]:
+                del waiting[place]
+            if self._orders(action, now):
+                chosen.add(action.id)
+        return [action for action in actions if action.id in chosen]
+
+    def _last_served(self, place: "_Place") -> float:
+        edits = self._shares[place]
+        return edits[-1][0] if edits else float("-inf")
 
     def _wanted_since(self, action: Action, now: float) -> float:
         desired, since = self._wanted.get(action.target, (None, now))
@@ -138,14 +178,26 @@ class DrsDecider(Decider):
         if now < again:
             self.wait_until(again)
             return False
-        edits = self._edits[split_target(action.target)[0]]
-        while edits and edits[0][0] <= now - MINUTE:
-            edits.popleft()
-        if len(edits) >= self._pacing.edits:
-            self.wait_until(edits[0][0] + MINUTE)
+        if not action.desired.get("refuse") and not self._has_room(action, now):
             return False
-        edits.append((now, action.id))
         self._ordered[action.target] = _OrderedRule(action.id, action.desired, now + self._pacing.lost)
+        return True
+
+    def _has_room(self, action: Action, now: float) -> bool:
+        """Whether the cluster, and the namespace in it, has an edit left; it is taken."""
+        place = self._place(action.target)
+        paces = (
+            (self._edits[place[0]], MINUTE, self._pacing.edits),
+            (self._shares[place], HOUR, self._pacing.tenant_edits),
+        )
+        for edits, span, most in paces:
+            while edits and edits[0][0] <= now - span:
+                edits.popleft()
+            if len(edits) >= most:
+                self.wait_until(edits[0][0] + span)
+                return False
+        for edits, _, _ in paces:
+            edits.append((now, action.id))
         return True
 
     def _missing(self, snapshot: Snapshot) -> list[Action]:
@@ -170,7 +222,11 @@ class DrsDecider(Decider):
         both = sorted(wanted.keys() & there.keys())
         changes = [place for place in both if _members(there[place]) != _members(wanted[place])]
         additions = sorted(wanted.keys() - there.keys())
-        return [*removals, *(self._set(snapshot, wanted[place]) for place in (*changes, *additions))]
+        return [
+            *removals,
+            *(self._set(snapshot, wanted[place]) for place in (*changes, *additions)),
+            *(_refusal(snapshot, one) for one in self._left_out()),
+        ]
 
     def _set(self, snapshot: Snapshot, rule: DrsRule) -> Action:
         vms = sorted(set(rule.vms))
@@ -180,6 +236,13 @@ class DrsDecider(Decider):
         desired = {"cluster": rule.cluster, "type": rule.type, "vms": vms, "mandatory": rule.mandatory}
         target = f"{DRS_RULE}/{rule.cluster}/{rule.name}"
         return order(DRS_RULE, target, desired, f"pods on VMs {told} must be {how}", snapshot.offsets)
+
+
+def _refusal(snapshot: Snapshot, one: LeftOut) -> Action:
+    """An order for the sink to refuse: it is nobody's edit."""
+    said = str(one.capped)
+    desired = {"cluster": one.cluster, "refuse": said}
+    return order(DRS_RULE, f"{DRS_RULE}/{one.cluster}/{one.rule}", desired, said, snapshot.offsets)
 
 
 def _members(rule: DrsRule) -> tuple[str, str, tuple[str, ...], bool]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from underhost.agents.drs.cover import owns
+from underhost.agents.drs.names import owns
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, desired_of, outcome
 from underhost.agents.sinks.ports import DrsWriter, Sink
 from underhost.schemas.commands import DRS_RULE
@@ -23,12 +23,13 @@ DISABLED = "it is disabled: by vCenter, for a conflict with an older rule, or by
 
 
 class DesiredRule(msgspec.Struct, forbid_unknown_fields=True):
-    """`Action.desired` of a rule that shall exist."""
+    """`Action.desired` of a rule that shall exist; `refuse` says why it shall not, though somebody asks for it."""
 
     cluster: str
-    type: str
-    vms: list[str]
+    type: str = ""
+    vms: list[str] = []
     mandatory: bool = False
+    refuse: str = ""
 
 
 class DrsSink(Sink):
@@ -140,6 +141,8 @@ def split_target(target: str) -> tuple[str, str]:
 
 def _wanted(action: Action, cluster: str) -> DesiredRule:
     wanted = desired_of(action, DesiredRule, "a DRS rule command")
+    if wanted.refuse:
+        raise Refused(wanted.refuse)
     wanted.vms = sorted(set(wanted.vms))
     if wanted.type not in VM_RULES:
         raise Refused(f"a rule of type {wanted.type} is not ours to write")

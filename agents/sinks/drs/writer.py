@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pyVmomi import vim
 
-from underhost.agents.drs.cover import owns
+from underhost.agents.drs.names import owns
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.before_write import before_write

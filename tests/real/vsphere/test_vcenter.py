@@ -26,7 +26,7 @@ from pyVmomi import SoapAdapter, vim, vmodl
 from support.fakes.vcenter import FakeTopics
 from support.processes.vcsim import PASSWORD, USERNAME, Tagging, Vcsim, start_vcsim
 
-from underhost.agents.drs.cover import rule_name
+from underhost.agents.drs.names import rule_name
 from underhost.agents.sinks.drs.sink import DrsSink
 from underhost.agents.sinks.drs.writer import VSphereDrsWriter
 from underhost.agents.sinks.orders import order

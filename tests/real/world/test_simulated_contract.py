@@ -11,7 +11,7 @@ from support.processes.kube import Kube
 from support.processes.vcsim import PASSWORD, USERNAME, start_vcsim
 from support.simulation.operated import OperatedSite, a_site
 
-from underhost.agents.drs.cover import rule_name
+from underhost.agents.drs.names import rule_name
 from underhost.agents.sinks.drs.writer import VSphereDrsWriter
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.ports import DrsWriter, KubernetesWriter

@@ -11,7 +11,8 @@ from support.build import HOST, a_node, a_pod, a_site, spread, term
 from support.sites.changing import ChangingSite
 
 from underhost.agents.compiled.model import compile
-from underhost.agents.drs.cover import RulesByCluster, owns, rule_name
+from underhost.agents.drs.cover import RulesByCluster
+from underhost.agents.drs.names import owns, rule_name
 from underhost.agents.drs.vm_graph import Concerns, vm_graphs
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator

@@ -13,6 +13,7 @@ from underhost.agents.pipeline.decide.label_stale import StaleLabels
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
+from underhost.agents.pipeline.decide.tenants import Tenants
 from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.gates.guards import Guards, Standstill
@@ -109,6 +110,7 @@ class Site:
             UnfinishedCommands(SITE, [], [], 0.0),
             PublishedFindings(SITE, []),
             BindingQueue(SITE, [], lambda row: ""),
+            Tenants(SITE),
             StaleLabels(Options()),
             OwnWrites(SITE),
             self.deciders,

@@ -8,7 +8,7 @@ import pytest
 from support.build import HOST, a_node, a_pod, a_site, term
 from support.fakes.vcenter import FakeDrsWriter
 
-from underhost.agents.drs.cover import rule_name
+from underhost.agents.drs.names import rule_name
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.sinks.drs.decider import DrsDecider, NeededRules, Pacing
 from underhost.agents.sinks.drs.sink import DrsSink

@@ -5,7 +5,7 @@ from support.build import HOST, a_node, a_pod, a_site, a_workload, term
 from trust.scope.search import explored
 from trust.scope.world import Load, Story
 
-from underhost.agents.drs.cover import rule_name
+from underhost.agents.drs.names import rule_name
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.sinks.drs.decider import NeededRules
 from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of

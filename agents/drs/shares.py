@@ -1,0 +1,66 @@
+"""Each tenant's share of a cluster's DRS rules: whose a rule is, and which are left out.
+
+In: the rules of one vSphere cluster, named after the applications they are for (`cover.py`). Out: those within the
+shares, and who asked for more. A namespace has no dot in its name, so that a rule's label tells it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from underhost.agents.drs.names import label_of, rule_name
+from underhost.schemas.shares import Capped, Shares
+from underhost.schemas.vsphere import DrsRule
+
+TOGETHER = ".together"
+_NUMBER = re.compile(r"\.\d+$")
+
+
+class LeftOut(NamedTuple):
+    """Rules that are not made: in which cluster, a name of a rule for all of them, and whose they are."""
+
+    cluster: str
+    rule: str
+    capped: Capped
+
+
+class Tenant(NamedTuple):
+    """Whose a rule is."""
+
+    namespace: str
+    owner: str
+
+
+def tenant_of(site: str, name: str) -> Tenant:
+    """Whose a rule of the site is, by its name; a namespace that was cut stands for all that begin like it."""
+    namespace, _, owner = label_of(site, name).partition(".")
+    return Tenant(namespace.partition("~")[0], _NUMBER.sub("", owner).removesuffix(TOGETHER))
+
+
+def within_shares(site: str, rules: Sequence[DrsRule], shares: Shares) -> tuple[list[DrsRule], list[LeftOut]]:
+    """The rules of a cluster that are made, in their order: of each owner and namespace the first ones."""
+    if len(rules) <= shares.of_owner(shares.drs_rules):
+        return list(rules), []
+    left: list[LeftOut] = []
+    kept = list(rules)
+    of_owner = shares.of_owner(shares.drs_rules)
+    for most, whose in ((of_owner, lambda one: one), (shares.drs_rules, lambda one: one._replace(owner=""))):
+        kept = list(_first(site, kept, most, whose, left))
+    return kept, left
+
+
+def _first(
+    site: str, rules: Iterable[DrsRule], most: int, whose: Callable[[Tenant], Tenant], left: list[LeftOut]
+) -> Iterable[DrsRule]:
+    counts: Counter[Tenant] = Counter()
+    for rule in rules:
+        tenant = whose(tenant_of(site, rule.name))
+        counts[tenant] += 1
+        if counts[tenant] <= most:
+            yield rule
+        elif counts[tenant] == most + 1:
+            # The same words however many more come: what changes all the time would be told all the time.
+            told = f"of the DRS rules that it asks for in vSphere cluster {rule.cluster} the first {most} are made"
+            name = rule_name(site, f"{tenant.namespace}.{tenant.owner}.share")
+            left.append(LeftOut(rule.cluster, name, Capped("drsRules", *tenant, told)))

@@ -1,0 +1,55 @@
+"""Who asks for more than a share: findings of rule `Tenant`, which name the namespace and what was left out.
+
+In: outcomes in which a sink says so, and what the evaluation itself has capped. Out: findings. What a sink has said
+stands for a while after it was said last: nobody says that somebody has come to his senses.
+"""
+
+from collections.abc import Iterable
+
+from underhost.agents.evaluate import findings as f
+from underhost.agents.sinks.orders import REFUSED
+from underhost.schemas.records import Finding, Outcome
+from underhost.schemas.severities import UNSATISFIABLE
+from underhost.schemas.shares import Capped, capped_of
+
+RULE = "Tenant"
+REASON = "a tenant asks for more than its share"
+KEPT = 1200.0
+"""Seconds for which what a sink has said stands; DRS says it every ten minutes."""
+
+
+class Tenants:
+    """Of one site.
+
+    Attributes:
+        due: when the next one is forgotten, monotonic seconds; None where there is none.
+    """
+
+    def __init__(self, site: str) -> None:
+        self._site = site
+        self._said: dict[tuple[str, str, str], tuple[Capped, float]] = {}
+        self.due: float | None = None
+
+    def observe(self, outcome: Outcome, now: float) -> None:
+        """What became of a command; `now` is monotonic seconds."""
+        said = capped_of(outcome.reason) if outcome.result == REFUSED else None
+        if said is not None:
+            self._said[said[:3]] = said, now + KEPT
+            self.due = now
+
+    def findings(self, now: float, more: Iterable[Capped] = ()) -> list[Finding]:
+        """Everybody who is capped now, `more` among them."""
+        self._said = {who: (said, until) for who, (said, until) in self._said.items() if until > now}
+        self.due = min((until for _, until in self._said.values()), default=None)
+        found = {who: said for who, (said, _) in self._said.items()} | {said[:3]: said for said in more}
+        return [self._finding(said) for _, said in sorted(found.items())]
+
+    def _finding(self, said: Capped) -> Finding:
+        return Finding(
+            id=f.finding_id(self._site, UNSATISFIABLE, RULE, said.setting, said.owner, said.namespace),
+            severity=UNSATISFIABLE,
+            rule=RULE,
+            reason=REASON,
+            message=f"{said}." if said.owner else f"N{str(said)[1:]}.",
+            object=f"Namespace/{said.namespace}",
+        )

@@ -1,0 +1,19 @@
+"""Settings of what one namespace may have of a site."""
+
+from pydantic import Field
+
+from underhost.schemas.shares import Shares
+from underhost.streams.settings.group import SettingsGroup
+
+_DEFAULT = Shares()
+
+
+class ShareSettings(SettingsGroup):
+    """The most that one namespace may have of the site; a finding of rule `Tenant` names who asks for more."""
+
+    drs_rules: int = Field(default=_DEFAULT.drs_rules, ge=1)
+    """DRS rules in a vSphere cluster."""
+    drs_edits: int = Field(default=_DEFAULT.drs_edits, ge=1)
+    """Rules changed in a vSphere cluster in one hour. Namespaces take turns within `drsRules.editsPerMinute`."""
+    owner: int = Field(default=_DEFAULT.owner, ge=1, le=100)
+    """Percent of its namespace's share that one owner (a Deployment, say) may have."""
