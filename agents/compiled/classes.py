@@ -182,9 +182,9 @@ def affinity_keys(affinity: Affinity) -> set[str]:
     for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if part is not None:
             for term in part.required or ():
-                keys |= _keys(term.label_selector)
+                keys |= selector_keys(term.label_selector)
             for weighted in part.preferred or ():
-                keys |= _keys(weighted.pod_affinity_term.label_selector)
+                keys |= selector_keys(weighted.pod_affinity_term.label_selector)
     return keys
 
 
@@ -192,12 +192,13 @@ def spread_keys(constraints: tuple[SpreadConstraint, ...]) -> set[str]:
     """The pod labels that the constraints read."""
     keys: set[str] = set()
     for constraint in constraints:
-        keys |= _keys(constraint.label_selector)
+        keys |= selector_keys(constraint.label_selector)
         keys.update(constraint.match_label_keys or ())
     return keys
 
 
-def _keys(selector: LabelSelector | None) -> set[str]:
+def selector_keys(selector: LabelSelector | None) -> set[str]:
+    """The labels that a selector reads."""
     if selector is None:
         return set()
     return {*(selector.match_labels or ()), *(e.key for e in selector.match_expressions or ())}

@@ -1,23 +1,25 @@
 """Numbers the classes of equal pods: of all pods at first, then of one pod after another.
 
-In: what was read of pods. Out: the number of the class of each, made when it is new. What would make every class anew
-(a label that no selector named before, a new namespace where terms select namespaces) is `Outdated`: the caller starts
-anew. Images are part of what tells classes apart, so that a node's list of images changes none; Services and workloads
-change the scheduler's own spreading.
+In: what was read of pods. Out: the number of the class of each, made when it is new. A label that no selector named
+before makes other classes only of the pods that carry it, in the namespaces that are selected from (`new_keys`): the
+caller finds these pods their classes again. What would make every class anew (a namespace that comes or changes where a
+term selects it) is `Outdated`: the caller starts anew. Images are part of what tells classes apart, so that a node's
+list of images changes none; Services and workloads change the scheduler's own spreading.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from underhost.agents.compiled.builder import ClassBuilder
-from underhost.agents.compiled.classes import Parsed, Parser, PodClass, RawClass, affinity_keys, spread_keys
-from underhost.agents.compiled.default_spreading import DefaultSelectors
+from underhost.agents.compiled.classes import Parsed, Parser, PodClass, RawClass, selector_keys, spread_keys
+from underhost.agents.compiled.default_spreading import DefaultSelectors, service_selector, workload_selector
 from underhost.agents.compiled.images import normalised_image
 from underhost.agents.compiled.reader import Reading
 from underhost.agents.site import terms
 from underhost.agents.site.changes import Outdated
 from underhost.agents.site.fault import Fault
-from underhost.agents.site.selectors import IN, Selector, SelectorTable
+from underhost.agents.site.selectors import IN, Requirement, Selector, SelectorTable, matches
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Namespace, Service, Workload
 
@@ -45,8 +47,9 @@ class Classifier:
         self._raw: list[RawClass] = []
         self._index: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
         self._indexed = 0
-        self._selects_namespaces = False
+        self._selected_namespaces: set[tuple[Requirement, ...]] = set()
         self._used: set[str] = set()
+        self._used_in: defaultdict[str, set[str]] = defaultdict(set)
 
     def number_all(self, snapshot: Snapshot, reading: Reading) -> list[int]:
         """The classes of all raw classes that were read, by their numbers; to be asked first, and once.
@@ -82,9 +85,7 @@ class Classifier:
         """
         raw, before = RawClass._make(fields), len(self.classes)
         if raw.namespace not in self._namespaces:
-            if self._selects_namespaces:
-                raise Outdated
-            self._namespaces[raw.namespace] = {}
+            self._change_namespace(raw.namespace, {})
         selectors = len(self.table.selectors)
         try:
             found = self._number(raw, terms.labels(raw.labels), None)
@@ -97,10 +98,57 @@ class Classifier:
 
     def change_namespace(self, name: str, namespace: Namespace | None) -> None:
         """A namespace came, changed or went. Raises Outdated, BadObjectError."""
-        if self._selects_namespaces:
-            raise Outdated
-        self._namespaces[name] = {} if namespace is None else _labels_of(name, namespace)
+        self._change_namespace(name, {} if namespace is None else _labels_of(name, namespace))
 
+    def _change_namespace(self, name: str, labels: dict[str, str]) -> None:
+        before = self._namespaces.get(name)
+        for requirements in self._selected_namespaces:
+            if (before is not None and matches(requirements, before)) != matches(requirements, labels):
+                raise Outdated
+        self._namespaces[name] = labels
+
+    # --------------------------------------------------------------------------------------------- labels that matter
+    def new_keys(self, namespace: str, affinity: bytes, spread: bytes) -> dict[str | None, set[str]]:
+        """The labels that terms of a pod of the namespace read and that do not count yet.
+
+        By namespace whose pods are selected from; None for all of them. What cannot be read names none.
+        """
+        found: defaultdict[str | None, set[str]] = defaultdict(set)
+        with suppress(Fault):
+            found[namespace] |= spread_keys(terms.spread_constraints(spread))
+            for term in _terms_of(terms.affinity(affinity)):
+                names = (None,) if term.namespace_selector is not None else term.namespaces or (namespace,)
+                for name in names:
+                    found[name] |= selector_keys(term.label_selector)
+        new = {name: {key for key in keys if not self._counts(key, name)} for name, keys in found.items()}
+        return {name: keys for name, keys in new.items() if keys}
+
+    def use(self, keys: Iterable[str], namespace: str | None) -> None:
+        """From now on these labels count, in all namespaces or in one.
+
+        The classes of pods that carry one are to be asked for again.
+        """
+        (self._used if namespace is None else self._used_in[namespace]).update(keys)
+
+    def keys_of_service(self, name: str, namespace: str, service: Service | None) -> set[str]:
+        """The labels that a Service selects by and that do not count yet. Raises BadObjectError."""
+        return {key for key in service_selector(name, service) if not self._counts(key, namespace)}
+
+    def keys_of_workload(self, workload: Workload | None) -> set[str]:
+        """The labels that a workload selects by and that do not count yet. Raises BadObjectError."""
+        if workload is None:
+            return set()
+        requirements = workload_selector(workload) or ()
+        return {key for key, _, _ in requirements if not self._counts(key, workload.metadata.namespace)}
+
+    def classes_in(self, namespace: str) -> Sequence[int]:
+        """The classes of a namespace."""
+        return self._with(_NAMESPACE, namespace)
+
+    def _counts(self, key: str, namespace: str | None) -> bool:
+        return key in self._used or (namespace is not None and key in self._used_in.get(namespace, ()))
+
+    # ---------------------------------------------------------------------------------------- what pods are spread by
     def change_service(self, name: str, namespace: str, service: Service | None) -> None:
         """A Service came, changed or went (None): it spreads pods of its namespace. Raises Outdated, BadObjectError."""
         self._defaults.put_service(name, namespace, service)
@@ -130,8 +178,6 @@ class Classifier:
 
     def _spread_anew(self, namespace: str, workload: Workload | None = None) -> None:
         """The classes that the scheduler spreads by its own constraints have others now; those of `workload` alone."""
-        if not self._defaults.keys <= self._used:
-            raise Outdated
         selectors = len(self.table.selectors)
         for number in self._with(_NAMESPACE, namespace):
             cls, owner = self.classes[number], self._raw[number].owner
@@ -151,7 +197,10 @@ class Classifier:
 
     def _number(self, raw: RawClass, every: dict[str, str], parts: Parsed | None) -> int:
         """The class with the labels that count of `every`. Raises Fault."""
-        labels = {key: every[key] for key in sorted(self._used & every.keys())}
+        used = self._used & every.keys()
+        if raw.namespace in self._used_in:
+            used |= self._used_in[raw.namespace] & every.keys()
+        labels = {key: every[key] for key in sorted(used)}
         owner = self._defaults.known(raw.namespace, raw.owner)
         identity = (raw._replace(labels=b"", owner=owner), tuple(labels.items()))
         found = self._known.get(identity)
@@ -159,7 +208,7 @@ class Classifier:
             return found
         if parts is None:
             parts = self._parsed(raw, every)
-            if not affinity_keys(parts.affinity) | spread_keys(parts.spread) <= self._used:
+            if self.new_keys(raw.namespace, raw.affinity, raw.spread):
                 raise Outdated
         found = len(self.classes)
         self.classes.append(self._builder.build(found, raw, parts, labels))
@@ -172,8 +221,10 @@ class Classifier:
     def _parsed(self, raw: RawClass, labels: dict[str, str]) -> Parsed:
         """The parts. Raises Fault."""
         parts = self._parser.parse(raw, labels)
-        if not self._selects_namespaces:
-            self._selects_namespaces = any(_selects_namespaces(parts))
+        for term in _terms_of(parts.affinity):
+            if term.namespace_selector is not None:
+                with suppress(Fault):  # the builder says what is wrong with it
+                    self._selected_namespaces.add(term.namespace_selector.requirements(""))
         return parts
 
     def _match(self, cls: PodClass, new: Sequence[Selector]) -> None:
@@ -217,10 +268,9 @@ def _labels_of(name: str, namespace: Namespace) -> dict[str, str]:
         raise fault.within(f"Namespace {name}") from None
 
 
-def _selects_namespaces(parts: Parsed) -> Iterable[bool]:
-    for part in (parts.affinity.pod_affinity, parts.affinity.pod_anti_affinity):
+def _terms_of(affinity: terms.Affinity) -> Iterable[terms.PodAffinityTerm]:
+    """Every term between pods."""
+    for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if part is not None:
-            every = [*(part.required or ()), *(one.pod_affinity_term for one in part.preferred or ())]
-            for term in every:
-                chosen = term.namespace_selector
-                yield chosen is not None and bool(chosen.match_labels or chosen.match_expressions)
+            yield from part.required or ()
+            yield from (one.pod_affinity_term for one in part.preferred or ())

@@ -35,28 +35,18 @@ class DefaultSelectors:
     def put_service(self, name: str, namespace: str, service: Service | None) -> None:
         """A Service came, changed or went (None). `keys` only grow. Raises BadObjectError."""
         self._services[namespace].pop(name, None)
-        if service is None:
-            return
-        with faults_of(f"Service {name}"):
-            selector = terms.labels(bytes(service.spec.selector), "spec.selector")
+        selector = service_selector(name, service)
         if selector:
             self._services[namespace][name] = selector
             self.keys.update(selector)
 
     def put_workload(self, workload: Workload) -> None:
         """A workload came or changed. Raises BadObjectError."""
-        raw, kind, meta = bytes(workload.spec.selector), workload.kind, workload.metadata
         self.drop_workload(workload)
-        if kind not in _API or raw in _NULL:
-            return
-        with faults_of(f"{kind} {meta.namespace}/{meta.name}"):
-            if kind == "ReplicationController":
-                plain = terms.labels(raw, "spec.selector")
-                requirements: tuple[Requirement, ...] = tuple((k, IN, (v,)) for k, v in sorted(plain.items()))
-            else:
-                requirements = terms.label_selector(raw, "spec.selector") or ()
-        self._owners[(kind, meta.namespace, meta.name)] = requirements
-        self.keys.update(key for key, _, _ in requirements)
+        requirements = workload_selector(workload)
+        if requirements is not None:
+            self._owners[(workload.kind, workload.metadata.namespace, workload.metadata.name)] = requirements
+            self.keys.update(key for key, _, _ in requirements)
 
     def drop_workload(self, workload: Workload) -> None:
         """A workload went."""
@@ -84,3 +74,23 @@ class DefaultSelectors:
             own = self._owners[(owner[0], raw.namespace, owner[2])]
             requirements += tuple(one for one in own if one not in requirements)
         return requirements or None
+
+
+def service_selector(name: str, service: Service | None) -> dict[str, str]:
+    """The labels that a Service selects; none for one that is gone. Raises BadObjectError."""
+    if service is None:
+        return {}
+    with faults_of(f"Service {name}"):
+        return terms.labels(bytes(service.spec.selector), "spec.selector")
+
+
+def workload_selector(workload: Workload) -> tuple[Requirement, ...] | None:
+    """What a workload selects; None where the scheduler does not read it. Raises BadObjectError."""
+    raw, kind, meta = bytes(workload.spec.selector), workload.kind, workload.metadata
+    if kind not in _API or raw in _NULL:
+        return None
+    with faults_of(f"{kind} {meta.namespace}/{meta.name}"):
+        if kind == "ReplicationController":
+            plain = terms.labels(raw, "spec.selector")
+            return tuple((k, IN, (v,)) for k, v in sorted(plain.items()))
+        return terms.label_selector(raw, "spec.selector") or ()

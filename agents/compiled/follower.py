@@ -6,14 +6,21 @@ What cannot be changed in place raises `Outdated`: the caller compiles the site 
 
 from collections.abc import Collection, Iterable, Mapping
 
+from msgspec import json
+
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.compiled.site import CompiledSite, Place
-from underhost.agents.site.changes import changed_keys, host_of, owners_of, reads_alike
+from underhost.agents.site.changes import Outdated, changed_keys, host_of, owners_of, reads_alike
 from underhost.agents.site.owners import controller_of
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.kubernetes import Namespace, Node, Pod
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Namespace, Node, Pod
 from underhost.schemas.records import NodeHost
+
+MANY = 1000
+"""Pods, beside a tenth of all, that are classed again one by one; of more the site is compiled anew."""
+LEARNT = 50_000
+"""Distinct terms that are known to read no new label; more are read again."""
 
 
 class Observer:
@@ -55,6 +62,7 @@ class Follower:
         self._site = site
         self._nodes: dict[str, Node] = dict(snapshot.nodes)
         self._node_hosts: Mapping[str, NodeHost] = snapshot.node_hosts
+        self._learnt = set[tuple[str, bytes, bytes]]()
         self.observer = observer or Observer()
 
     def follow(self, before: Snapshot, snapshot: Snapshot) -> None:
@@ -62,11 +70,17 @@ class Follower:
         self.observer.begin(before, snapshot)
         for name in changed_keys(before.namespaces, snapshot.namespaces):
             self.follow_namespace(name, snapshot.namespaces.get(name))
+        classifier = self._site.model.classifier
         for key in changed_keys(before.services, snapshot.services):
-            self._site.model.classifier.change_service(key, key.partition("/")[0], snapshot.services.get(key))
+            namespace, service = key.partition("/")[0], snapshot.services.get(key)
+            self._use(snapshot, before.pods, classifier.keys_of_service(key, namespace, service), namespace)
+            classifier.change_service(key, namespace, service)
         self._follow_workloads(before, snapshot)
         self.follow_nodes(snapshot, changed_keys(before.nodes, snapshot.nodes), before.pods)
-        for key in changed_keys(before.pods, snapshot.pods):
+        changed = changed_keys(before.pods, snapshot.pods)
+        for key in changed:
+            self.learn_labels(snapshot, snapshot.pods.get(key), before.pods)
+        for key in changed:
             self.follow_pod(snapshot, key, snapshot.pods.get(key), before.pods.get(key))
         if before.hosts is not snapshot.hosts:
             self._site.model.nodes.place(snapshot, ())
@@ -98,6 +112,41 @@ class Follower:
             site.add(key, pod, place)
             self.observer.arrive(snapshot, key, pod, place)
 
+    def learn_labels(self, snapshot: Snapshot, pod: Pod | None, pods: Mapping[str, Pod]) -> None:
+        """Let the labels count that a pod's terms read; to be called before the pod is followed or asked for.
+
+        `pods` are those that the site has now, or newer ones: the ones that carry such a label get other classes, and
+        nobody else does. Raises Outdated, BadObjectError.
+        """
+        if pod is None or (pod.spec.affinity is EMPTY_OBJECT and pod.spec.topology_spread_constraints is EMPTY_LIST):
+            return
+        parts = pod.metadata.namespace, bytes(pod.spec.affinity), bytes(pod.spec.topology_spread_constraints)
+        if parts in self._learnt:
+            return
+        if len(self._learnt) >= LEARNT:
+            self._learnt.clear()
+        self._learnt.add(parts)
+        for namespace, keys in self._site.model.classifier.new_keys(*parts).items():
+            self._use(snapshot, pods, keys, namespace)
+
+    def _use(self, snapshot: Snapshot, pods: Mapping[str, Pod], keys: Collection[str], namespace: str | None) -> None:
+        """These labels count from now on, in one namespace or (None) in all."""
+        if not keys:
+            return
+        classifier, site = self._site.model.classifier, self._site
+        within = pods if namespace is None else site.pods_in(classifier.classes_in(namespace))
+        carried = [json.encode(key) for key in keys]
+        there = [
+            key
+            for key in within
+            if key in site.places and key in pods and _names(bytes(pods[key].metadata.labels), carried)
+        ]
+        if len(there) > MANY + len(site.places) // 10:
+            raise Outdated
+        classifier.use(keys, namespace)
+        for key in there:
+            self._classify(snapshot, key, pods[key])
+
     def class_of(self, key: str, pod: Pod) -> Place:
         """The class and the request of a pod that need not be in the site. Raises Outdated, BadObjectError."""
         return self._place(key, pod, None)
@@ -113,6 +162,8 @@ class Follower:
         classifier = self._site.model.classifier
         for name in changed_keys(before.workloads, snapshot.workloads):
             old, new = before.workloads.get(name), snapshot.workloads.get(name)
+            if new is not None:
+                self._use(snapshot, before.pods, classifier.keys_of_workload(new), new.metadata.namespace)
             if old is None or new is None or owners_of(old) != owners_of(new):
                 self._site.model.owners += 1
             if not classifier.change_workload(old, new):
@@ -171,3 +222,8 @@ class Follower:
                 site.add(key, pods[key], site.placed(pods[key], was.cls, was.request))
         concerned = {*rebound, *(key for name in replaced for key in site.pods_on(name))}
         self.observer.nodes_changed(snapshot, every, {key: pods[key] for key in concerned if key in pods})
+
+
+def _names(labels: bytes, keys: Iterable[bytes]) -> bool:
+    """Whether any of these keys may be in the JSON."""
+    return b"\\" in labels or any(key in labels for key in keys)

@@ -60,6 +60,7 @@ class HostPicture(Observer):
         self.follower = Follower(self._live, snapshot, self)
         for key in more.keys() & self._live.places.keys():
             self._live.remove(key)
+        self._snapshot = snapshot
         self._aparts: dict[int, Apart] = {}
         self.generation = 0
 
@@ -99,6 +100,7 @@ class HostPicture(Observer):
 
     def class_of(self, key: str, pod: Pod) -> tuple[int, Request]:
         """The class and the request of a pod, whether it is in the picture or not. Raises Outdated, BadObjectError."""
+        self.follower.learn_labels(self._snapshot, pod, self._snapshot.pods)
         place = self.follower.class_of(key, pod)
         return place.cls, self._live.model.requests[place.request]
 
@@ -144,6 +146,9 @@ class HostPicture(Observer):
 
     def follow_pods(self, snapshot: Snapshot, names: Iterable[str]) -> None:
         """Pods that came, changed or went. Raises Outdated, BadObjectError; the picture is then of no use."""
+        self._snapshot = snapshot
         for key in names:
-            self.follower.follow_pod(snapshot, key, snapshot.pods.get(key))
+            pod = snapshot.pods.get(key)
+            self.follower.learn_labels(snapshot, pod, snapshot.pods)
+            self.follower.follow_pod(snapshot, key, pod)
         self._live.settle()

@@ -73,6 +73,10 @@ def label_requirements(
     return tuple(found)
 
 
+FEW = 4
+"""Namespaces of a selector up to which it is looked for in each of them."""
+
+
 class Selector:
     """Which pods: the namespaces and the requirements on labels. Equal selectors are one object.
 
@@ -100,13 +104,14 @@ class Selector:
 
 
 class SelectorTable:
-    """All selectors of a snapshot, each once, with an index from label values to the selectors that name them."""
+    """All selectors of a snapshot, each once, with an index from namespaces and labels to those that name them."""
 
     def __init__(self) -> None:
         self.selectors: list[Selector] = []
         self._known: dict[tuple[Namespaces, tuple[Requirement, ...]], Selector] = {}
-        self._by_label: defaultdict[tuple[str, str], list[Selector]] = defaultdict(list)
-        self._general: list[Selector] = []
+        self._by_label: defaultdict[tuple[str | None, str, str], list[Selector]] = defaultdict(list)
+        self._by_key: defaultdict[tuple[str | None, str], list[Selector]] = defaultdict(list)
+        self._general: defaultdict[str | None, list[Selector]] = defaultdict(list)
 
     def add(self, namespaces: Namespaces, requirements: tuple[Requirement, ...]) -> Selector:
         """The selector with this meaning, made if it is new."""
@@ -115,13 +120,22 @@ class SelectorTable:
         if selector is None:
             selector = self._known[key] = Selector(len(self.selectors), namespaces, requirements)
             self.selectors.append(selector)
-            chosen = min((r for r in requirements if r[1] == IN), key=lambda r: len(r[2]), default=None)
-            if chosen is None:
-                self._general.append(selector)
-            else:  # labels have one value of a key, so a selector is found once however many values it names
-                for value in set(chosen[2]):
-                    self._by_label[(chosen[0], value)].append(selector)
+            self._index(selector)
         return selector
+
+    def _index(self, selector: Selector) -> None:
+        """Nobody looks through the selectors of namespaces that a pod is not in, unless they name many."""
+        few = selector.namespaces is not None and len(selector.namespaces) <= FEW
+        chosen = min((r for r in selector.requirements if r[1] == IN), key=lambda r: len(r[2]), default=None)
+        named = next((key for key, operator, _ in selector.requirements if operator == EXISTS), None)
+        for place in selector.namespaces or () if few else (None,):
+            if chosen is not None:  # labels have one value of a key, so it is found once however many values it names
+                for value in set(chosen[2]):
+                    self._by_label[place, chosen[0], value].append(selector)
+            elif named is not None:
+                self._by_key[place, named].append(selector)
+            else:
+                self._general[place].append(selector)
 
     def match(self, classes: Sequence[tuple[str, Mapping[str, str]]]) -> list[list[Selector]]:
         """Match (namespace, labels) of every class; sets `classes` on the selectors.
@@ -141,10 +155,10 @@ class SelectorTable:
 
     def matching(self, namespace: str, labels: Mapping[str, str]) -> list[Selector]:
         """The selectors that match a pod with these labels."""
-        mine = [
-            selector
-            for label in labels.items()
-            for selector in self._by_label.get(label, ())
-            if selector.matches(namespace, labels)
-        ]
-        return mine + [selector for selector in self._general if selector.matches(namespace, labels)]
+        found: list[Selector] = []
+        for place in (namespace, None):
+            for key, value in labels.items():
+                found += self._by_label.get((place, key, value), ())
+                found += self._by_key.get((place, key), ())
+            found += self._general.get(place, ())
+        return [selector for selector in found if selector.matches(namespace, labels)]

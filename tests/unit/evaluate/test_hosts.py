@@ -44,7 +44,7 @@ def separating_keys(one: Json, other: Json) -> set[str]:
     return keys - {HOST_KEY}
 
 
-def conflicts_by_definition(snapshot: Snapshot, pod: str, node: str) -> int:
+def conflicts_by_definition(snapshot: Snapshot, pod: str, node: str, cross: str) -> int:
     labels = {name: msgspec.json.decode(each.metadata.labels) for name, each in snapshot.nodes.items()}
     hosts = {name: joined.host for name, joined in snapshot.node_hosts.items()}
     new, found = json_of(snapshot.pods[pod]), 0
@@ -53,18 +53,20 @@ def conflicts_by_definition(snapshot: Snapshot, pod: str, node: str) -> int:
         if key == pod or not at or not hosts.get(at) or hosts.get(at) != hosts.get(node):
             continue
         other = json_of(each)
-        keys = separating_keys(new, other) | separating_keys(other, new)
+        reaches = cross == "act" or other["metadata"]["namespace"] == new["metadata"]["namespace"]
+        keys = separating_keys(new, other) | (separating_keys(other, new) if reaches else set())
         found += any(k in labels[at] and k in labels[node] and labels[at][k] != labels[node][k] for k in keys)
     return found
 
 
+@pytest.mark.parametrize("cross", ["report", "act"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_physical_conflicts_are_the_pods_to_be_kept_apart_on_the_same_host(seed: int) -> None:
+def test_physical_conflicts_are_the_pods_to_be_kept_apart_on_the_same_host(seed: int, cross: str) -> None:
     snapshot = RandomCluster(seed).snapshot()
-    for pod, verdict in explain(snapshot, Options()).pods.items():
+    for pod, verdict in explain(snapshot, Options(cross_namespace=cross)).pods.items():
         for node, one in verdict.nodes.items():
             if one.feasible:
-                assert one.physical_conflicts == conflicts_by_definition(snapshot, pod, node), (pod, node)
+                assert one.physical_conflicts == conflicts_by_definition(snapshot, pod, node, cross), (pod, node)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -203,7 +203,7 @@ async def test_a_pod_of_a_kind_that_was_never_seen_is_judged_from_the_question(a
     assert await asking.left(NEW) == ALL
     unheard = a_pod("y").apart(term(HOST, {"matchLabels": {"tier": "gold"}}))  # no selector has named this label yet
     assert await asking.left(unheard) == ["n1", "n3", "n4", "n5"]
-    assert asking.extender.follower.compiled == 2
+    assert asking.extender.follower.compiled == 1
 
 
 async def test_a_pod_of_the_same_name_that_is_still_shown_is_gone(ask: Start) -> None:

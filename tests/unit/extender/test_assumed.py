@@ -379,8 +379,10 @@ async def test_they_outlive_a_picture_that_is_compiled_anew(ask: Start) -> None:
     asking = ask(options=REQUIRED)
     await asking.left(A, "n1")
     compiled = asking.extender.follower.compiled
-    unheard = a_pod("y").labels(tier="gold", app="db").apart(term(HOST, {"matchLabels": {"tier": "gold"}}))
-    assert await asking.left(unheard, "n3") == ["n3"]
+    anywhere = {"matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]}
+    choosy = a_pod("y").labels(app="db").apart(term(HOST, {"app": "x"}, namespaceSelector=anywhere))
+    assert await asking.left(choosy, "n3") == ["n3"]
+    assert await asking.left(a_pod("z", "a-new-namespace"), "n3") == ["n3"]
     assert asking.extender.follower.compiled == compiled + 1
     assert await asking.left(B, "n2", "n4", "n6") == ["n6"]
 
