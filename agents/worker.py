@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from underhost.agents.http.listeners import Listeners, open_listeners
 from underhost.agents.http.routes import http_routes
-from underhost.agents.http.server import HttpServer, start_server
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections, connect
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
@@ -125,7 +125,7 @@ async def _listen(
     current: Callable[[], Pipeline | None],
     observer: TopicObserver | None,
     remarks: Mapping[str, str],
-) -> HttpServer:
+) -> Listeners:
     """The worker's HTTP, from before the first pipeline to after the last; `remarks` stand in every readiness."""
 
     def unready() -> dict[str, str]:
@@ -153,13 +153,13 @@ async def _listen(
         return {**remarks, **(pipeline.readiness.noted() if pipeline is not None else {})}
 
     routes = http_routes(settings, latest, reasons, current, metrics.registry, observer)
-    return await start_server(
-        settings.web.listen,
+    return await open_listeners(
+        settings,
+        routes,
         unready=unready,
         registry=metrics.registry,
         refresh=measure,
         hosts=settings.web.hosts,
-        routes=routes,
         stopped=stopped,
         standby=standby,
         noted=noted,

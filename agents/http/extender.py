@@ -85,9 +85,12 @@ class ExtenderRoutes:
         self._metrics.assumed.set_function(lambda: self._extender.assumed)
 
     def routes(self) -> list[web.RouteDef]:
-        """The routes."""
-        verbs = [web.post(f"{PREFIX}/{verb}", self._answering(verb)) for verb in VERBS]
-        return [web.get(f"{PREFIX}/readyz", self._readyz), *verbs]
+        """The routes of the verbs."""
+        return [web.post(f"{PREFIX}/{verb}", self._answering(verb)) for verb in VERBS]
+
+    def probes(self) -> list[web.RouteDef]:
+        """The route that says whether this worker answers, for the page's listener, where a kubelet can ask it."""
+        return [web.get(f"{PREFIX}/readyz", self._readyz)]
 
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """While the server listens, the extender follows what is decided."""

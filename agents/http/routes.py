@@ -4,7 +4,7 @@ In: settings, the latest decisions, why the worker is not ready, its pipeline. O
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -26,11 +26,15 @@ FEATURES = {"/api/v1/whatif": "whatif", "/api/v1/history": "history"}
 
 @dataclass(frozen=True)
 class HttpRoutes:
-    """Routes; `running` are contexts of the server's life, `ending` is awaited before connections are closed."""
+    """Routes; `running` are contexts of the server's life, `ending` is awaited before connections are closed.
+
+    `questions` are kube-scheduler's, which may have a listener of their own.
+    """
 
     routes: list[web.RouteDef]
     running: list[Callable[[web.Application], AsyncIterator[None]]]
     ending: list[Callable[[web.Application], Awaitable[None]]]
+    questions: list[web.RouteDef] = field(default_factory=list)
 
 
 def http_routes(
@@ -50,6 +54,6 @@ def http_routes(
     extender = ExtenderRoutes(settings.site, options, pipeline, latest, registry)
     routes = [*page.routes(), *events.routes(feeds), *past_sites.routes(), *plans.routes(feeds, options)]
     features = [FEATURES[route.path] for route in routes if route.path in FEATURES]
-    routes += [*api.routes(feeds, options, features, past_sites), *extender.routes()]
+    routes += [*api.routes(feeds, options, features, past_sites), *extender.probes()]
     looking = [observer.running] if observer is not None else []
-    return HttpRoutes(routes, [feeds.running, extender.running, *looking], [feeds.end])
+    return HttpRoutes(routes, [feeds.running, extender.running, *looking], [feeds.end], extender.routes())

@@ -6,6 +6,7 @@ does it count. It is started before the agents, so that a start that takes long 
 
 import asyncio
 import os
+import ssl
 from collections.abc import Callable, Collection
 
 from aiohttp import web
@@ -13,6 +14,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from underhost.agents.http.budgets.bodies import BODY, HELD, SENDING, HeldBodies, bounded
 from underhost.agents.http.budgets.connections import CONNECTIONS, HeldConnections, counted
+from underhost.agents.http.doors import door as doors
+from underhost.agents.http.doors.door import Door
 from underhost.agents.http.guard import guard, harden, say
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
@@ -30,16 +33,16 @@ LINGER = 5.0
 class HttpServer:
     """A listening server; `port` is the one that was bound, of use where 0 was asked for."""
 
-    def __init__(self, runner: web.AppRunner, listener: asyncio.Server, host: str) -> None:
+    def __init__(self, runner: web.AppRunner, listener: asyncio.Server, host: str, scheme: str = "http") -> None:
         self._runner, self._listener = runner, listener
-        self._host = host
+        self._host, self._scheme = host, scheme
         self.port = int(listener.sockets[0].getsockname()[1])
 
     @property
     def address(self) -> str:
         """Where a person on this machine finds the page."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     async def close(self) -> None:
         """Stop listening and let go of connections."""
@@ -59,16 +62,20 @@ async def start_server(
     standby: Callable[[], dict[str, str]] = dict,
     noted: Callable[[], dict[str, str]] = dict,
     patience: float = PATIENCE,
+    door: Door | None = None,
+    tls: ssl.SSLContext | None = None,
+    setting: str = "web.listen",
 ) -> HttpServer:
     """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read;
     `stopped` gives a reason by what is ready and writes nothing all the same, `standby` by what is another worker's;
     `noted` is what people should know though all is well.
 
-    `hosts` are further names that the listener answers to, `routes` what there is beside the probes.
+    `hosts` are further names that the listener answers to, `routes` what there is beside the probes, `door` what they
+    ask for (absent: reading is open, binding is not), `tls` how the listener shows who it is, `setting` names it.
     Raises InputError where the address is none or cannot be had.
     """
-    host, port = split_listen(listen)
-    app = web.Application(client_max_size=BODY, middlewares=[guard(hosts), counted, bounded])
+    host, port = split_listen(listen, setting)
+    app = web.Application(client_max_size=BODY, middlewares=[guard(hosts), counted, doors.at(door or Door()), bounded])
     app[SENDING], app[HELD] = patience, HeldBodies()
     app[CONNECTIONS] = connections = HeldConnections()
     app.on_response_prepare.append(harden)
@@ -90,12 +97,12 @@ async def start_server(
     await runner.setup()
     assert runner.server is not None
     try:
-        listener = await connections.listen(runner.server, host, port)
+        listener = await connections.listen(runner.server, host, port, tls)
     except OSError as error:
         await runner.cleanup()
         why = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise InputError(f"web.listen {listen}: {why}") from error
-    return HttpServer(runner, listener, host)
+        raise InputError(f"{setting} {listen}: {why}") from error
+    return HttpServer(runner, listener, host, "http" if tls is None else "https")
 
 
 def _probes(
@@ -124,9 +131,9 @@ def _probes(
     return [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)]
 
 
-def split_listen(listen: str) -> tuple[str, int]:
+def split_listen(listen: str, setting: str = "web.listen") -> tuple[str, int]:
     """Host and port of `HOST:PORT` or `:PORT`. Raises InputError."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise InputError(f"web.listen {listen!r}: HOST:PORT is expected")
+        raise InputError(f"{setting} {listen!r}: HOST:PORT is expected")
     return host.strip("[]") or "0.0.0.0", int(port)

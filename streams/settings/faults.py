@@ -23,7 +23,8 @@ def fault(where: str, item: Mapping[str, Any], model: type[BaseModel]) -> str:
         allowed = re.findall("'([^']*)'", str(item["ctx"]["expected"]))
         said = f"{'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)} is expected"
         said += did_you_mean(str(item["input"]), allowed) if len(allowed) > 1 else ""
-    return f"{where}: {'.'.join(map(str, place))}: {said}"
+    named = f"{'.'.join(map(str, place))}: " if place else ""  # several groups together name themselves
+    return f"{where}: {named}{said}"
 
 
 def _keys_beside(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:

@@ -1,8 +1,8 @@
 """Every setting there is, as one frozen model of groups. Reading them is left to `load.py`."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from underhost.streams.settings.alerting import AlertingSettings
 from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
@@ -12,17 +12,10 @@ from underhost.streams.settings.labels import HostLabelSettings
 from underhost.streams.settings.self_check import SelfCheckSettings
 from underhost.streams.settings.shares import ShareSettings
 from underhost.streams.settings.sinks import DrsRuleSettings, EvictionSettings, LimitSettings, SinkSettings
+from underhost.streams.settings.web import ExtenderSettings, WebSettings, extender_fault
 
 UNNAMED = "default"
 """The site of settings that name none."""
-
-
-class WebSettings(SettingsGroup):
-    """The HTTP listener."""
-
-    listen: str = "127.0.0.1:8080"
-    hosts: tuple[str, ...] = ()
-    """Public names that the page is called by; addresses, names without a dot and a cluster's own are always served."""
 
 
 class LeaseSettings(SettingsGroup):
@@ -53,6 +46,13 @@ class Settings(SettingsGroup):
     limits: LimitSettings = LimitSettings()
     shares: ShareSettings = ShareSettings()
     web: WebSettings = WebSettings()
+    extender: ExtenderSettings = ExtenderSettings()
     lease: LeaseSettings = LeaseSettings()
     alerting: AlertingSettings = AlertingSettings()
     self_check: SelfCheckSettings = SelfCheckSettings()
+
+    @model_validator(mode="after")
+    def _no_open_door(self) -> Self:
+        if (fault := extender_fault(self.web, self.extender)) is not None:
+            raise ValueError(fault)
+        return self

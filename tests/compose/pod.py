@@ -24,17 +24,19 @@ NAME = "underhost-pod"
 
 
 def files(kube: Kube, folder: Path) -> dict[str, str]:
-    """What is mounted, by place: the configuration, the account's token, and a volume for the embedded log."""
+    """What is mounted, by place: the configuration, both tokens, and a volume for the embedded log."""
     config = next(one for one in objects(PLAIN) if one["kind"] == "ConfigMap")
-    for name in ("config", "account", "data"):
+    for name in ("config", "web", "account", "data"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, text in config["data"].items():
         (folder / "config" / name).write_text(text)
+    (folder / "web" / "token").write_text("token-of-the-page-of-the-stack")
     (folder / "account" / "token").write_text(token_of(KubeApi(kube), f"{NAMESPACES[PLAIN]}/underhost-worker"))
     (folder / "account" / "ca.crt").write_text(kube.ca.read_text())
     (folder / "account" / "namespace").write_text(NAMESPACES[PLAIN])
     return {
         "/etc/underhost/config": f"{folder / 'config'}:ro",
+        "/etc/underhost/web": f"{folder / 'web'}:ro",
         "/var/lib/underhost": str(folder / "data"),
         str(ACCOUNT): f"{folder / 'account'}:ro",
     }

@@ -412,10 +412,16 @@ def worker(cluster: Cluster, account: str, config: Path) -> Iterator[tuple[str, 
         process.wait()
 
 
+def a_token(folder: Path) -> str:
+    """The file that its Secret would be mounted as."""
+    (folder / "token").write_text("token-of-the-page-of-the-test")
+    return str(folder / "token")
+
+
 def test_the_worker_of_the_manifests_gets_ready_with_its_account(cluster: Cluster, town: Town, tmp_path: Path) -> None:
     config = tmp_path / "underhost.yaml"
     parts = {"kafka": {"embedded": str(tmp_path / "underhost.db")}, "lease": {"namespace": "plain"}}
-    config.write_text(json.dumps({**config_of(PLAIN), **parts}))
+    config.write_text(json.dumps({**config_of(PLAIN), **parts, "web": {"tokenFile": a_token(tmp_path)}}))
     with worker(cluster, WORKER, config) as (address, log):
         eventually("the worker is ready", lambda: _answers(f"http://{address}/readyz"), within=120)
     assert "403" not in log.read_text()
@@ -434,7 +440,7 @@ def test_with_its_sinks_on_it_labels_tells_and_binds_with_its_account(
         "vsphere": {"inventory": str(inventory)},
         "lease": {"namespace": "sinks"},
     }
-    config.write_text(json.dumps({**config_of(SINKS), **parts}))
+    config.write_text(json.dumps({**config_of(SINKS), **parts, "web": {"tokenFile": a_token(tmp_path)}}))
     with worker(cluster, ACTIVE, config) as (_, log):
         eventually("it has labelled the node", lambda: api.node_labels() == {"node-1": "esx-7"}, within=120)
         # The API server itself taints a node that is not ready, so that every pod waits.

@@ -27,6 +27,8 @@ LARGE = ("node-1", "node-2", "node-3", "node-4")
 """What kube-scheduler likes best, all on two hosts."""
 SHARED = "node(s) were on a physical host that runs a pod to be kept apart"
 MODES = ("preferred", "required")
+TOKEN = "the-token-that-kube-scheduler-sends"
+"""In the mode `required`, as the password of `urlPrefix`."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Pla
         for mode, port in ports.items():
             eventually(f"underhost ({mode}) answers for the site", lambda port=port: answers(port))
         stack.enter_context(kube_scheduler(kube, parts, "plain"))
-        for mode in MODES:
-            url = {"urlPrefix": f"http://127.0.0.1:{ports[mode]}/extender"}
+        for mode, port in ports.items():
+            user = "" if mode == "preferred" else f"underhost:{TOKEN}@"
+            url = {"urlPrefix": f"http://{user}127.0.0.1:{port}/extender"}
             more = {} if mode == "preferred" else {"bindVerb": "bind", "ignorable": False}
             stack.enter_context(kube_scheduler(kube, parts, mode, {**url, **more}))
         eventually("the default namespace is there", lambda: api.ask("GET", "/api/v1/namespaces")["items"])
@@ -69,7 +72,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Pla
 def underhost(folder: Path, kube: Kube, inventory: Path, mode: str, port: int) -> "Iterator[subprocess.Popen[bytes]]":
     """`underhost run` with bindings enabled, over the cluster and the inventory."""
     config = folder / f"{mode}.yaml"
-    tree = {
+    tree: dict[str, Any] = {
         "apiVersion": "underhost/v1",
         "kind": "Config",
         "site": mode,  # two workers of one site would be one that acts and one that stands by
@@ -80,6 +83,9 @@ def underhost(folder: Path, kube: Kube, inventory: Path, mode: str, port: int) -
         "sinks": {"bindings": True},
         "web": {"listen": f"127.0.0.1:{port}"},
     }
+    if mode == "required":  # it binds, which is nobody's without a token
+        (folder / "token").write_text(TOKEN)
+        tree["web"]["tokenFile"] = str(folder / "token")
     config.write_text(json.dumps(tree))
     command = [UNDERHOST, "run", "--config", str(config)]
     with (folder / f"{mode}.log").open("wb") as out:

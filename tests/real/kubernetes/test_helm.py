@@ -14,6 +14,7 @@ pytestmark = pytest.mark.real
 
 CHART = ROOT / "compose" / "kubernetes" / "chart"
 WORKER = "/apis/apps/v1/namespaces/underhost/statefulsets/underhost-worker"
+TOKEN = "/api/v1/namespaces/underhost/secrets/underhost-web"
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/underhost-underhost-worker"
 OURS = "app.kubernetes.io%2Fname%3Dunderhost"
 
@@ -61,7 +62,7 @@ def may_patch_nodes(api: KubeApi) -> bool:
 def left(api: KubeApi) -> list[str]:
     """What there is of ours, by kind and name."""
     groups = {
-        "/api/v1/namespaces/underhost": ("serviceaccounts", "configmaps", "services"),
+        "/api/v1/namespaces/underhost": ("serviceaccounts", "configmaps", "secrets", "services"),
         "/apis/apps/v1/namespaces/underhost": ("statefulsets", "deployments"),
         "/apis/policy/v1/namespaces/underhost": ("poddisruptionbudgets",),
         "/apis/networking.k8s.io/v1/namespaces/underhost": ("networkpolicies",),
@@ -79,13 +80,16 @@ def test_it_is_installed_upgraded_rolled_back_and_uninstalled(helm: Helm, api: K
     said = helm("install", "underhost", chart, "--create-namespace")
     assert "Underhost watches site default, without a vSphere side" in said
     assert "labels is a dry run" in said
+    token = api.ask("GET", TOKEN)["data"]["token"]
     before = api.ask("GET", WORKER)["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
     assert not may_patch_nodes(api)
     assert "labels writes" in helm("upgrade", "underhost", chart, "--set", "config.sinks.labels=true")
     assert may_patch_nodes(api)
     assert api.ask("GET", WORKER)["spec"]["template"]["metadata"]["annotations"]["checksum/config"] != before
+    assert api.ask("GET", TOKEN)["data"]["token"] == token
     helm("rollback", "underhost")
     assert not may_patch_nodes(api)
-    assert len(left(api)) == 8
+    assert api.ask("GET", TOKEN)["data"]["token"] == token
+    assert len(left(api)) == 9
     helm("uninstall", "underhost")
     assert left(api) == []

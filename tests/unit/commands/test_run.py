@@ -77,6 +77,12 @@ def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None
         pytest.param(["--enable", "evictions"], 2, "--enable: no sink 'evictions'", id="unknown sink"),
         pytest.param(["--kubeconfig", "none"], 2, "none: no such file", id="no kubeconfig"),
         pytest.param(["--listen", "here"], 2, "web.listen 'here': HOST:PORT is expected", id="bad address"),
+        pytest.param(
+            ["--listen", "0.0.0.0:0"],
+            2,
+            "configuration: web: listen 0.0.0.0:0 is not loopback: it needs tokenFile or tls.clientCaFile",
+            id="a door that anybody could open",
+        ),
         pytest.param(["--bootstrap-servers", "127.0.0.1:1"], 3, "Kafka at 127.0.0.1:1", id="no broker"),
         pytest.param(
             ["-f", "none.json", "--listen", "127.0.0.1:0"],

@@ -2,12 +2,16 @@
 
 import json
 import re
+import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from underhost.agents.http.doors.token import TokenFile
 from underhost.streams.settings.load import load
 
 ROOT = Path(__file__).parents[3]
@@ -35,19 +39,44 @@ def test_every_base_image_has_a_version_and_the_last_stage_runs_without_rights(p
     assert [line for line in last if line.startswith("USER ")] == ["USER 10001:10001"]
 
 
-@pytest.mark.parametrize("name", SERVICES)
-def test_every_service_says_when_it_is_healthy(name: str) -> None:
+@pytest.mark.parametrize("name", SERVICES.keys() - {"token"})
+def test_every_service_that_stays_says_when_it_is_healthy(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
 
 
 def test_the_pipeline_waits_for_what_it_needs() -> None:
     assert SERVICES["underhost"]["depends_on"] == {
+        "token": {"condition": "service_completed_successfully"},
         "kafka": {"condition": "service_healthy"},
         "vcsim": {"condition": "service_healthy"},
     }
 
 
-@pytest.mark.parametrize("name", ["underhost", "vcsim"])
+def test_the_token_is_made_once_and_read_by_those_whose_door_it_is(tmp_path: Path) -> None:
+    *_, program = SERVICES["token"]["entrypoint"]
+    made = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", program.replace("/run/underhost", str(tmp_path))], check=True)
+        made.append((tmp_path / "token").read_text())
+    assert made[0] == made[1]
+    assert TokenFile(tmp_path / "token").is_it(made[0])
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o400
+    mounted = {name: one["volumes"] for name, one in SERVICES.items() if "token" in str(one.get("volumes"))}
+    assert {name: [each for each in volumes if each.startswith("token:")] for name, volumes in mounted.items()} == {
+        "token": ["token:/run/underhost"],
+        "underhost": ["token:/run/underhost:ro"],
+        "demo": ["token:/run/underhost:ro"],
+    }
+    assert "/run/underhost" in (COMPOSE / "Dockerfile").read_text()  # a volume is as who owns its place in the image
+
+
+def test_the_demo_of_the_stack_has_a_door_that_can_be_opened() -> None:
+    listen = SERVICES["demo"]["command"][-1]
+    settings = load(flags={"web": {"listen": listen}}, environ=SERVICES["demo"]["environment"])
+    assert (str(settings.web.token_file), settings.web.open_to_read) == ("/run/underhost/token", True)
+
+
+@pytest.mark.parametrize("name", ["underhost", "vcsim", "token"])
 def test_what_we_build_runs_with_nothing_it_does_not_need(name: str) -> None:
     service = SERVICES[name]
     assert service["read_only"] is True
@@ -99,7 +128,7 @@ def test_every_file_that_the_stack_names_is_there() -> None:
     wanted = [path for path in mounted if path.startswith(".")]
     wanted += [str(Path(one["context"]) / one["dockerfile"]) for one in built]
     wanted += [secret["file"] for secret in STACK["secrets"].values()]
-    assert len(wanted) == 9
+    assert len(wanted) == 10
     assert [path for path in wanted if not (COMPOSE / path).exists()] == []
     assert {path for path in mounted if not path.startswith(".")} == set(STACK["volumes"])
 

@@ -1,5 +1,6 @@
 """What a cluster is given: the committed manifests, which are the chart's own output, and the chart's schema."""
 
+import base64
 import copy
 import shutil
 import subprocess
@@ -23,7 +24,7 @@ DATA = ROOT / "tests" / "data" / "kubernetes"
 PLAIN, SINKS, SPLIT = ROOT / "compose" / "kubernetes" / "underhost.yaml", DATA / "sinks.yaml", DATA / "split.yaml"
 EVERY_SINK = DATA / "sinks-values.yaml"
 RENDERED = {
-    PLAIN: (),
+    PLAIN: ("--set", "web.secretName=underhost-web"),
     SINKS: ("--values", EVERY_SINK),
     SPLIT: ("--values", CHART / "values-split.yaml", "--values", EVERY_SINK, "--values", DATA / "split-values.yaml"),
 }
@@ -148,7 +149,7 @@ def test_only_a_worker_that_asks_the_api_has_a_token(path: Path) -> None:
     assert tokens == bound
 
 
-def test_only_workers_that_need_a_secret_have_it() -> None:
+def test_only_workers_that_need_a_secret_have_it_and_every_one_that_of_its_door() -> None:
     holding = {
         name: [
             volume["secret"]["secretName"]
@@ -157,6 +158,7 @@ def test_only_workers_that_need_a_secret_have_it() -> None:
         ]
         for name, worker in workers(SPLIT).items()
     }
+    assert {secrets.pop(0) for secrets in holding.values()} == {"underhost-web"}
     assert {name: secrets for name, secrets in holding.items() if secrets} == {
         "underhost-watcher": ["underhost-vcenter"],
         "underhost-drs": ["underhost-vcenter"],
@@ -187,6 +189,10 @@ def test_the_configuration_is_one_that_we_accept(path: Path, tmp_path: Path) -> 
     (tmp_path / "underhost.yaml").write_text(config["data"]["underhost.yaml"])
     settings = load(tmp_path / "underhost.yaml", environ={})
     assert settings.web.listen == "0.0.0.0:8080"
+    assert (str(settings.web.token_file), settings.web.open_to_read) == ("/etc/underhost/web/token", False)
+    for pod in pods(path):
+        (container,) = pod["containers"]
+        assert {"name": "web", "mountPath": "/etc/underhost/web", "readOnly": True} in container["volumeMounts"]
     assert set(settings.sinks.model_dump().values()) == {path is not PLAIN}
     assert (settings.kafka.bootstrap_servers is None) == (path is not SPLIT)
 
@@ -269,6 +275,36 @@ def test_the_leases_lie_where_the_configuration_says() -> None:
     assert found[1]["subjects"][0]["namespace"] == "underhost"
 
 
+def test_a_token_is_made_where_none_is_given_another_for_each_release() -> None:
+    tokens = set()
+    for _ in range(2):
+        said = helm("template", "underhost", CHART, *RELEASE)
+        (secret,) = [one for one in yaml.safe_load_all(said.stdout) if one and one["kind"] == "Secret"]
+        assert secret["metadata"]["name"] == "underhost-web"
+        tokens.add(base64.b64decode(secret["data"]["token"]).decode())
+    assert [len(token) for token in tokens] == [48, 48]
+
+
+def test_certificates_that_are_given_reach_the_listeners_and_the_probes(tmp_path: Path) -> None:
+    values = "web.tlsSecretName=page,extender.tlsSecretName=ask,podMonitor.enabled=true"
+    said = helm("template", "underhost", CHART, *RELEASE, "--set", values)
+    found = {one["kind"]: one for one in yaml.safe_load_all(said.stdout) if one}
+    (tmp_path / "underhost.yaml").write_text(found["ConfigMap"]["data"]["underhost.yaml"])
+    settings = load(tmp_path / "underhost.yaml", environ={})
+    assert (settings.web.tls is not None, settings.extender.listen) == (True, "0.0.0.0:8443")
+    pod = found["StatefulSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    probes = {container[name]["httpGet"]["scheme"] for name in container if name.endswith("Probe")}
+    assert (probes, found["PodMonitor"]["spec"]["podMetricsEndpoints"][0]["scheme"]) == ({"HTTPS"}, "https")
+    ports = [port["name"] for port in found["Service"]["spec"]["ports"]]
+    assert ports == [port["name"] for port in container["ports"]] == ["http", "extender"]
+    assert [port["port"] for port in found["NetworkPolicy"]["spec"]["ingress"][0]["ports"]] == ["http", "extender"]
+    mounted = {one["mountPath"] for one in container["volumeMounts"]}
+    assert {"/etc/underhost/web-tls", "/etc/underhost/extender-tls"} <= mounted
+    named = {one["secret"]["secretName"] for one in pod["volumes"] if "secret" in one}
+    assert named == {"underhost-web", "page", "ask"}
+
+
 def test_image_and_chart_have_the_version_of_the_project() -> None:
     version = (ROOT / "pyproject.toml").read_text().partition('\nversion = "')[2].partition('"')[0]
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
@@ -311,6 +347,8 @@ def test_the_schema_takes_the_values_that_we_ship() -> None:
         pytest.param("config.sinks.evict", True, id="a sink that there is not"),
         pytest.param("config.vsphere.password", "secret", id="a password in the ConfigMap"),
         pytest.param("config.vsphere.passwordFile", "/elsewhere", id="a password's file that is no Secret"),
+        pytest.param("config.web.tokenFile", "/elsewhere", id="a token that is in no Secret"),
+        pytest.param("config.extender", {"listen": ":1"}, id="an extender that no Service leads to"),
         pytest.param("workers", [], id="no worker"),
         pytest.param("workers", [{"name": "a", "replicas": 1, "agents": ["labels"]}], id="an agent that there is not"),
         pytest.param("service.port", 80, id="a port that only root may have"),

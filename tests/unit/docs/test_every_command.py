@@ -59,6 +59,7 @@ ELSEWHERE = {
     "underhost drain worker-1 worker-2 --server": ("needs a worker", "tests/unit/commands/input/test_sources.py"),
     "underhost maintain host/esx-3 --server": ("needs a worker", "tests/unit/commands/input/test_sources.py"),
     "underhost fail --each host --server": ("needs a worker", "tests/unit/commands/input/test_sources.py"),
+    "(umask 077; openssl rand": ("is run where its file is read", "tests/unit/http/doors/test_token.py"),
     "underhost replay --at": ("needs a past", "tests/e2e/test_replay.py"),
     "underhost resume prod-a": ("needs a worker that has stopped", "tests/unit/commands/test_resume.py"),
     "kcat ": ("needs Kafka", "tests/real/kafka/test_consumers.py"),

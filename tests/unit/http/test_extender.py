@@ -13,10 +13,13 @@ from prometheus_client import CollectorRegistry
 from support.answers.http import an_error
 from support.build import HOST, a_pod, app, term
 from support.fakes.pipeline import FakeCluster
+from support.sites.doors import TOKEN, basic
 from support.sites.extender import SITE, FakeSite, built
 from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.http import extender as room
+from underhost.agents.http.doors.door import Door
+from underhost.agents.http.doors.token import TokenFile
 from underhost.agents.http.routes import HttpRoutes
 from underhost.agents.http.server import start_server
 from underhost.agents.pipeline.latest import LatestDecisions
@@ -43,7 +46,7 @@ class Scheduler:
 
     async def post(self, verb: str, body: Any) -> tuple[int, Any]:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **basic()}
         async with self.client.post(f"{self.address}extender/{verb}", data=data, headers=headers) as answer:
             return answer.status, await answer.json()
 
@@ -52,12 +55,21 @@ class Scheduler:
 
 
 @pytest.fixture
-async def scheduler() -> AsyncIterator[Scheduler]:
+def token_file(tmp_path: Path) -> Path:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    return file
+
+
+@pytest.fixture
+async def scheduler(token_file: Path) -> AsyncIterator[Scheduler]:
     site, registry = FakeSite(HOSTS), CollectorRegistry()
     site.put(a_pod("db-0").labels(app="db").on("n1"))
     made = room.ExtenderRoutes(SITE, Options(physical_host="required"), lambda: site, LatestDecisions(), registry)
-    routes = HttpRoutes(made.routes(), [made.running], [])
-    server = await start_server("127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes)
+    routes, door = HttpRoutes([*made.routes(), *made.probes()], [made.running], []), Door(TokenFile(token_file))
+    server = await start_server(
+        "127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes, door=door
+    )
     async with aiohttp.ClientSession() as client:
         yield Scheduler(site, registry, server.address, client)
     await server.close()
@@ -223,10 +235,11 @@ def a_cluster() -> FakeCluster:
 
 @pytest.mark.parametrize("enabled", [True, False], ids=["bindings enabled", "a dry run"])
 async def test_a_worker_answers_for_its_site_and_binds_where_bindings_are_enabled(
-    tmp_path: Path, enabled: bool
+    tmp_path: Path, token_file: Path, enabled: bool
 ) -> None:
     cluster, listening = a_cluster(), asyncio.Queue[str]()
-    settings = settings_in(tmp_path, sinks=enabled).model_copy(update={"web": WebSettings(listen="127.0.0.1:0")})
+    web = WebSettings(listen="127.0.0.1:0", token_file=token_file)
+    settings = settings_in(tmp_path, sinks=enabled).model_copy(update={"web": web})
     latest = LatestDecisions()
     async with (
         running(settings, cluster, latest=latest, on_listening=listening.put_nowait) as worker,

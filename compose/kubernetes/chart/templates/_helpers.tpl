@@ -90,7 +90,16 @@ In: agents, sinks, vcenter, site. */ -}}
 {{- /* The configuration as it is mounted. */ -}}
 {{- define "underhost.config" -}}
 {{- $config := mustMergeOverwrite (dict "apiVersion" "underhost/v1" "kind" "Config") (deepCopy .Values.config) }}
-{{- $_ := set $config "web" (mustMergeOverwrite (default dict $config.web) (dict "listen" (printf "0.0.0.0:%v" .Values.service.port))) }}
+{{- $web := dict "listen" (printf "0.0.0.0:%v" .Values.service.port) "tokenFile" "/etc/underhost/web/token" }}
+{{- if .Values.web.tlsSecretName }}
+{{- $_ := set $web "tls" (dict "certFile" "/etc/underhost/web-tls/tls.crt" "keyFile" "/etc/underhost/web-tls/tls.key") }}
+{{- end }}
+{{- $_ := set $config "web" (mustMergeOverwrite (default dict $config.web) $web) }}
+{{- if .Values.extender.tlsSecretName }}
+{{- $at := "/etc/underhost/extender-tls" }}
+{{- $files := dict "certFile" (printf "%s/tls.crt" $at) "keyFile" (printf "%s/tls.key" $at) "clientCaFile" (printf "%s/ca.crt" $at) }}
+{{- $_ := set $config "extender" (dict "listen" (printf "0.0.0.0:%v" .Values.extender.port) "tls" $files) }}
+{{- end }}
 {{- if not (include "underhost.kafka" .) }}
 {{- $_ := set $config "kafka" (mustMergeOverwrite (default dict $config.kafka) (dict "embedded" "/var/lib/underhost/underhost.db")) }}
 {{- end }}
@@ -101,6 +110,9 @@ In: agents, sinks, vcenter, site. */ -}}
 {{- end }}
 {{- toYaml $config }}
 {{- end }}
+
+{{- /* The Secret of the token. */ -}}
+{{- define "underhost.web" -}}{{ default (printf "%s-web" .Release.Name) .Values.web.secretName }}{{- end }}
 
 {{- define "underhost.kafka" -}}{{ dig "kafka" "bootstrapServers" "" .Values.config }}{{- end }}
 {{- define "underhost.vcenter" -}}{{ dig "vsphere" "url" "" .Values.config }}{{- end }}

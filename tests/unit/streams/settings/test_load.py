@@ -33,12 +33,12 @@ def test_without_anything_the_embedded_default_runs_and_every_sink_is_a_dry_run(
 
 def test_flags_override_the_environment_and_the_environment_the_file(tmp_path: Path) -> None:
     path = written(
-        tmp_path, "site: from-file\nkafka: {bootstrapServers: 'file:1', partitions: 4}\nweb: {listen: 'f:1'}\n"
+        tmp_path, "site: from-file\nkafka: {bootstrapServers: 'file:1', partitions: 4}\nweb: {listen: '[::1]:1'}\n"
     )
     environ = {"UNDERHOST_KAFKA__BOOTSTRAP_SERVERS": "environment:2", "UNDERHOST_SITE": "from-environment"}
     settings = load(path, {"site": "from-flag"}, environ)
     assert (settings.site, settings.kafka.bootstrap_servers) == ("from-flag", "environment:2")
-    assert (settings.kafka.partitions, settings.web.listen) == (4, "f:1")
+    assert (settings.kafka.partitions, settings.web.listen) == (4, "[::1]:1")
 
 
 def test_the_contracts_example_is_read(tmp_path: Path) -> None:
@@ -52,7 +52,8 @@ vsphere: {url: "https://vcenter/sdk", username: u, passwordFile: ./password, caF
 hostLabel: {key: node.cluster.x-k8s.io/esxi-host, mode: auto, aliases: [alpha.cna.vmware.com/host], derived: []}
 physicalHost: preferred
 sinks: {labels: true, bindings: true, drsRules: true, evictions: false}
-web: {listen: "127.0.0.1:8080"}
+web: {listen: "127.0.0.1:8080", tls: {certFile: c, keyFile: k, clientCaFile: ca}, tokenFile: t, anonymousRead: true}
+extender: {listen: "127.0.0.1:8443", tls: {certFile: c, keyFile: k, clientCaFile: ca}}
 """
     settings = load(written(tmp_path, text), environ={})
     assert (settings.site, settings.vsphere.clusters, settings.sinks.drs_rules) == ("prod-a", ("C0",), True)
@@ -92,11 +93,59 @@ def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
             "vsphere: staleAfter must be at least two poll intervals (120 s)",
             id="stale before two polls",
         ),
+        pytest.param(
+            "web: {listen: '0.0.0.0:8080'}",
+            "web: listen 0.0.0.0:8080 is not loopback: it needs tokenFile or tls.clientCaFile",
+            id="a page that anybody may use",
+        ),
+        pytest.param(
+            "web: {listen: ':8080', tls: {certFile: c}}",
+            "web: listen :8080 is not loopback: it needs tokenFile or tls.clientCaFile",
+            id="a page that is only encrypted",
+        ),
+        pytest.param(
+            "web: {listen: 'worker:8080', anonymousRead: true}",
+            "web: listen worker:8080 is not loopback: it needs tokenFile or tls.clientCaFile",
+            id="a name that may be anything",
+        ),
+        pytest.param(
+            "web: {anonymousRead: false}",
+            "web: anonymousRead: false needs tokenFile or tls.clientCaFile, or nobody could read",
+            id="a page that nobody may read",
+        ),
+        pytest.param(
+            "extender: {listen: '10.0.0.1:8443', tls: {certFile: c}}",
+            "extender.listen 10.0.0.1:8443 is not loopback: it needs extender.tls.clientCaFile or web.tokenFile",
+            id="an extender that trusts anybody",
+        ),
+        pytest.param(
+            "extender: {tls: {certFile: c}}",
+            "extender.tls without extender.listen: the questions are asked at web.listen, by web.tls",
+            id="a certificate of no listener",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_its_place(tmp_path: Path, text: str, fault: str) -> None:
     path = written(tmp_path, text)
     assert faults(path, environ={}) == [f"{path}: {fault}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "anonymous"),
+    [
+        pytest.param("web: {}", True, id="as it comes"),
+        pytest.param("web: {tokenFile: t}", True, id="loopback with a token"),
+        pytest.param("web: {tokenFile: t, anonymousRead: false}", False, id="loopback, and it is said"),
+        pytest.param("web: {listen: ':8080', tokenFile: t}", False, id="everywhere with a token"),
+        pytest.param("web: {listen: '[::]:1', tls: {certFile: c, clientCaFile: a}}", False, id="with certificates"),
+        pytest.param(
+            "web: {listen: ':8080', tokenFile: t, anonymousRead: true}", True, id="everywhere, and it is said"
+        ),
+        pytest.param("web: {listen: 'localhost:1'}", True, id="loopback by its name"),
+    ],
+)
+def test_reading_is_open_on_loopback_or_where_it_is_said(tmp_path: Path, text: str, anonymous: bool) -> None:
+    assert load(written(tmp_path, text), environ={}).web.open_to_read is anonymous
 
 
 def test_an_unknown_name_in_the_environment_is_refused() -> None:
