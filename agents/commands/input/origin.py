@@ -32,6 +32,13 @@ class From(NamedTuple):
         str | None,
         typer.Option("--server", metavar="URL", help="A worker of the running pipeline: its picture is judged."),
     ] = None
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="Holds the token that the worker asks for.")
+    ] = None
+    ca_file: Annotated[
+        Path | None,
+        typer.Option("--ca-file", metavar="FILE", help="Certificates that the worker's is checked against."),
+    ] = None
     site: Annotated[str | None, typer.Option("--site", metavar="NAME", help="Which of the worker's sites.")] = None
     config: Annotated[
         Path | None,

@@ -1,11 +1,13 @@
 """The picture of a running pipeline, fetched from a worker's HTTP: what `--server URL` judges.
 
-In: the address and, where the worker has several, a site. Out: the snapshot's documents and how the worker judges it.
-The command line evaluates it itself: the worker only hands out what it has.
+In: the address, what the worker asks for and is checked against, and, where it has several, a site. Out: the snapshot's
+documents and how the worker judges it. The command line evaluates it itself: the worker only hands out what it has.
 """
 
 import asyncio
 import os
+import ssl
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -34,25 +36,33 @@ class _ErrorBody(msgspec.Struct):
     error: str = ""
 
 
-def read_worker(server: str, site: str | None) -> WorkerSnapshot:
+def read_worker(server: str, site: str | None, token_file: Path | None, ca_file: Path | None) -> WorkerSnapshot:
     """`fetch`, with a line that says so while it lasts."""
     progress.say(f"reading the picture of {server}")
-    return asyncio.run(fetch(server, site))
+    return asyncio.run(fetch(server, site, token_file, ca_file))
 
 
-async def fetch(server: str, site: str | None) -> WorkerSnapshot:
-    """Ask a worker for its picture.
+async def fetch(
+    server: str, site: str | None, token_file: Path | None = None, ca_file: Path | None = None
+) -> WorkerSnapshot:
+    """Ask a worker for its picture, with the token of a file, where it asks for one.
 
-    Raises InputError for an address that is none, or an unknown site; Refused or Unreachable where no worker answers,
-    or where its picture is not complete.
+    Raises InputError for an address that is none, a file that cannot be used, or an unknown site; Refused or
+    Unreachable where no worker answers, or where its picture is not complete.
     """
-    address = _address(server)
+    address, shown, trusted = _address(server), _token(token_file), _authorities(ca_file)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=FIRST_ANSWER, sock_read=SILENCE)
     try:
         async with (
             asyncio.timeout(FIRST_ANSWER) as deadline,
             aiohttp.ClientSession(trust_env=True, timeout=timeout, auto_decompress=False) as session,
-            session.get(f"{address}/api/v1/snapshot", params={"site": site} if site else {}) as response,
+            session.get(
+                f"{address}/api/v1/snapshot",
+                params={"site": site} if site else {},
+                ssl=trusted,
+                middlewares=shown,
+                allow_redirects=not shown,  # a token is for this worker alone
+            ) as response,
         ):
             deadline.reschedule(None)
             data = await response.read()
@@ -61,6 +71,9 @@ async def fetch(server: str, site: str | None) -> WorkerSnapshot:
             raise _refusal(address, site, response.status, data)
     except TimeoutError as error:
         raise Unreachable(f"{address}: no answer in time") from error
+    except aiohttp.ClientConnectorCertificateError as error:
+        why = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+        raise Refused(f"{address}: certificate not trusted: {why.rstrip('.')} (--ca-file)") from error
     except aiohttp.ClientError as error:
         number = getattr(error, "errno", None)
         why = os.strerror(number) if number else str(error) or type(error).__name__
@@ -72,6 +85,38 @@ def _address(server: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"--server {server}: the address of a worker is expected, as http://HOST:PORT")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _token(file: Path | None) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+    """What shows the token of a file, whatever a netrc file has for the address. Raises InputError."""
+    if file is None:
+        return ()
+    try:
+        token = file.read_text(encoding="ascii").strip()
+    except UnicodeDecodeError:
+        raise InputError(f"--token-file: {file}: not ASCII text") from None
+    except OSError as error:
+        raise InputError(f"--token-file: {file}: {error.strerror}") from error
+    if not token.isprintable() or not token:
+        raise InputError(f"--token-file: {file}: one token is expected")
+
+    async def show(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        request.headers["Authorization"] = f"Bearer {token}"
+        return await send(request)
+
+    return (show,)
+
+
+def _authorities(file: Path | None) -> ssl.SSLContext | bool:
+    """How the worker's certificate is checked; True: by the system's CAs. Raises InputError."""
+    if file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=str(file))
+    except ssl.SSLError:
+        raise InputError(f"--ca-file: {file}: no PEM certificate in it") from None
+    except OSError as error:
+        raise InputError(f"--ca-file: {file}: {error.strerror}") from error
 
 
 def _picture(data: bytes, address: str, response: aiohttp.ClientResponse) -> WorkerSnapshot:
@@ -90,6 +135,8 @@ def _refusal(address: str, site: str | None, status: int, data: bytes) -> InputE
         said = ""
     if not said or (status == 404 and site is None):
         return Refused(f"{address}: this is no worker of Underhost that hands out its picture ({status})")
+    if status in (401, 403):
+        return Refused(f"{address}: {said} (--token-file)")
     if status == 404:
         return InputError(f"{address}: {said}")
     return Unreachable(f"{address}: {said}") if status == 503 else Refused(f"{address}: {said} ({status})")

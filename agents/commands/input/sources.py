@@ -41,7 +41,7 @@ def read(given: From) -> Found:
     if given.server is not None:
         from underhost.agents.commands.input.server import read_worker
 
-        snapshot = read_worker(given.server, given.site)
+        snapshot = read_worker(given.server, given.site, given.token_file, given.ca_file)
         reading.read_text(snapshot.data, snapshot.place)
         judging = snapshot.judging
         keys = tuple(judging.host_keys)
@@ -78,3 +78,6 @@ def _check(given: From) -> None:
             raise InputError(f"--server and {option}: only one of them can be where the state is")
     if given.site is not None and given.server is None:
         raise InputError("--site: which site of --server URL; other sources have only one")
+    for option, file in (("--token-file", given.token_file), ("--ca-file", given.ca_file)):
+        if given.server is None and file is not None:
+            raise InputError(f"{option}: for --server URL; other sources do not ask for it")
