@@ -41,7 +41,7 @@ class Door:
     def __init__(
         self, token: TokenFile | None = None, *, certificates: bool = False, open_to_read: bool = True
     ) -> None:
-        self.token, self._certificates, self._open_to_read = token, certificates, open_to_read
+        self.token, self._certificates, self.open_to_read = token, certificates, open_to_read
 
     @property
     def asks(self) -> bool:
@@ -65,7 +65,7 @@ class Door:
     def refusal(self, request: web.Request) -> web.Response | None:
         """Why a request may not go on; None where it may."""
         right = right_of(request)
-        if right is Right.OPEN or (right is Right.READ and self._open_to_read):
+        if right is Right.OPEN or (right is Right.READ and self.open_to_read):
             return None
         if not self.asks:
             return None if right is Right.ASK else refuse(403, "nobody may bind here: web.tokenFile is not configured")

@@ -1,7 +1,7 @@
 """`/api/v1/session`: the page signs in with the token once, and gets a cookie that no script can read.
 
-In: `{"token": T}`. Out: the cookie, and whether the client is signed in. The cookie goes to no other site (SameSite)
-and, under TLS, over nothing else. It holds a signed session, never the token.
+In: `{"token": T}`. Out: the cookie, whether the client is signed in, and whether it may read without (`reads`). The
+cookie goes to no other site (SameSite) and, under TLS, over nothing else. It holds a signed session, never the token.
 """
 
 import msgspec
@@ -27,7 +27,8 @@ def routes(door: Door) -> list[web.RouteDef]:
     """The routes of a door."""
 
     def standing(signed_in: bool) -> web.Response:
-        return say("Session", {"needed": door.token is not None, "signedIn": signed_in})
+        needed = door.token is not None
+        return say("Session", {"needed": needed, "reads": door.open_to_read, "signedIn": signed_in})
 
     async def look(request: web.Request) -> web.Response:
         return standing(door.shown(request) is Shown.GOOD)

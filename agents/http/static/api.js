@@ -1,21 +1,27 @@
 // The connection to the worker: documents once, then its events. It ends and comes back without losing what happened
 // meanwhile; where too much happened, everything is read again.
 
+import { SignInNeeded, admitted, admittedAgain } from "./door.js";
+
 const SILENCE = 45_000; // milliseconds: three heartbeats of the server
 const HIDDEN = 60_000; // a tab that nobody sees gives its connection back: a browser has six for one server
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15_000;
 
-export async function getJson(path, signal) {
-  const response = await fetch(path, { signal, headers: { Accept: "application/json" } });
-  const document = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
-  if (!response.ok) throw new Error(document.error ?? response.statusText);
-  return document;
+/** A document. `asks`: it is worked out for this request; `quiet`: nobody is asked to sign in for it. */
+export function getJson(path, signal, how = {}) {
+  return ask(path, { signal, headers: { Accept: "application/json" } }, how);
 }
 
-export async function postJson(path, body, signal) {
+export function postJson(path, body, signal) {
   const headers = { "Content-Type": "application/json", Accept: "application/json" };
-  const response = await fetch(path, { method: "POST", signal, headers, body: JSON.stringify(body) });
+  return ask(path, { method: "POST", signal, headers, body: JSON.stringify(body) }, { asks: true });
+}
+
+async function ask(path, options, how) {
+  await admitted(how);
+  let response = await fetch(path, options);
+  if (response.status === 401 && (await admittedAgain(how))) response = await fetch(path, options);
   const document = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
   if (!response.ok) throw new Error(document.error ?? response.statusText);
   return document;
@@ -81,6 +87,10 @@ export class Live {
         this.#told("state", { state: "waiting", text: "waiting", reason: summary?.reason ?? `no site ${name}` });
       } catch (error) {
         if (run !== this.#run) return;
+        if (error instanceof SignInNeeded) {
+          this.#told("state", { state: "waiting", text: "signed out", reason: String(error.message) });
+          return;
+        }
         this.#told("state", { state: "lost", text: "not connected", reason: String(error.message ?? error) });
         this.#pause = Math.min(LONGEST_PAUSE, this.#pause * 1.6);
       }

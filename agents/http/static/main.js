@@ -1,6 +1,7 @@
 // The page: one store that follows one site, the map, the lists and the details that show it, and the keys.
 
 import { Live } from "./api.js";
+import { onStanding, signIn, signOut } from "./door.js";
 import { icon } from "./icons.js";
 import { Activity, Findings } from "./lists.js";
 import { MapView } from "./map.js";
@@ -38,6 +39,18 @@ const live = new Live((kind, data) => {
   else if (kind === "change") store.apply(data);
   else if (kind === "activities") activity.set(data);
   else if (kind === "activity") activity.add(data);
+});
+
+let stood = null;
+onStanding((now) => {
+  const button = $("sign");
+  button.hidden = !now.needed;
+  button.textContent = now.signedIn ? "Sign out" : "Sign in";
+  button.onclick = now.signedIn ? signOut : signIn;
+  const entered = now.signedIn && stood !== null && !stood.signedIn;
+  stood = now;
+  if (entered && !store.loaded) live.follow(site);
+  else if (entered && features.has("history")) past.look();
 });
 
 store.addEventListener("change", ({ detail }) => {
@@ -452,7 +465,7 @@ const KEYS = {
 };
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("help-dialog").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.key === "Escape") return escape();
   if (event.target.matches("input, select, textarea")) return;
   const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];

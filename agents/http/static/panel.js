@@ -61,7 +61,7 @@ export class Panel {
       ? `/api/v1/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}?${site}`
       : `/api/v1/activity?${site}&subject=${encodeURIComponent(`node/${id}`)}`;
     if (kind === "pod" && !this.store.pods.has(id)) return;
-    const document = await getJson(path).catch((error) => ({ error: String(error.message ?? error) }));
+    const document = await getJson(path, undefined, { asks: true, quiet: true }).catch((error) => ({ error: String(error.message ?? error) }));
     if (run !== this.#run) return;
     this.#document = document;
     this.#draw();

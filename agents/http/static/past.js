@@ -34,7 +34,7 @@ export class Past {
   /** Ask how far the past reaches. */
   async look() {
     this.offered = true;
-    const range = await getJson(`/api/v1/history?site=${encodeURIComponent(this.site())}`).catch(() => null);
+    const range = await getJson(`/api/v1/history?site=${encodeURIComponent(this.site())}`, undefined, { asks: true, quiet: true }).catch(() => null);
     if (!range?.from || !range.to) return;
     this.#range = range;
     const [from, to] = [Date.parse(range.from), Date.parse(range.to)];
@@ -63,7 +63,8 @@ export class Past {
     const query = `site=${encodeURIComponent(this.site())}&at=${encodeURIComponent(new Date(at).toISOString())}`;
     this.note.textContent = "working it out…";
     try {
-      const [map, findings] = await Promise.all([getJson(`/api/v1/map?${query}`), getJson(`/api/v1/findings?${query}`)]);
+      const asked = ["map", "findings"].map((what) => getJson(`/api/v1/${what}?${query}`, undefined, { asks: true }));
+      const [map, findings] = await Promise.all(asked);
       if (run !== this.#run) return;
       const scene = new Store();
       scene.load(map, findings.findings);

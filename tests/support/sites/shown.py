@@ -13,6 +13,8 @@ from support.published import decided, records
 from support.simulation.operated import OperatedSite
 
 from underhost.agents.http import api, events, page, plans
+from underhost.agents.http.doors import session
+from underhost.agents.http.doors.door import Door
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites
 from underhost.agents.http.routes import HttpRoutes
@@ -92,14 +94,15 @@ class ShownSite(OwnLoop):
     """The site `prod`, as a test says that it is.
 
     Attributes:
-        features: what the API says that it offers. more: routes beside the real ones.
+        features: what the API says that it offers. more: routes beside the real ones. door: who gets in.
     """
 
     features = ("whatif",)
     more: tuple[web.RouteDef, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, door: Door | None = None) -> None:
         super().__init__()
+        self._door = door or Door()
         self.latest = LatestDecisions()
         self._records: asyncio.Queue[Record] = asyncio.Queue()
         self._told = 0
@@ -115,9 +118,14 @@ class ShownSite(OwnLoop):
         routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options()), *self.more]
         past_sites = PastSites("prod", Options(), self, feeds.known)  # type: ignore[arg-type]
         routes += api.routes(feeds, Options(), self.features, past_sites)
-        routes = HttpRoutes(routes, [feeds.running], [feeds.end])
+        routes = HttpRoutes([*routes, *session.routes(self._door)], [feeds.running], [feeds.end])
         server = await start_server(
-            "127.0.0.1:0", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, routes=routes
+            "127.0.0.1:0",
+            unready=dict,
+            registry=CollectorRegistry(),
+            refresh=lambda: None,
+            routes=routes,
+            door=self._door,
         )
         ready(server.address)
         await stop.wait()

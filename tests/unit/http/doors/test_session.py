@@ -25,7 +25,7 @@ async def opened(tmp_path: Path) -> AsyncIterator[Listeners]:
 
 
 def standing(*, signed_in: bool) -> dict[str, object]:
-    return {"apiVersion": "underhost/v1", "kind": "Session", "needed": True, "signedIn": signed_in}
+    return {"apiVersion": "underhost/v1", "kind": "Session", "needed": True, "reads": False, "signedIn": signed_in}
 
 
 def cookie_of(answer: Answer) -> SimpleCookie:
@@ -93,7 +93,7 @@ async def test_a_page_of_another_site_cannot_sign_anybody_in(opened: Listeners) 
 
 async def test_without_a_token_nobody_needs_to_sign_in() -> None:
     async with listening(Settings(web=WebSettings(listen="127.0.0.1:0"))) as opened:
-        nothing = {**standing(signed_in=False), "needed": False}
+        nothing = {**standing(signed_in=False), "needed": False, "reads": True}
         assert (await knock(opened.address, f"GET {SESSION}"))[:2] == (200, nothing)
         answer = await knock(opened.address, f"POST {SESSION}", body={"token": "x"})
         assert (answer.status, answer.body, "Set-Cookie" in answer.headers) == (200, nothing, False)
