@@ -4,9 +4,10 @@ In: the questions of `schemas/extender.py`. Out: the answers; Unready where none
 that makes no sense. kube-scheduler has applied every rule of its own: here only PhysicalHost (it refuses where it is
 `required`) and terms on the host key, by the live host, are applied.
 
-Answers come from a compiled picture (`follower.py`) and count the pods that are still being placed
-(`assumed.py`). Where these leave no node that is surely free, though some may be, the answer waits for the
-picture to show where they went, `WAIT` at most and once for each of them; it is the one answer that takes long.
+Answers come from a compiled picture (`follower.py`) and count the pods that are still being placed (`assumed.py`), once
+our own watch has shown them. Where these leave no node that is surely free, though some may be, the answer waits for
+the picture to show where they went, `WAIT` at most and once for each of them; so it does for a pod that has to be kept
+apart and is not shown yet. No other answer takes long.
 """
 
 import asyncio
@@ -99,7 +100,7 @@ class Extender:
     async def filter(self, args: wire.ExtenderArgs) -> wire.ExtenderFilterResult:
         """The nodes that the host rules leave. Raises Unready, InputError."""
         names = await _names(args)
-        question, verdict = await self._settle(await self._question(args.pod, names), names)
+        question, verdict = await self._settle(await self._known_question(args.pod, names), names)
         codes = _of_offered(verdict.settled(), question.offered)
         self._remember(question, question.offered[codes == 0])
         return result_of(args, names, codes)
@@ -107,7 +108,7 @@ class Extender:
     async def prioritize(self, args: wire.ExtenderArgs) -> list[wire.HostPriority]:
         """10 where fewest pods would be brought together by a host, 0 where most. Raises Unready, InputError."""
         names = await _names(args)
-        question = await self._question(args.pod, names)
+        question = await self._known_question(args.pod, names)
         verdict = self._judge(question)
         # A pod that may be in the way is worse than none, and better than one that is.
         weighed = _of_offered(2 * verdict.conflicts + verdict.possible, question.offered)
@@ -117,7 +118,8 @@ class Extender:
             if question.key not in self._assumed:
                 self._remember(question, question.offered[known])
             best = int(question.offered[known][scores[known].argmax()])
-            self._assumed.prefer(question.key, question.offered[known], best)
+            if question.key in self._assumed:
+                self._assumed.prefer(question.key, question.offered[known], best)
         return list(map(wire.HostPriority, names, scores.tolist()))
 
     async def preempt(self, args: wire.ExtenderPreemptionArgs) -> wire.ExtenderPreemptionResult:
@@ -150,8 +152,24 @@ class Extender:
         return wire.ExtenderBindingResult("" if bound else _error_of(outcome))
 
     # -------------------------------------------------------------------------------------------------- questions
+    async def _known_question(self, pod: Pod, names: Sequence[str]) -> _Question:
+        """The question, asked once our own watch has shown the pod too, as kube-scheduler's has; `WAIT` at most."""
+        question, until = await self._question(pod, names), self._monotonic() + self._wait
+        while question.apart.matters and not self._is_shown(question):
+            left = until - self._monotonic()
+            if left <= 0 or not await self.follower.moved(left):
+                break
+            question = await self._question(pod, names)
+        return question
+
+    def _is_shown(self, question: _Question) -> bool:
+        """Whether the rows have this very pod."""
+        shown = self.follower.rows(topics.PODS).get(question.key)
+        return shown is not None and shown.metadata.uid == question.pod.metadata.uid
+
     async def _question(self, pod: Pod, names: Sequence[str]) -> _Question:
         key = key_of(pod)
+        self._assumed.forget(self._monotonic())
         picture = await self._with_placed(await self.follower.picture())
         picture, classes = await self._classes(picture, {key: pod})
         cls, request = classes[key]
@@ -175,7 +193,7 @@ class Extender:
             self._placed[key] = fresh[key]
             node = picture.positions.get(str(fresh[key].node), -1)
             if node >= 0 and picture.apart(cls).matters:
-                self._assumed.answer(key, pods[key], cls, np.array([node], np.intp), seen=True)
+                self._assumed.answer(key, pods[key], cls, np.array([node], np.intp))
                 self._assumed.bind(key, node)
         return picture
 
@@ -224,10 +242,11 @@ class Extender:
             question = await self._question(question.pod, names)
 
     def _remember(self, question: _Question, places: IndexArray) -> None:
-        if question.apart.matters:
-            known = self.follower.rows(topics.PODS).get(question.key)
-            seen = known is not None and known.metadata.uid == question.pod.metadata.uid
-            self._assumed.answer(question.key, _own(question.pod), question.apart.cls.id, places[places >= 0], seen)
+        """What the pod was answered; nothing of one that nobody but the caller has heard of."""
+        if question.apart.matters and self._is_shown(question):
+            self._assumed.answer(
+                question.key, _own(question.pod), question.apart.cls.id, places[places >= 0], self._monotonic()
+            )
 
     def _fits_without(self, question: _Question, node: int, victims: wire.MetaVictims) -> bool:
         uids, pods, picture = {one.uid for one in victims.pods or ()}, self.follower.rows(topics.PODS), question.picture
@@ -255,7 +274,8 @@ class Extender:
         if question.apart.matters:
             if key not in self._assumed:
                 self._remember(question, question.offered)
-            self._assumed.bind(key, node)
+            if key in self._assumed:
+                self._assumed.bind(key, node)
         return None
 
 

@@ -10,14 +10,16 @@ came of it, so what is remembered of a pod is the set of nodes where it may be, 
   hostname that leaves one node, as a rule. Spread constraints prove nothing, as they let pods meet;
 - the one node of a bind call, where we are the binder; the nominated node, where the scheduler writes it down.
 
-Nothing ends by a clock: a forgotten pod is a host taken twice, a pod remembered beside its own binding counts twice. A
-pod is remembered until the picture shows it bound (then it counts there, under the same name), deleted, finished or
-failed (PodScheduled is False in a newer version), or until it is asked about again, which begins anew. One more end:
-where a scheduler offers every node on which the pod could be, it is on none of them. The pod is then counted on the
-node that was answered best, in case the caller is no scheduler, and forgotten when the same pod is offered them in
-another attempt. At most `_MOST` are remembered, the youngest.
+Only pods that the API server has shown us are remembered, by their uid: an invented one closes no host to anybody. A
+forgotten pod is a host taken twice, a pod remembered beside its own binding counts twice: a pod is remembered until the
+picture shows it bound (then it counts there, under the same name), deleted, finished or failed (PodScheduled is False
+in a newer version), or until it is asked about again, which begins anew. Two more ends: where a scheduler offers every
+node on which the pod could be, it is on none of them. The pod is then counted on the node that was answered best, in
+case the caller is no scheduler, and forgotten when the same pod is offered them in another attempt. And nobody takes
+longer than `_LONGEST` over one attempt. At most `_MOST` are remembered, the youngest.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -33,29 +35,29 @@ _MOST = 4096
 _BACKOFF = 1.0
 """Seconds that kube-scheduler waits at least between two attempts of a pod."""
 _LONGEST = 600.0
-"""Seconds after which a pod that waits has been tried again (kube-scheduler: 300); any other is placed, or gone."""
+"""Seconds after which a pod is forgotten: by then it is bound (kube-scheduler waits 600 for volumes), or was tried
+again (after 300), or who asked was no scheduler."""
 
 
 @dataclass
 class Assumed(Coming):
     """A pod that is being placed. `places` are nodes of the picture; `best` is the one that was answered best.
 
-    `seen`: the picture has shown this very pod. `bound`: we have bound it. `patient`: an answer may wait to learn more.
-    `doubts`: by uid, when another pod was first offered every node where this one could be; the oldest come first.
+    `asked`: monotonic seconds of the answer; infinite for one that our own binder places, which says itself when it is
+    done. `bound`: we have bound it. `patient`: an answer may wait to learn more. `doubts`: by uid, when another pod was
+    first offered every node where this one could be.
     """
 
     key: str
     pod: Pod
     best: int
-    seen: bool
+    asked: float
     bound: bool = False
     patient: bool = True
     doubts: dict[str, float] = field(default_factory=dict)
 
     def doubted_by(self, uid: str, now: float) -> bool:
         """Whether the pod with this uid, which is offered every node where this one could be, was so before."""
-        while self.doubts and now - next(iter(self.doubts.values())) >= _LONGEST:
-            del self.doubts[next(iter(self.doubts))]
         return now - self.doubts.setdefault(uid, now) >= _BACKOFF
 
 
@@ -82,13 +84,18 @@ class Assumptions:
         return {key: one.pod for key, one in self._pods.items()}
 
     # -------------------------------------------------------------------------------------------------- our own answers
-    def answer(self, key: str, pod: Pod, cls: int, places: IndexArray, seen: bool) -> None:
-        """A pod may go to these nodes, the first is as good as any; nowhere, if there are none."""
+    def answer(self, key: str, pod: Pod, cls: int, places: IndexArray, asked: float = math.inf) -> None:
+        """A pod, which the picture has shown, may go to these nodes, the first is as good as any; nowhere, if none."""
         self._pods.pop(key, None)
         if len(places):
-            self._pods[key] = Assumed(cls, places, key, pod, int(places[0]), seen)
+            self._pods[key] = Assumed(cls, places, key, pod, int(places[0]), asked)
             if len(self._pods) > _MOST:
                 del self._pods[next(iter(self._pods))]
+
+    def forget(self, now: float) -> None:
+        """Those end whose attempt has taken too long; `now` is monotonic seconds."""
+        for key in [one.key for one in self._pods.values() if now - one.asked >= _LONGEST]:
+            self.end(key)
 
     def prefer(self, key: str, places: IndexArray, best: int) -> None:
         """Of the nodes that were passed, these were prioritized, and this one got the most."""
@@ -135,13 +142,11 @@ class Assumptions:
         if one is None:
             return
         if pod is None:
-            if one.seen:
-                self.end(key)
+            self.end(key)
         elif pod.metadata.uid != one.pod.metadata.uid:
             if _is_newer(pod, one.pod):
                 self.end(key)
         else:
-            one.seen = True
             self._see(one, pod, positions)
 
     def _see(self, one: Assumed, pod: Pod, positions: Mapping[str, int]) -> None:
@@ -157,8 +162,7 @@ class Assumptions:
     def keep(self, keys: Iterable[str]) -> None:
         """The source has listed every pod there is: those of other names are gone."""
         for key in self._pods.keys() - set(keys):
-            if self._pods[key].seen:
-                self.end(key)
+            self.end(key)
 
     def align(self, picture: HostPicture) -> None:
         """Nodes and classes are those of this picture from now on. Raises Outdated, BadObjectError."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from support.build import NodeBuilder, PodBuilder, a_node
 
-from underhost.agents.extender.answers import Extender
+from underhost.agents.extender.answers import Extender, key_of
 from underhost.agents.pipeline.dispatch.in_flight import BindingsInFlight
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -113,7 +113,7 @@ class Asking:
 
     def __init__(self, site: FakeSite, options: Options | None = None, wait: float = 60.0) -> None:
         """`wait`: how long an answer waits for pods that are being placed."""
-        self.site, self.now = site, 0.0
+        self.site, self.now, self.invented = site, 0.0, False
         self.pool = ThreadPoolExecutor(1)
         self.extender = Extender(SITE, options or Options(), lambda: site, self.pool, lambda: self.now, wait)
 
@@ -124,7 +124,7 @@ class Asking:
 
     async def filter(self, pod: PodBuilder | Pod, *names: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
         """(nodes that are left, those that failed, those of them that no preemption helps); None of names: all."""
-        args = wire.ExtenderArgs(built(pod), node_names=list(names or self.site.rows.rows(topics.NODES)))
+        args = wire.ExtenderArgs(self._shown(pod), node_names=list(names or self.site.rows.rows(topics.NODES)))
         answer = await self.extender.filter(args)
         assert answer.nodes is None and answer.error == ""
         return answer.node_names or [], answer.failed_nodes, answer.failed_and_unresolvable_nodes
@@ -135,8 +135,15 @@ class Asking:
 
     async def scores(self, pod: PodBuilder | Pod, *names: str) -> dict[str, int]:
         """The score of each node."""
-        args = wire.ExtenderArgs(built(pod), node_names=list(names or self.site.rows.rows(topics.NODES)))
+        args = wire.ExtenderArgs(self._shown(pod), node_names=list(names or self.site.rows.rows(topics.NODES)))
         return {one.host: one.score for one in await self.extender.prioritize(args)}
+
+    def _shown(self, pod: PodBuilder | Pod) -> Pod:
+        """The pod, which the API server shows before anybody asks about it, unless it is `invented`."""
+        asked = built(pod)
+        if not self.invented and key_of(asked) not in self.site.rows.rows(topics.PODS):
+            self.site.rows.put(topics.PODS, Key(SITE, "pod", asked.metadata.namespace, asked.metadata.name), asked)
+        return asked
 
     async def bind(self, pod: PodBuilder, node: str, uid: str = "") -> str:
         """The error."""

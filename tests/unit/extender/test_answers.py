@@ -32,11 +32,13 @@ def ask() -> Iterator[Start]:
     """Begins to ask about a site with these pods."""
     begun: list[Asking] = []
 
-    def start(*pods: PodBuilder, hosts: dict[str, str] | None = None, options: Options | None = None) -> Asking:
+    def start(
+        *pods: PodBuilder, hosts: dict[str, str] | None = None, options: Options | None = None, wait: float = 60.0
+    ) -> Asking:
         site = FakeSite(HOSTS if hosts is None else hosts)
         for pod in pods:
             site.put(pod)
-        begun.append(Asking(site, options))
+        begun.append(Asking(site, options, wait))
         return begun[-1]
 
     yield start
@@ -207,13 +209,13 @@ async def test_a_pod_of_a_kind_that_was_never_seen_is_judged_from_the_question(a
 
 
 async def test_a_pod_of_the_same_name_that_is_still_shown_is_gone(ask: Start) -> None:
-    asking = ask(a_pod("db-9").labels(app="db").on("n1"), options=REQUIRED)
+    asking = ask(a_pod("db-9").labels(app="db").on("n1"), options=REQUIRED, wait=0.0)
     again = msgspec.structs.replace(built(NEW).metadata, uid="another")
     assert await asking.left(msgspec.structs.replace(built(NEW), metadata=again)) == ALL
 
 
 async def test_nodes_that_come_whole_go_back_as_they_came(ask: Start) -> None:
-    asking = ask(DB.on("n1"), options=REQUIRED)
+    asking = ask(DB.on("n1"), NEW, options=REQUIRED)
     nodes = [{"metadata": {"name": name}, "spec": {"podCIDR": f"10.0.0.{at}/24"}} for at, name in enumerate(ALL)]
     body = json.dumps({"Pod": json.loads(encode(built(NEW))), "Nodes": {"items": nodes}, "NodeNames": None})
     answer = await asking.extender.filter(msgspec.json.decode(body, type=wire.ExtenderArgs))
@@ -225,7 +227,7 @@ async def test_nodes_that_come_whole_go_back_as_they_came(ask: Start) -> None:
 
 
 async def test_no_nodes_are_no_nodes(ask: Start) -> None:
-    asking = ask(DB.on("n1"))
+    asking = ask(DB.on("n1"), NEW)
     empty = await asking.extender.filter(wire.ExtenderArgs(built(NEW), node_names=[]))
     assert (empty.node_names, empty.failed_nodes) == ([], {})
     assert await asking.extender.prioritize(wire.ExtenderArgs(built(NEW), node_names=[])) == []

@@ -247,10 +247,7 @@ def put_whole(site: FakeSite, pod: Pod) -> None:
         pytest.param(lambda site: site.put(A), id="its creation"),
         pytest.param(lambda site: site.put(A.labels(app="db", more="yes")), id="a label"),
         pytest.param(lambda site: put_whole(site, failed_before()), id="an attempt before this one"),
-        pytest.param(
-            lambda site: put_whole(site, version_of(A.build(), 7, uid="older")), id="an older pod of that name"
-        ),
-        pytest.param(lambda site: site.list_anew(), id="a list that is older than the pod"),
+        pytest.param(lambda site: site.list_anew(), id="a list that has it"),
         pytest.param(lambda site: site.put(a_pod("other").on("n1")), id="another pod"),
     ],
 )
@@ -267,14 +264,77 @@ def failed_before() -> Pod:
     return msgspec.structs.replace(pod, status=status)
 
 
-async def test_an_older_pod_of_that_name_may_go_after_the_new_one_was_answered(ask: Start) -> None:
+async def test_a_pod_that_is_made_anew_is_remembered_once_the_new_one_is_shown(ask: Start) -> None:
     asking = ask(options=REQUIRED)
-    old = asking.site.put(A.on("n5"), uid="old")
-    assert old.metadata.uid == "old"
-    assert await asking.left(built(A), "n1") == ["n1"]
+    asking.site.put(A.on("n5"), uid="old")
+    waiting = asyncio.create_task(asking.left(built(A), "n1"))
+    await asyncio.sleep(0)
+    asking.site.put(a_pod("unrelated").on("n6"))
+    asking.site.put(A)
+    assert await waiting == ["n1"]
     assert await asking.left(B, "n2", "n6") == ["n6"]  # the old one is gone, as there is a new one of its name
-    asking.site.drop(A)
-    assert await asking.left(B, "n2", "n6") == ["n6"]
+
+
+# ----------------------------------------------------------------------------------------- who is no scheduler, or lies
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param(lambda site: None, id="there is no pod of that name"),
+        pytest.param(lambda site: site.put(A, uid="real"), id="the pod of that name is another"),
+        pytest.param(lambda site: site.put(A.on("n5"), uid="real"), id="the pod of that name runs"),
+    ],
+)
+async def test_a_pod_that_only_the_caller_knows_takes_nobodys_host(
+    ask: Start, shown: Callable[[FakeSite], object]
+) -> None:
+    asking = ask(options=REQUIRED, wait=0)
+    shown(asking.site)
+    asking.invented = True
+    for foreign in (A, A.spec(schedulerName="nobody")):
+        assert await asking.left(foreign, "n1") == ["n1"]
+        assert await asking.scores(foreign, "n1", "n2") == {"n1": 10, "n2": 10}
+    asking.invented = False
+    assert await asking.left(B, "n2", "n3") == ["n2", "n3"]
+    assert asking.extender.assumed == 1  # B
+
+
+async def test_a_pod_that_kube_scheduler_knows_first_is_waited_for(ask: Start) -> None:
+    asking = ask(options=REQUIRED)
+    asking.invented = True
+    waiting = asyncio.create_task(asking.left(A, "n1"))
+    await asyncio.sleep(0)
+    asking.site.put(A)
+    assert await waiting == ["n1"]
+    asking.site.put(B)
+    assert await asking.left(B, "n2") == []
+
+
+async def test_a_pod_that_nothing_keeps_apart_is_not_waited_for(ask: Start) -> None:
+    asking = ask(options=REQUIRED)
+    asking.invented = True
+    assert await asking.left(a_pod("web-0").labels(app="web"), "n1") == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "left"),
+    [
+        pytest.param(599.0, [], id="as long as kube-scheduler may take over volumes"),
+        pytest.param(600.0, ["n2"], id="longer than any scheduler takes"),
+    ],
+)
+async def test_a_pod_that_never_comes_is_forgotten_by_time(ask: Start, seconds: float, left: list[str]) -> None:
+    asking = ask(A.spec(schedulerName="nobody"), options=REQUIRED)
+    assert await asking.left(A.spec(schedulerName="nobody"), "n1") == ["n1"]
+    asking.now += seconds
+    assert await asking.left(B, "n2") == left
+
+
+async def test_what_our_own_binder_places_is_not_forgotten_by_time(ask: Start) -> None:
+    asking = ask(A, options=REQUIRED)
+    asking.site.decide(A, "n1")
+    assert await asking.left(B, "n2", "n3") == ["n3"]
+    asking.now += 6000
+    assert await asking.left(B, "n2", "n3") == ["n3"]
 
 
 async def test_what_we_have_bound_is_there_whatever_a_scheduler_offers(ask: Start) -> None:
@@ -336,16 +396,6 @@ async def test_a_pod_answered_for_is_counted_for_one_attempt_where_it_was_answer
     assert await asking.left(B, *ALL) == ["n1", "n3", "n4", "n5", "n6"]
     asking.now += 0.1  # the back-off of an attempt
     assert await asking.left(B, *ALL) == ALL
-
-
-async def test_of_a_pod_that_never_comes_no_more_is_kept_the_more_pods_are_placed_after_it(ask: Start) -> None:
-    asking = ask(options=REQUIRED)
-    await asking.left(A, "n1")
-    for number in range(2, 130):  # each is placed at its first attempt, where A could have been as well
-        asking.now += 10
-        await asking.left(replica(number), *ALL)
-        asking.site.put(replica(number).finished("Succeeded"))
-    assert len(asking.extender._assumed[f"{A.namespace}/{A.name}"].doubts) == 60  # of the last 600 s
 
 
 # ----------------------------------------------------------------------------------------------- while the site changes

@@ -65,6 +65,7 @@ def token_file(tmp_path: Path) -> Path:
 async def scheduler(token_file: Path) -> AsyncIterator[Scheduler]:
     site, registry = FakeSite(HOSTS), CollectorRegistry()
     site.put(a_pod("db-0").labels(app="db").on("n1"))
+    site.put(NEW)
     made = room.ExtenderRoutes(SITE, Options(physical_host="required"), lambda: site, LatestDecisions(), registry)
     routes, door = HttpRoutes([*made.routes(), *made.probes()], [made.running], []), Door(TokenFile(token_file))
     server = await start_server(
