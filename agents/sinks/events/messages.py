@@ -2,7 +2,7 @@
 
 In: records of `violations` and `outcomes`, and what pods, nodes and commands they are about. Out: commands for the sink
 in `sink.py`. Pure but for the members of open findings, which it remembers. A command is the same whenever its record
-comes again: its id is made of what it says and of the record that it says it of.
+comes again: its id is made of what it says and of the record that it says it of. What may be said to whom: `words.py`.
 
 One reason for each severity: an object with several findings of one severity has one Event that counts them.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from underhost.agents.sinks.events import words
 from underhost.agents.sinks.events.sink import Regarding, Told, Type, event
 from underhost.agents.sinks.orders import APPLIED, FAILED, REFUSED
 from underhost.schemas import commands
@@ -56,16 +57,18 @@ class EventMessages:
         objects = self._objects(row)
         if row.state == RESOLVED:
             wanted = list(dict.fromkeys([*before, *objects]))
-            type_, reason, note = _NORMAL, ENDED, f"Resolved: {row.message}"
+            type_, reason = _NORMAL, ENDED
         else:
             again = row.state == OPENED or severity != row.severity
             wanted = objects if again else [one for one in objects if one not in before]
             known = BY_NAME.get(row.severity)
             type_, reason = (known.event, known.reason) if known is not None else (_WARNING, "Finding")
-            note = row.message
             self._members[row.id] = row.severity, list(dict.fromkeys([*before, *objects]))
         cause, because = f"{row.id} {row.state} {row.updated_at}", f"finding {row.id} is {row.state}"
-        return [_tell(one, type_, reason, note, "Checking", cause, because) for one in wanted[:MOST]]
+        return [
+            _tell(one, type_, reason, words.of_finding(row, _pod(one), self._node_of), "Checking", cause, because)
+            for one in wanted[:MOST]
+        ]
 
     def of_outcome(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> list[Action]:
         """What became of a command is told to the pods and nodes that it touches.
@@ -94,10 +97,10 @@ class EventMessages:
 
     def _eviction(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
         pod = row.target.partition("/")[2]
-        yield ("Pod", pod), "", row.reason
+        yield ("Pod", pod), "", words.of_eviction(row, action)
         node = action.desired.get("node") if action is not None else None
         if isinstance(node, str) and row.result == APPLIED:
-            yield ("Node", node), "", f"{pod}: {row.reason}"
+            yield ("Node", node), "", words.of_evicted(pod, row)
 
     def _drs_rule(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
         listed = action.desired.get("vms") if action is not None else None
@@ -132,6 +135,11 @@ TOLD: Mapping[str, ToldOutcome] = {
     commands.DRS_RULE: ToldOutcome("DrsRule", "KeepingApart", EventMessages._drs_rule, needs_command=True),
 }
 """By kind of command. Of bindings and pods that wait `waiting.py` tells."""
+
+
+def _pod(one: Object) -> str:
+    """Its `namespace/name`, "" where it is a node."""
+    return one[1] if one[0] == "Pod" else ""
 
 
 def _tell(one: Object, type_: Type, reason: str, note: str, doing: str, cause: str, because: str) -> Action:

@@ -8,7 +8,7 @@ is ordered once, too, for the sink to refuse it with the reason.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +23,7 @@ from underhost.agents.sinks.bindings import OUR_SCHEDULER
 from underhost.agents.sinks.evictions.loop_guard import CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.memory import remembered
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
+from underhost.agents.sinks.evictions.refusals import LeftToPerson, refusal
 from underhost.agents.sinks.evictions.sink import FRESH, DesiredEviction, PastCase
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order
 from underhost.agents.sinks.ports import Decider
@@ -245,7 +246,7 @@ class EvictionDecider(Decider):
     def _order(self, look: Look, standing: Sequence[Finding], now: float) -> list[Action]:
         """Orders, and refusals for what cannot be ended."""
         actions: list[Action] = []
-        refusals: list[tuple[Finding, str, str]] = []
+        refusals: list[LeftToPerson] = []
         repairs = Repairs(
             look.snapshot,
             look.report,
@@ -258,7 +259,7 @@ class EvictionDecider(Decider):
             if isinstance(each, Left):
                 self._left.update(dict.fromkeys(each.ids, now + AGAIN))
                 self._wake(now + AGAIN, now)
-                refusals.append((each.finding, each.finding.pod or "", told(each.reasons)))
+                refusals.append(refusal(each.finding, each.reasons))
             elif not self._pace.leaves_places(each.choices):
                 break  # one might take the only place of another: it has its turn once these are over
             else:
@@ -275,7 +276,7 @@ class EvictionDecider(Decider):
             yield one
         self._wake(free, now)
 
-    def _may(self, look: Look, candidate: Candidate, refusals: list[tuple[Finding, str, str]], now: float) -> bool:
+    def _may(self, look: Look, candidate: Candidate, refusals: list[LeftToPerson], now: float) -> bool:
         """Whether the pod may go now; what will never do is added to the refusals."""
         case = case_of(candidate)
         budgets = look.budgets.of(candidate.object)
@@ -287,7 +288,7 @@ class EvictionDecider(Decider):
                 f"{f.listing(budgets)} cover it, and of a pod with several budgets the API server refuses an eviction"
             )
         if never is not None:
-            refusals.append((candidate.finding, candidate.pod, never))
+            refusals.append(LeftToPerson(candidate.finding, candidate.pod, never, never))
             return False
         pause = self._pauses.get(candidate.pod)
         for until in (self._guard.wait(case.owner, now), None if pause is None else pause.until):
@@ -325,10 +326,10 @@ class EvictionDecider(Decider):
         self._wake(now + LOST, now)
         return action
 
-    def _refusals(self, look: Look, refusals: Iterable[tuple[Finding, str, str]], now: float) -> Iterator[Action]:
+    def _refusals(self, look: Look, refusals: Iterable[LeftToPerson], now: float) -> Iterator[Action]:
         """Commands that the sink refuses with the reason; each is said once a day."""
         left = SAID
-        for finding, pod, reason in refusals:
+        for finding, pod, reason, tell in refusals:
             before = self._said.get(finding.id)
             if not left or (before is not None and before[0] == reason and now - before[1] < SAY_AGAIN):
                 continue
@@ -337,7 +338,7 @@ class EvictionDecider(Decider):
             application = application_of(look.snapshot, look.snapshot.pods[pod])
             owner = "/".join(application) if application is not None else ""
             desired = self._desired(look, finding, pod, case_key(owner, finding))
-            desired.refuse = reason
+            desired.refuse, desired.tell = reason, tell
             yield order(EVICT, f"pod/{pod}", msgspec.to_builtins(desired), finding.message, look.snapshot.offsets)
 
     def _desired(self, look: Look, finding: Finding, pod: str, case: CaseKey) -> DesiredEviction:
@@ -367,11 +368,3 @@ def case_key(owner: str, finding: Finding) -> CaseKey:
 def case_of(candidate: Candidate) -> CaseKey:
     """The case of a pod that may go."""
     return case_key("/".join(candidate.application), candidate.finding)
-
-
-def told(reasons: Mapping[str, str]) -> str:
-    """The reasons, pods with the same together."""
-    pods: dict[str, list[str]] = {}
-    for pod, reason in sorted(reasons.items()):
-        pods.setdefault(reason, []).append(pod)
-    return "; ".join(f"{f.listing(names)}: {reason}" for reason, names in pods.items())

@@ -43,6 +43,7 @@ class DesiredEviction(msgspec.Struct, omit_defaults=True):
         uid: of the pod; another pod of the name is left alone.
         at: when it was decided, RFC 3339.
         refuse: not "": nothing is to be done, and this is why; the outcome is to say so.
+        tell: what of it the pod's namespace may read.
         node, host, to: where the pod runs, and the node that is expected to take the next one.
         owner: the workload, `Kind/namespace/name`. finding, severity, rule, source, key: what the eviction is to end.
         broken, low, number: pods of the workload that the finding holds, the fewest so far, and evictions since then.
@@ -52,6 +53,7 @@ class DesiredEviction(msgspec.Struct, omit_defaults=True):
     uid: str
     at: str
     refuse: str = ""
+    tell: str = ""
     node: str = ""
     host: str = ""
     to: str = ""

@@ -12,6 +12,7 @@ from underhost.schemas.records import Action, FindingEvent, Outcome
 NODES = {"shop/db-0": "n1", "shop/db-1": "n2", "shop/db-2": "n3"}
 VMS = {"vm-1": "n1", "vm-2": "n2"}
 SAID = "shop/db-0 and shop/db-1 share esx-1"
+"""What pods are told; to nodes, whose Events lie in another namespace, `test_words.py`."""
 Heard = tuple[str, str, str, str]
 """Object, type, reason, note."""
 
@@ -49,6 +50,12 @@ def nodes_of(vms: Collection[str]) -> list[str]:
     return sorted(node for vm, node in VMS.items() if vm in vms)
 
 
+def notes_of(objects: list[str], type_: str, reason: str, pods: int, before: str = "") -> list[Heard]:
+    """What each is told of a finding of so many pods."""
+    counted = f"{pods} pod{'s' if pods > 1 else ''}: r (PhysicalHost). Finding f1."
+    return [(one, type_, reason, before + (SAID if one.startswith("Pod") else counted)) for one in objects]
+
+
 BOTH = ["Pod shop/db-0", "Pod shop/db-1", "Node n1", "Node n2"]
 
 
@@ -70,7 +77,7 @@ def test_a_finding_that_opens_is_told_once_to_each_pod_and_node_that_it_is_about
     severity: str, type_: str, reason: str
 ) -> None:
     found = messages().of_finding(finding("shop/db-0", "shop/db-1", severity=severity, node="n1"))
-    assert heard(found) == [(one, type_, reason, SAID) for one in BOTH]
+    assert heard(found) == notes_of(BOTH, type_, reason, 2)
 
 
 @pytest.mark.parametrize(
@@ -89,22 +96,18 @@ def test_who_joins_a_finding_is_told_and_all_are_told_of_its_end_wherever_they_a
     told = messages()
     told.of_finding(finding("shop/db-0", "shop/db-1"))
     joined = told.of_finding(finding("shop/db-0", "shop/db-1", "shop/db-2", state="updated", updated="2"))
-    assert heard(joined) == [
-        ("Pod shop/db-2", "Warning", "HostShared", SAID),
-        ("Node n3", "Warning", "HostShared", SAID),
-    ]
+    assert heard(joined) == notes_of(["Pod shop/db-2", "Node n3"], "Warning", "HostShared", 3)
     assert told.of_finding(finding("shop/db-0", "shop/db-1", "shop/db-2", state="updated", updated="3")) == []
     ended = told.of_finding(finding("shop/db-0", "shop/db-2", state="resolved", updated="4"))
-    assert heard(ended) == [
-        (one, "Normal", "FindingResolved", f"Resolved: {SAID}") for one in [*BOTH, "Pod shop/db-2", "Node n3"]
-    ]
+    everyone = [*BOTH, "Pod shop/db-2", "Node n3"]
+    assert heard(ended) == notes_of(everyone, "Normal", "FindingResolved", 2, "Resolved: ")
 
 
 def test_another_severity_is_told_to_everybody() -> None:
     told = messages()
     told.of_finding(finding("shop/db-0", severity="co-located"))
     worse = told.of_finding(finding("shop/db-0", severity="violation", state="updated", updated="2"))
-    assert heard(worse) == [(one, "Warning", "RuleViolated", SAID) for one in ("Pod shop/db-0", "Node n1")]
+    assert heard(worse) == notes_of(["Pod shop/db-0", "Node n1"], "Warning", "RuleViolated", 1)
 
 
 def test_after_a_restart_findings_are_known_and_a_repeated_record_is_one_command() -> None:
@@ -126,6 +129,7 @@ def outcome(kind: str, target: str, result: str, reason: str, id_: str = "o1") -
 
 
 LABEL, PAIR = "node/n1", {"cluster": "C0", "type": "anti-affinity", "vms": ["vm-1", "vm-2"], "mandatory": False}
+EVICTED = "evicted from n1; the next one fits on n2"
 EVICT = {"uid": "u", "at": "", "node": "n1", "to": "n2"}
 
 
@@ -150,10 +154,10 @@ EVICT = {"uid": "u", "at": "", "node": "n1", "to": "n2"}
             id="a label is another's",
         ),
         pytest.param(
-            outcome("evict", "pod/shop/db-0", "applied", "evicted from n1; the next one fits on n2"), EVICT,
+            outcome("evict", "pod/shop/db-0", "applied", EVICTED), EVICT,
             [
-                ("Pod shop/db-0", "Normal", "RepairEviction", "evicted from n1; the next one fits on n2"),
-                ("Node n1", "Normal", "RepairEviction", "shop/db-0: evicted from n1; the next one fits on n2"),
+                ("Pod shop/db-0", "Normal", "RepairEviction", EVICTED),
+                ("Node n1", "Normal", "RepairEviction", f"1 pod of another namespace: {EVICTED}"),
             ],
             id="an eviction",
         ),
