@@ -209,8 +209,8 @@ def _event_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.events.sink import EventSink
 
     assert parts.writers.events is not None
-    settings = parts.settings
-    return EventSink(parts.writers.events, settings.site, enabled=settings.sinks.events)
+    sinks = parts.settings.sinks
+    return EventSink(parts.writers.events, parts.settings.site, enabled=sinks.events, binds=sinks.bindings)
 
 
 def _waiting_decider(parts: DeciderParts) -> Decider:

@@ -103,7 +103,10 @@ class _Series(NamedTuple):
 
 
 class EventSink(Sink):
-    """Tells. `enabled` false is a dry run. `now` is seconds since 1970."""
+    """Tells. `enabled` false is a dry run. `now` is seconds since 1970.
+
+    `binds`: pods are bound here, so that their condition is ours to set; else no pod's status is touched.
+    """
 
     kind = EVENT
 
@@ -113,11 +116,13 @@ class EventSink(Sink):
         site: str,
         *,
         enabled: bool,
+        binds: bool,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._writer, self._site, self._enabled, self._now = writer, site, enabled, now
+        self._binds = binds
         self._pace = _Pace(sleep, monotonic)
         self._known: OrderedDict[tuple[str, str], _Series] = OrderedDict()
 
@@ -167,7 +172,7 @@ class EventSink(Sink):
         return msgspec.structs.replace(told, regarding=msgspec.structs.replace(about, uid=uid))
 
     async def _tell(self, told: Told, command: str) -> tuple[str, str]:
-        if told.condition is not None:
+        if told.condition is not None and self._binds:
             obsolete = await self._condition(told, told.condition)
             if obsolete is not None:
                 return obsolete

@@ -343,7 +343,7 @@ async def say_why_a_pod_waits(client: KubernetesClient, town: Town) -> None:
     await events.set_pod_condition("default", name, pod, condition)
     told = Told(Regarding("Pod", name, "default"), "Warning", "FailedScheduling", "no node", "Scheduling")
     for at in (1, 2):
-        answer = await EventSink(events, "prod", enabled=True).apply(event(told, "", {"pods": at}))
+        answer = await EventSink(events, "prod", enabled=True, binds=True).apply(event(told, "", {"pods": at}))
         if answer.result != "applied":
             raise Refused(answer.reason)
 

@@ -165,14 +165,14 @@ async def test_records_that_are_delivered_five_times_are_told_once(api: KubeApi,
     ]
     records.append(Outcome("o1", "evict", f"pod/{pods[0]}", "failed", "the budget allows none"))
     async with await connect(KubernetesSettings(kubeconfig=kube.kubeconfig)) as client:
-        sink, results = EventSink(KubernetesEvents(client), "prod", enabled=True), []
+        sink, results = EventSink(KubernetesEvents(client), "prod", enabled=True, binds=True), []
         for _ in range(5):
             messages = EventMessages(lambda pod: "")
             for row in records:
                 finding = isinstance(row, FindingEvent)
                 actions = messages.of_finding(row) if finding else messages.of_outcome(row, None, lambda vms: [])
                 results += [(await sink.apply(action)).result for action in actions]
-            sink = EventSink(KubernetesEvents(client), "prod", enabled=True) if restarts else sink
+            sink = EventSink(KubernetesEvents(client), "prod", enabled=True, binds=True) if restarts else sink
     assert results == ["applied"] * 3 + ["noop"] * 12
     mine: dict[tuple[str, str, str], int] = {key: count for key, count in told(api).items() if key[1] == name}
     assert mine == {("Pod", name, "RuleViolated"): 2, ("Pod", name, "RepairEvictionFailed"): 1}

@@ -507,7 +507,7 @@ async def test_a_waiting_pod_says_why_in_its_condition_and_in_one_event_that_cou
     pod = await create(client, pods, a_pod("web-0"))
     first, second = (failed_scheduling(pod, f"0/7 nodes are available: {at} taints.", at) for at in (7, 6))
     for action, results in ((first, ["applied", *["noop"] * 4]), (second, ["applied", *["noop"] * 4])):
-        sink = EventSink(KubernetesEvents(client), "prod", enabled=True)
+        sink = EventSink(KubernetesEvents(client), "prod", enabled=True, binds=True)
         assert [(await sink.apply(action)).result for _ in range(5)] == results
     live = json.loads(await client.call("GET", f"{pods}/web-0"))
     [condition] = [each for each in live["status"]["conditions"] if each["type"] == "PodScheduled"]
@@ -520,7 +520,9 @@ async def test_a_waiting_pod_says_why_in_its_condition_and_in_one_event_that_cou
 
     # The API server sets the condition with the binding; nothing is said of a pod that is bound.
     await KubernetesApiWriter(client).bind_pod(namespace, "web-0", pod["metadata"]["uid"], node[0])
-    late = await EventSink(KubernetesEvents(client), "prod", enabled=True).apply(failed_scheduling(pod, "late", 9))
+    late = await EventSink(KubernetesEvents(client), "prod", enabled=True, binds=True).apply(
+        failed_scheduling(pod, "late", 9)
+    )
     assert (late.result, late.reason) == ("noop", f"bound to {node[0]} by now")
     live = json.loads(await client.call("GET", f"{pods}/web-0"))
     assert [each["status"] for each in live["status"]["conditions"] if each["type"] == "PodScheduled"] == ["True"]
@@ -611,7 +613,7 @@ async def test_the_sinks_need_these_verbs_and_no_others(
         assert (await labels.apply(label(node, **{KEY: "esx-1"}))).result == "applied"
         for at in (1, 2):
             # A sink of a new run each time: it has to find out which Event is there.
-            sink = EventSink(KubernetesEvents(least), "prod", enabled=True)
+            sink = EventSink(KubernetesEvents(least), "prod", enabled=True, binds=True)
             assert (await sink.apply(failed_scheduling(pod, f"{at} Insufficient cpu", at))).result == "applied"
         bind = order("bind", f"pod/{namespace}/web-0", {"uid": pod["metadata"]["uid"], "node": node[0]}, "", {})
         assert (await BindSink(writer, enabled=True).apply(bind)).result == "applied"

@@ -239,6 +239,41 @@ def test_what_is_watched_may_be_listed_and_watched(path: Path) -> None:
     }
 
 
+LOOKED_AT = [("nodes", "get"), ("pods", "get")]
+EVENTS = [("events", "get"), ("events", "patch"), ("events.events.k8s.io", "create")]
+
+
+@pytest.mark.parametrize(
+    ("sinks", "expected"),
+    [
+        pytest.param("", [], id="every sink a dry run"),
+        pytest.param("labels", [("nodes", "patch")], id="labels"),
+        pytest.param("bindings", [("pods/binding", "create")], id="bindings without Events: no pod's status"),
+        pytest.param("drsRules", [], id="DRS rules, which are vCenter's"),
+        pytest.param("evictions", [("pods/eviction", "create")], id="evictions"),
+        pytest.param("events", EVENTS, id="Events without bindings: no pod's status"),
+        pytest.param(
+            "bindings,events", [*EVENTS, ("pods/binding", "create"), ("pods/status", "patch")],
+            id="why a pod of ours waits is in its status",
+        ),
+    ],
+)  # fmt: skip
+def test_the_rights_to_write_come_with_their_sinks(sinks: str, expected: list[tuple[str, str]]) -> None:
+    flags = [flag for name in filter(None, sinks.split(",")) for flag in ("--set", f"config.sinks.{name}=true")]
+    said = helm("template", "underhost", CHART, *RELEASE, *flags)
+    assert said.returncode == 0, said.stderr
+    (role,) = (one for one in yaml.safe_load_all(said.stdout) if one and one["kind"] == "ClusterRole")
+    granted = {
+        (f"{resource}.{group}" if group else resource, verb)
+        for rule in role["rules"]
+        if rule["verbs"] != ["list", "watch"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert sorted(granted) == sorted([*LOOKED_AT, *expected])
+
+
 @FILES
 def test_a_worker_may_take_the_leases_of_what_it_acts_in_and_no_others(path: Path) -> None:
     taken = {}
@@ -266,6 +301,17 @@ LEASES = {
     },
 }
 """The leases of each worker: those of its sources, and of its sinks that write."""
+
+
+@pytest.mark.parametrize(
+    ("sink", "role"),
+    [("labels", "labeller"), ("bindings", "binder"), ("evictions", "evictor"), ("events", "events")],
+)
+def test_a_sink_brings_the_lease_of_its_own_role_alone(sink: str, role: str) -> None:
+    said = helm("template", "underhost", CHART, *RELEASE, "--set", f"config.sinks.{sink}=true")
+    (one,) = (one for one in yaml.safe_load_all(said.stdout) if one and one["kind"] == "Role")
+    sources = ["underhost-default-kubernetes", "underhost-default-vsphere"]
+    assert one["rules"][1]["resourceNames"] == [*sources, f"underhost-default-{role}"]
 
 
 def test_the_leases_lie_where_the_configuration_says() -> None:

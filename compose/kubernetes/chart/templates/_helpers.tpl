@@ -54,10 +54,12 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
   resources: [pods/binding]
   verbs: [create]
 {{- end }}
-{{- if and (has "events" .agents) .sinks.events }}
+{{- if and (has "events" .agents) .sinks.events .sinks.bindings }}
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]
+{{- end }}
+{{- if and (has "events" .agents) .sinks.events }}
 - apiGroups: [""]
   resources: [events]
   verbs: [get, patch]
@@ -77,7 +79,7 @@ In: agents, sinks, vcenter, site. */ -}}
 {{- define "underhost.leases" -}}
 {{- $writes := dict "labeller" .sinks.labels "binder" .sinks.bindings "drs" (and .vcenter .sinks.drsRules) -}}
 {{- $_ := set $writes "evictor" .sinks.evictions -}}
-{{- $_ := set $writes "events" (or .sinks.events .sinks.bindings) -}}
+{{- $_ := set $writes "events" .sinks.events -}}
 {{- $_ := set $writes "kubernetes" true -}}
 {{- $_ := set $writes "vsphere" true -}}
 {{- $names := list -}}

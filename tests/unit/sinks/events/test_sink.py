@@ -110,9 +110,13 @@ def writer() -> FakeEvents:
     return FakeEvents()
 
 
-def sink_of(writer: FakeEvents, *, enabled: bool = True, clock: Clock | None = None, at: float = NOON) -> EventSink:
+def sink_of(
+    writer: FakeEvents, *, enabled: bool = True, binds: bool = True, clock: Clock | None = None, at: float = NOON
+) -> EventSink:
     clock = clock or Clock()
-    return EventSink(writer, "prod", enabled=enabled, now=lambda: at, sleep=clock.sleep, monotonic=lambda: clock.at)
+    return EventSink(
+        writer, "prod", enabled=enabled, binds=binds, now=lambda: at, sleep=clock.sleep, monotonic=lambda: clock.at
+    )
 
 
 def tell(
@@ -195,6 +199,12 @@ async def test_several_commands_of_one_series_that_come_again_in_turn_are_told_o
             sink = sink_of(writer) if restarts else sink
     assert results == ["applied"] * 3 + ["noop"] * 12
     assert writer.only()["series"]["count"] == 3
+
+
+async def test_where_bindings_are_a_dry_run_no_pods_status_is_touched(writer: FakeEvents) -> None:
+    outcome = await sink_of(writer, binds=False).apply(tell())
+    assert (outcome.result, writer.writes) == ("applied", ["create event"])
+    assert (writer.only()["reason"], writer.pod.version) == ("FailedScheduling", "7")
 
 
 async def test_an_object_whose_uid_the_command_does_not_know_is_looked_up(writer: FakeEvents) -> None:
