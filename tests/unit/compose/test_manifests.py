@@ -2,8 +2,6 @@
 
 import base64
 import copy
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from support.processes.helm import CHART, RELEASE, helm, template
 
 from underhost.agents.pipeline import roles
 from underhost.streams.kubernetes.kinds import KINDS
@@ -19,7 +18,6 @@ from underhost.streams.settings.load import load
 from underhost.streams.settings.sinks import SinkSettings
 
 ROOT = Path(__file__).parents[3]
-CHART = ROOT / "compose" / "kubernetes" / "chart"
 DATA = ROOT / "tests" / "data" / "kubernetes"
 PLAIN, SINKS, SPLIT = ROOT / "compose" / "kubernetes" / "underhost.yaml", DATA / "sinks.yaml", DATA / "split.yaml"
 EVERY_SINK = DATA / "sinks-values.yaml"
@@ -28,7 +26,6 @@ RENDERED = {
     SINKS: ("--values", EVERY_SINK),
     SPLIT: ("--values", CHART / "values-split.yaml", "--values", EVERY_SINK, "--values", DATA / "split-values.yaml"),
 }
-RELEASE = ("--namespace", "underhost", "--kube-version", "1.36.0")
 FILES = pytest.mark.parametrize("path", RENDERED, ids=lambda path: path.stem)
 HEADER = "# Written by `make manifests` from the chart: do not edit.\n"
 
@@ -50,19 +47,9 @@ def pods(path: Path) -> Iterator[dict[str, Any]]:
         yield worker["spec"]["template"]["spec"]
 
 
-def helm(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-    """What the real helm says; without it the test is skipped."""
-    program = shutil.which("helm")
-    if program is None:
-        pytest.skip("needs helm 3, which Debian does not have: go install helm.sh/helm/v3/cmd/helm@v3.18.6")
-    return subprocess.run([program, *arguments], capture_output=True, text=True)
-
-
 @FILES
 def test_the_committed_manifests_are_what_the_chart_says_today(path: Path) -> None:
-    said = helm("template", "underhost", CHART, *RELEASE, *RENDERED[path])
-    assert said.returncode == 0, said.stderr
-    assert path.read_text() == HEADER + said.stdout, "run: make manifests"
+    assert path.read_text() == HEADER + template(*RENDERED[path]), "run: make manifests"
 
 
 @pytest.mark.parametrize("values", [(), ("--values", str(CHART / "values-split.yaml"))], ids=["default", "split"])
@@ -260,9 +247,7 @@ EVENTS = [("events", "get"), ("events", "patch"), ("events.events.k8s.io", "crea
 )  # fmt: skip
 def test_the_rights_to_write_come_with_their_sinks(sinks: str, expected: list[tuple[str, str]]) -> None:
     flags = [flag for name in filter(None, sinks.split(",")) for flag in ("--set", f"config.sinks.{name}=true")]
-    said = helm("template", "underhost", CHART, *RELEASE, *flags)
-    assert said.returncode == 0, said.stderr
-    (role,) = (one for one in yaml.safe_load_all(said.stdout) if one and one["kind"] == "ClusterRole")
+    (role,) = (one for one in yaml.safe_load_all(template(*flags)) if one and one["kind"] == "ClusterRole")
     granted = {
         (f"{resource}.{group}" if group else resource, verb)
         for rule in role["rules"]
@@ -308,15 +293,15 @@ LEASES = {
     [("labels", "labeller"), ("bindings", "binder"), ("evictions", "evictor"), ("events", "events")],
 )
 def test_a_sink_brings_the_lease_of_its_own_role_alone(sink: str, role: str) -> None:
-    said = helm("template", "underhost", CHART, *RELEASE, "--set", f"config.sinks.{sink}=true")
-    (one,) = (one for one in yaml.safe_load_all(said.stdout) if one and one["kind"] == "Role")
+    said = template("--set", f"config.sinks.{sink}=true")
+    (one,) = (one for one in yaml.safe_load_all(said) if one and one["kind"] == "Role")
     sources = ["underhost-default-kubernetes", "underhost-default-vsphere"]
     assert one["rules"][1]["resourceNames"] == [*sources, f"underhost-default-{role}"]
 
 
 def test_the_leases_lie_where_the_configuration_says() -> None:
-    said = helm("template", "underhost", CHART, *RELEASE, "--set", "config.lease.namespace=elsewhere")
-    found = [one for one in yaml.safe_load_all(said.stdout) if one and one["kind"] in ("Role", "RoleBinding")]
+    said = template("--set", "config.lease.namespace=elsewhere")
+    found = [one for one in yaml.safe_load_all(said) if one and one["kind"] in ("Role", "RoleBinding")]
     assert [one["metadata"]["namespace"] for one in found] == ["elsewhere", "elsewhere"]
     assert found[1]["subjects"][0]["namespace"] == "underhost"
 

@@ -89,6 +89,54 @@ In: agents, sinks, vcenter, site. */ -}}
 {{- $names | toJson -}}
 {{- end }}
 
+{{- /* "true" where a worker asks the API server: for its agents, or for their leases. In: agents, sinks, vcenter, site. */ -}}
+{{- define "underhost.asks" -}}
+{{- $leases := include "underhost.leases" . | fromJsonArray -}}
+{{- $asking := or (has "labeller" .agents) (has "binder" .agents) (has "evictor" .agents) (has "events" .agents) -}}
+{{- if or $asking (gt (len $leases) 0) }}true{{ end -}}
+{{- end }}
+
+{{- /* What a worker connects to, as a JSON list of {name, ports}. Ports that no value gives are those of the configuration.
+In: root, worker. */ -}}
+{{- define "underhost.reaches" -}}
+{{- $config := .root.Values.config -}}
+{{- $agents := (include "underhost.agents" .worker | fromJson).runs -}}
+{{- $vcenter := include "underhost.vcenter" .root -}}
+{{- $of := dict "agents" $agents "sinks" (default dict $config.sinks) "vcenter" $vcenter "site" $config.site -}}
+{{- $ports := dict "kafka" list "vcenter" list "receivers" list "kubernetes" list -}}
+{{- if include "underhost.asks" $of }}{{ $_ := set $ports "kubernetes" (list 443 6443) }}{{ end -}}
+{{- range splitList "," (include "underhost.kafka" .root) -}}
+{{- $server := trim . -}}
+{{- if $server }}{{ $_ := set $ports "kafka" (append $ports.kafka (include "underhost.port" (dict "at" $server "else" 9092))) }}{{ end -}}
+{{- end -}}
+{{- if and $vcenter (or (has "vsphere" $agents) (has "drs" $agents)) -}}
+{{- $_ := set $ports "vcenter" (list (include "underhost.portOfUrl" $vcenter)) -}}
+{{- end -}}
+{{- if has "alerts" $agents -}}
+{{- $urls := dig "alerting" "alertmanagers" list $config -}}
+{{- range dig "alerting" "webhooks" list $config }}{{ $urls = append $urls .url }}{{ end -}}
+{{- range $urls }}{{ $_ := set $ports "receivers" (append $ports.receivers (include "underhost.portOfUrl" .)) }}{{ end -}}
+{{- end -}}
+{{- $reached := list -}}
+{{- range $name := list "kubernetes" "kafka" "vcenter" "receivers" -}}
+{{- $found := get $ports $name -}}
+{{- if $found -}}
+{{- $given := (get $.root.Values.networkPolicy.to $name).ports -}}
+{{- $used := list }}{{ range default $found $given }}{{ $used = append $used (int .) }}{{ end -}}
+{{- $reached = append $reached (dict "name" $name "ports" (uniq $used)) -}}
+{{- end -}}
+{{- end -}}
+{{- if $reached }}{{ $reached = prepend $reached (dict "name" "dns" "ports" .root.Values.networkPolicy.to.dns.ports) }}{{ end -}}
+{{- $reached | toJson -}}
+{{- end }}
+
+{{- /* The port of `host:port`, else `else`. */ -}}
+{{- define "underhost.port" -}}{{ default (toString .else) (trimPrefix ":" (regexFind ":[0-9]+$" .at)) }}{{- end }}
+{{- define "underhost.portOfUrl" -}}
+{{- $url := urlParse . -}}
+{{- include "underhost.port" (dict "at" $url.host "else" (ternary 80 443 (eq $url.scheme "http"))) -}}
+{{- end }}
+
 {{- /* The configuration as it is mounted. */ -}}
 {{- define "underhost.config" -}}
 {{- $config := mustMergeOverwrite (dict "apiVersion" "underhost/v1" "kind" "Config") (deepCopy .Values.config) }}
