@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 from aiohttp import web
 
-from underhost.agents.http.budgets.shares import Shares
+from underhost.agents.http.budgets.places import ClientPlaces
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.guard import RequestRefused
 from underhost.agents.http.history import PastSites, document
@@ -96,7 +96,7 @@ class Explanations:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="explain")
-        self._shares = Shares(WAITING, EACH, "other explanations are being worked out")
+        self._places = ClientPlaces(WAITING, EACH, "other explanations are being worked out")
         self._snapshot: Snapshot | None = None
         self._known: OrderedDict[str, PodVerdict] = OrderedDict()
 
@@ -106,7 +106,7 @@ class Explanations:
             self._snapshot, self._known = snapshot, OrderedDict()
         if pod in self._known:
             return self._known[pod]
-        with self._shares.place(request):
+        with self._places.place(request):
             loop = asyncio.get_running_loop()
             explained = await loop.run_in_executor(self._pool, explain, snapshot, self._options, [pod])
         verdict = explained.pods[pod]

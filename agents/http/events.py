@@ -11,7 +11,7 @@ import contextlib
 
 from aiohttp import web
 
-from underhost.agents.http.budgets.shares import Shares
+from underhost.agents.http.budgets.places import ClientPlaces
 from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.feeds import ChangeFeeds
 
@@ -27,7 +27,7 @@ RESET = b"event: reset\ndata: {}\n\n"
 
 def routes(feeds: ChangeFeeds) -> list[web.RouteDef]:
     """The route of the events."""
-    following = Shares(FOLLOWERS, EACH, "other followers are connected")
+    following = ClientPlaces(FOLLOWERS, EACH, "other followers are connected")
 
     async def events(request: web.Request) -> web.StreamResponse:
         site = request.query.get("site", feeds.default())

@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from underhost.agents.evaluate.check import check
-from underhost.agents.http.budgets.shares import Shares
+from underhost.agents.http.budgets.places import ClientPlaces
 from underhost.agents.http.budgets.work import LEFT, has_left
 from underhost.agents.http.guard import RequestRefused
 from underhost.agents.http.map_rows import MapRows
@@ -78,7 +78,7 @@ class PastSites:
         self._home, self._options, self._reader, self._known_site = home, options, reader, known
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
         self._lock = asyncio.Lock()
-        self._shares = Shares(WAITING, EACH, "other moments are being worked out")
+        self._places = ClientPlaces(WAITING, EACH, "other moments are being worked out")
         self._read: OrderedDict[str, tuple[float, SiteHistory]] = OrderedDict()
         self._known: OrderedDict[tuple[str, int], tuple[bytes, bytes]] = OrderedDict()
         self._forgetting: asyncio.TimerHandle | None = None
@@ -124,7 +124,7 @@ class PastSites:
 
         Raises RequestRefused where too many wait, or nobody does any more.
         """
-        with self._shares.place(request):
+        with self._places.place(request):
             try:
                 async with self._lock:
                     if has_left(request):

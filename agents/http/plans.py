@@ -19,7 +19,7 @@ from aiohttp import web
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.http.budgets import shape
 from underhost.agents.http.budgets.bodies import body_of
-from underhost.agents.http.budgets.shares import Shares
+from underhost.agents.http.budgets.places import ClientPlaces
 from underhost.agents.http.budgets.work import Bench
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import document
@@ -67,8 +67,8 @@ def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
     judged = replace(options, scheduler_names=Options().scheduler_names)
     evaluator, bench = Evaluator(judged), Bench("what-if", SECONDS, ELSEWHERE)
     reading = ThreadPoolExecutor(1, thread_name_prefix="plans")
-    running = Shares(WAITING, EACH, "other plans are being tried")
-    sending = Shares(WAITING, EACH, "other snapshots are being sent")
+    running = ClientPlaces(WAITING, EACH, "other plans are being tried")
+    sending = ClientPlaces(WAITING, EACH, "other snapshots are being sent")
 
     async def snapshot(request: web.Request) -> web.StreamResponse:
         feed = feeds.wanted(request.query.get("site", feeds.default()))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from underhost.agents.http.budgets.shares import client_of
+from underhost.agents.http.budgets.places import client_of
 
 MOST, EACH = 512, 256
 """Connections in all, and of one client: a process often has 1,024 descriptors."""

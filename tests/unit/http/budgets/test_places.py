@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from underhost.agents.http.budgets.shares import Shares, client_of
+from underhost.agents.http.budgets.places import ClientPlaces, client_of
 from underhost.agents.http.guard import RequestRefused
 
 
@@ -30,20 +30,20 @@ def test_a_client_is_an_address_or_the_network_of_a_machine(address: str | None,
 
 
 def test_one_client_cannot_take_all_places() -> None:
-    shares = Shares(3, 2, "plans are being tried")
-    with shares.place(asked("a")), shares.place(asked("a")):
+    places = ClientPlaces(3, 2, "plans are being tried")
+    with places.place(asked("a")), places.place(asked("a")):
         with pytest.raises(RequestRefused, match="plans are being tried, 2 of them for you; ask again") as refused:
-            shares.place(asked("a")).__enter__()
+            places.place(asked("a")).__enter__()
         assert refused.value.status == 429
-        with shares.place(asked("b")):
+        with places.place(asked("b")):
             with pytest.raises(RequestRefused, match=r"^plans are being tried; ask again$") as refused:
-                shares.place(asked("c")).__enter__()
+                places.place(asked("c")).__enter__()
             assert refused.value.status == 503
 
 
 def test_a_place_is_given_back_whatever_becomes_of_the_work() -> None:
-    shares = Shares(1, 1, "busy")
+    places = ClientPlaces(1, 1, "busy")
     for _ in range(3):
-        with pytest.raises(ValueError, match="broken"), shares.place(asked("a")):
+        with pytest.raises(ValueError, match="broken"), places.place(asked("a")):
             raise ValueError("broken")
-    assert not shares._taken
+    assert not places._taken

@@ -17,7 +17,7 @@ NETWORK = 64
 """Bits of an IPv6 address that tell clients apart: a machine can have any address below them."""
 
 
-class Shares:
+class ClientPlaces:
     """Places for one kind of work: `most` for all, `each` for one client. `why` says what is under way."""
 
     def __init__(self, most: int, each: int, why: str) -> None:
