@@ -2,9 +2,11 @@
 
 import ast
 import inspect
+import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -14,6 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from underhost.agents.commands.application import build
 from underhost.agents.commands.handlers.asyncapi import asyncapi_text
+from underhost.agents.http import openapi
 from underhost.agents.http.extender import ExtenderMetrics
 from underhost.agents.lint.report import CHECKS
 from underhost.agents.pipeline.metrics import Metrics
@@ -211,6 +214,11 @@ def metrics() -> str:
     return text
 
 
+def openapi_text() -> str:
+    """The HTTP of a worker."""
+    return json.dumps(openapi.document(version("underhost")), indent=1, ensure_ascii=False) + "\n"
+
+
 def _code(text: str) -> str:
     return f"`{text}`" if text else ""
 
@@ -226,6 +234,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "frames.md": frames,
     "lint.md": lint,
     "metrics.md": metrics,
+    "openapi.json": openapi_text,
     "rules.md": rules,
     "severities.md": severities,
     "topics.md": topics,

@@ -193,3 +193,28 @@ class Judging(Struct, rename="camel"):
     physical_host: str
     join_by_name: bool = True
     cross_namespace: str = "report"
+
+
+class ErrorDocument(PageDocument):
+    """Every answer that is none: why, in one line."""
+
+    error: str
+    api_version: str = API_VERSION
+    kind: str = "Error"
+
+
+class HealthDocument(PageDocument):
+    """`/healthz`: the worker lives."""
+
+    status: str
+    api_version: str = API_VERSION
+    kind: str = "Health"
+
+
+class ReadinessDocument(PageDocument):
+    """`/readyz`: ok, waiting (503), stopped or standby; `reasons` by what they are about."""
+
+    status: str
+    reasons: dict[str, str] = {}
+    api_version: str = API_VERSION
+    kind: str = "Readiness"

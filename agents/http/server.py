@@ -78,8 +78,9 @@ async def start_server(
     app = web.Application(client_max_size=BODY, middlewares=[guard(hosts), counted, doors.at(door or Door()), bounded])
     app[SENDING], app[HELD] = patience, HeldBodies()
     app[CONNECTIONS] = connections = HeldConnections()
+    app.cleanup_ctx.append(connections.running)
     app.on_response_prepare.append(harden)
-    app.add_routes(_probes(unready, registry, refresh, stopped, standby, noted))
+    app.add_routes(probes(unready, registry, refresh, stopped, standby, noted))
     if routes is not None:
         app.add_routes(routes.routes)
         app.cleanup_ctx.extend(routes.running)
@@ -105,7 +106,7 @@ async def start_server(
     return HttpServer(runner, listener, host, "http" if tls is None else "https")
 
 
-def _probes(
+def probes(
     unready: Callable[[], dict[str, str]],
     registry: CollectorRegistry,
     refresh: Callable[[], None],

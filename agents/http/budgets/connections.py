@@ -2,13 +2,16 @@
 
 In: new connections. Out: those that are held go on to the server. Where there are too many, the one that has been there
 for longest without a request is cut off: half a request, or half a body, is none. So a probe always gets in, whoever
-else keeps connections open. Where all of them are being answered, the new one is cut off.
+else keeps connections open. Where all of them are being answered, the new one is cut off. Answers that nobody reads are
+let go after a while, or at once where they take too much memory together.
 """
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from typing import cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -18,6 +21,10 @@ from underhost.agents.http.budgets.places import client_of
 MOST, EACH = 512, 256
 """Connections in all, and of one client: a process often has 1,024 descriptors."""
 BACKLOG = 128
+UNREAD = 64 << 20
+"""Bytes of answers that wait to be read, of all clients."""
+LOOK, STUCK = 5.0, 20.0
+"""Seconds between two looks at what is not read; and for which a client may read nothing of its answer."""
 
 
 class HeldConnections:
@@ -25,8 +32,9 @@ class HeldConnections:
 
     def __init__(self) -> None:
         self._most, self._each = MOST, EACH
-        self._held: dict[str, dict[asyncio.BaseTransport, None]] = {}
-        self._busy: set[asyncio.BaseTransport] = set()
+        self._held: dict[str, dict[asyncio.Transport, None]] = {}
+        self._busy: set[asyncio.Transport] = set()
+        self._unread: dict[asyncio.Transport, tuple[int, float]] = {}
 
     async def listen(
         self, server: Callable[[], asyncio.Protocol], host: str, port: int, tls: ssl.SSLContext | None = None
@@ -54,7 +62,7 @@ class HeldConnections:
     def _count(self) -> int:
         return sum(map(len, self._held.values()))
 
-    def _make_room(self, own: dict[asyncio.BaseTransport, None], most: int) -> None:
+    def _make_room(self, own: dict[asyncio.Transport, None], most: int) -> None:
         """Forget those that have ended; then cut off those that ask nothing, the oldest first, until one is free."""
         for transport in [one for one in own if one.is_closing()]:
             del own[transport]
@@ -62,8 +70,47 @@ class HeldConnections:
             if len(own) < most:
                 return
             del own[transport]
-            if isinstance(transport, asyncio.WriteTransport):
+            transport.abort()
+
+    # ----------------------------------------------------------------------------------------- what is not read
+    async def running(self, app: web.Application) -> AsyncIterator[None]:
+        """While the server listens, it looks for answers that nobody reads."""
+        looking = asyncio.ensure_future(self._look())
+        yield
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            self.let_go_stuck(time.monotonic())
+
+    def let_go_stuck(self, now: float) -> None:
+        """Cut off who has read nothing of an answer for too long; `now` in seconds."""
+        before, self._unread = self._unread, {}
+        for transport, size in self._waiting():
+            last, since = before.get(transport, (size + 1, now))
+            if size < last:
+                since = now
+            if now - since > STUCK:
                 transport.abort()
+            else:
+                self._unread[transport] = size, since
+
+    def let_go_unread(self) -> None:
+        """Cut off those with most to read, where all together is too much."""
+        waiting = sorted(self._waiting(), key=lambda each: each[1])
+        together = sum(size for _, size in waiting)
+        while together > UNREAD:
+            transport, size = waiting.pop()
+            transport.abort()
+            together -= size
+
+    def _waiting(self) -> list[tuple[asyncio.Transport, int]]:
+        """The connections whose answers are not read yet, and how many bytes of each."""
+        held = [one for own in self._held.values() for one in own if not one.is_closing()]
+        sizes = [(one, one.get_write_buffer_size()) for one in held]
+        return [(one, size) for one, size in sizes if size]
 
     # ------------------------------------------------------------------------------------------- what a request says
     @contextmanager
@@ -93,6 +140,7 @@ CONNECTIONS = web.AppKey("connections", HeldConnections)
 @web.middleware
 async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
     """A connection is not cut off while its request is answered."""
+    request.app[CONNECTIONS].let_go_unread()
     with request.app[CONNECTIONS].answering(request):
         return await handler(request)
 
@@ -105,10 +153,10 @@ class _Door(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
-        assert isinstance(transport, asyncio.Transport)
-        if not self._held.admit(transport):
-            transport.abort()
+        line = cast(asyncio.Transport, transport)  # uvloop's has all of its methods, and is none
+        if not self._held.admit(line):
+            line.abort()
             return
         protocol = self._server()
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
+        line.set_protocol(protocol)
+        protocol.connection_made(line)

@@ -1,16 +1,18 @@
 """How many connections are held, and who makes room for whom."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
+import uvloop
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from underhost.agents.http.budgets import connections
 from underhost.agents.http.budgets.bodies import body_of
+from underhost.agents.http.budgets.connections import HeldConnections
 from underhost.agents.http.routes import HttpRoutes
 from underhost.agents.http.server import HttpServer, start_server
 
@@ -119,6 +121,45 @@ async def test_of_all_clients_the_one_with_most_connections_makes_room(monkeypat
         assert await alone.reader.readuntil(b"HTTP/1.1 200 OK\r\n")
 
 
+class Reader(asyncio.Transport):
+    """A connection of which so many bytes are not read yet."""
+
+    def __init__(self, unread: int) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1)})
+        self.unread, self.closed = unread, False
+
+    def get_write_buffer_size(self) -> int:
+        """See `asyncio.WriteTransport`."""
+        return self.unread
+
+    def is_closing(self) -> bool:
+        """See `asyncio.BaseTransport`."""
+        return self.closed
+
+    def abort(self) -> None:
+        """See `asyncio.WriteTransport`."""
+        self.closed = True
+
+
+def test_who_reads_nothing_of_an_answer_is_cut_off_after_a_while() -> None:
+    held, reading, stuck, growing, idle = HeldConnections(), Reader(100), Reader(100), Reader(100), Reader(0)
+    readers = (reading, stuck, growing, idle)
+    assert all(map(held.admit, readers))
+    for now in (0.0, 10.0, 20.0, 21.0):
+        held.let_go_stuck(now)
+        assert [one.closed for one in readers] == [False, now > 20, now > 20, False]
+        reading.unread -= 10
+        growing.unread += 10  # a follower who is sent more, and reads nothing
+
+
+def test_answers_that_wait_to_be_read_take_so_much_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "UNREAD", 100)
+    held, readers = HeldConnections(), [Reader(size) for size in (40, 50, 60, 0)]
+    assert all(map(held.admit, readers))
+    held.let_go_unread()
+    assert [one.closed for one in readers] == [False, False, True, False]
+
+
 async def test_connections_that_have_ended_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
     async with listening(monkeypatch) as doors:
         for _ in range(10):
@@ -126,3 +167,17 @@ async def test_connections_that_have_ended_take_no_place(monkeypatch: pytest.Mon
             assert await line.first() == b"HTTP/1.1 200 OK\r\n"
             line.writer.close()
             await line.writer.wait_closed()
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_new_connection_takes_the_place_of_an_idle_one_on_every_event_loop(
+    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def asking() -> list[bytes]:
+        async with listening(monkeypatch) as doors:
+            idle = [await doors.connect("127.0.0.1") for _ in range(2)]
+            answered = await doors.connect("127.0.0.1", HEALTH)
+            return [await line.first() for line in (answered, idle[0])]
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(asking()) == [b"HTTP/1.1 200 OK\r\n", b""]
