@@ -218,3 +218,13 @@ class ReadinessDocument(PageDocument):
     reasons: dict[str, str] = {}
     api_version: str = API_VERSION
     kind: str = "Readiness"
+
+
+class SessionDocument(PageDocument):
+    """`/api/v1/session`: whether a token is `needed`, whether reading needs none (`reads`), whether one was shown."""
+
+    needed: bool
+    reads: bool
+    signed_in: bool
+    api_version: str = API_VERSION
+    kind: str = "Session"

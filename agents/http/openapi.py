@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from underhost.agents.http.doors.rights import RIGHTS, Right
+from underhost.agents.http.doors.session import PATH, SignIn
 from underhost.agents.http.extender import PREFIX, VERBS
 from underhost.agents.http.plans import OBJECTS, STEPS, PlanRequest
 from underhost.agents.whatif.steps import HOST, NODE
@@ -20,12 +22,13 @@ VERSION = "3.1.0"
 JSON = "application/json"
 DESCRIPTION = (
     "What a worker of Underhost shows, and the questions that it answers. Only the verbs of the extender change "
-    "anything. Every error is an `ErrorDocument`. What one client may cost is bounded: 429 and 503 mean that asking "
-    "again later helps."
+    "anything. Where `web.tokenFile` is set, whatever costs more than reading what is held needs the token. Every "
+    "error is an `ErrorDocument`. What one client may cost is bounded: 429 and 503 mean that asking again later helps."
 )
 WHY = {
     400: "No HTTP, or no such question.",
-    403: "A page of another site asks.",
+    401: "The token is needed, or a client certificate.",
+    403: "A page of another site asks, or somebody with another token, or binding without one.",
     404: "There is no such site, pod or file.",
     405: "The route has other methods.",
     408: "The body was not sent in time.",
@@ -38,6 +41,13 @@ WHY = {
 }
 ALWAYS = (400, 403, 405, 421)
 WITH_BODY = (408, 413, 415)
+BEARER = "token"
+SECURITY: dict[Right, list[dict[str, list[str]]]] = {
+    Right.READ: [{}, {BEARER: []}],
+    Right.ASK: [{}, {BEARER: []}],
+    Right.BIND: [{BEARER: []}],
+}
+"""What is to be shown, by what the door asks for: where no token is configured, all but binding goes without."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +80,16 @@ class Operation:
     method: str = "get"
     body: type[Struct] | None = None
 
+    @property
+    def right(self) -> Right:
+        """What its door asks for."""
+        return RIGHTS[f"{self.method.upper()} {self.path}"]
+
     def answers(self) -> dict[int, Any]:
         """What it answers, by status."""
         given = self.answer if isinstance(self.answer, dict) else {200: self.answer}
-        more = (*ALWAYS, *self.errors, *(WITH_BODY if self.body is not None else ()))
+        asked = () if self.right is Right.OPEN else (401,)
+        more = (*ALWAYS, *asked, *self.errors, *(WITH_BODY if self.body is not None else ()))
         return dict(sorted({**dict.fromkeys(more, page.ErrorDocument), **given}.items()))
 
 
@@ -98,6 +114,9 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("/metrics", "What it counts, as Prometheus reads it.", "text/plain"),
     Operation("/", "The page.", {200: "text/html", 304: None}),
     Operation("/static/{name}", "The files of the page.", {200: "*/*", 304: None}, (404,), (FILE,)),
+    Operation(PATH, "Is somebody signed in?", page.SessionDocument),
+    Operation(PATH, "Sign in with the token: a cookie.", page.SessionDocument, (422,), (), "post", SignIn),
+    Operation(PATH, "Sign out.", page.SessionDocument, (), (), "delete"),
     Operation("/api/v1/sites", "The sites.", page.SiteList),
     Operation("/api/v1/severities", "The severities, worst first.", page.SeverityList),
     Operation("/api/v1/map", "Which pod is on which node on which host.", page.SiteMap, (*GONE, 422, 429), (SITE, AT)),
@@ -148,7 +167,7 @@ def document(version: str) -> dict[str, Any]:
         },
         "servers": [{"url": "http://127.0.0.1:8080", "description": "Where `web.listen` says."}],
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {"schemas": schemas, "securitySchemes": {BEARER: {"type": "http", "scheme": "bearer"}}},
     }
 
 
@@ -165,6 +184,8 @@ def _operation(one: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {"operationId": _name(one), "summary": one.summary}
     if one.parameters:
         found["parameters"] = [_parameter(each) for each in one.parameters]
+    if one.right is not Right.OPEN:
+        found["security"] = SECURITY[one.right]
     if one.body is not None:
         found["requestBody"] = {"required": True, "content": {JSON: {"schema": {"$ref": REF + one.body.__name__}}}}
     found["responses"] = {str(status): _answer(status, answer) for status, answer in one.answers().items()}

@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry
 from schemathesis import GenerationMode, checks
 from support.sites.shown import LiveDemo
 
+from underhost.agents.http.doors import session
+from underhost.agents.http.doors.door import Door
 from underhost.agents.http.openapi import OPERATIONS, document
 from underhost.agents.http.routes import http_routes
 from underhost.agents.http.server import probes
@@ -39,7 +41,8 @@ QUICK = settings(
 def test_every_route_of_a_worker_is_told_and_no_other(tmp_path: Path) -> None:
     given_settings = Settings(site="a", kafka=KafkaSettings(embedded=tmp_path / "log.db"))
     registry = CollectorRegistry()
-    routes = http_routes(given_settings, LatestDecisions(), dict, lambda: None, registry).routes
+    made = http_routes(given_settings, LatestDecisions(), dict, lambda: None, registry)
+    routes = [*made.routes, *made.questions, *session.routes(Door())]
     routes += probes(dict, registry, lambda: None, dict, dict, dict)
     there = sorted((route.method.lower(), route.path.replace(":.+", "")) for route in routes)
     assert there == sorted((one.method, one.path) for one in OPERATIONS)
