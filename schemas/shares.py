@@ -14,9 +14,11 @@ class Shares:
     """The most that one namespace may have; `owner` is the percentage of it that one owner in it may have.
 
     Attributes:
+        terms: terms between pods and spread constraints of one pod that count.
         drs_rules, drs_edits: rules in a vSphere cluster, and changes of them in an hour.
     """
 
+    terms: int = 64
     drs_rules: int = 500
     drs_edits: int = 60
     owner: int = 20

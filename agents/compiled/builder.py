@@ -86,6 +86,7 @@ class ClassBuilder:
             found.soft = tuple(c for c, is_hard in zip(resolved, hard, strict=True) if not is_hard)
         else:
             self.spread_by_default(found, raw)
+        found.uncounted = parsed.uncounted
         _introduce(found)
         return found
 
@@ -152,10 +153,10 @@ def _introduce(cls: PodClass) -> None:
     """Tell the selectors whose terms name them."""
     for term in cls.required_anti:
         if term.selector is not None:
-            term.selector.apart.setdefault(term.key, []).append(cls.id)
+            term.selector.apart.setdefault((term.key, cls.namespace), []).append(cls.id)
     for constraint in cls.hard:
         if constraint.selector is not None:
-            constraint.selector.spread.setdefault(constraint.key, []).append(cls.id)
+            constraint.selector.spread.setdefault((constraint.key, cls.namespace), []).append(cls.id)
     for term in cls.required_affinity:
         if term.selector is not None:
             term.selector.near.setdefault(term.key, []).append(cls.id)

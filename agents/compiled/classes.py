@@ -5,13 +5,17 @@ Labels that no selector of the snapshot names are left out first: else the uniqu
 make every pod a class of its own. Resource vectors are kept apart (`requests.py`): applications × sizes would multiply.
 """
 
+from collections.abc import Sequence
 from copy import copy
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from underhost.agents.site import terms
 from underhost.agents.site.selectors import Selector
 from underhost.agents.site.terms import Affinity, LabelSelector, SpreadConstraint, Toleration
 
+T = TypeVar("T")
 HOSTNAME_KEY, ZONE_KEY = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 HONOR, IGNORE = "Honor", "Ignore"
 
@@ -78,6 +82,7 @@ class PodClass:
         images: known images of the containers, with repetition; image_count: number of containers.
         ports, disks: host ports and inline disks.
         selectors: the selectors of the snapshot that match these pods.
+        uncounted: terms between pods and spread constraints beyond a pod's share.
     """
 
     __slots__ = (
@@ -103,6 +108,7 @@ class PodClass:
         "system_default",
         "tolerations",
         "tolerations_key",
+        "uncounted",
     )
 
     def __init__(self, id_: int, raw: RawClass, labels: dict[str, str]) -> None:
@@ -123,6 +129,7 @@ class PodClass:
         self.images: tuple[str, ...] = ()
         self.image_count = 0
         self.selectors: list[Selector] = []
+        self.uncounted = 0
 
     def bound_to(self, node_name: str) -> "PodClass":
         """The same class for pods that are bound to a node that is not there."""
@@ -132,19 +139,24 @@ class PodClass:
 
 
 class Parsed(NamedTuple):
-    """The parsed parts of a raw class."""
+    """The parsed parts of a raw class; `uncounted`: terms and constraints that were left out."""
 
     labels: dict[str, str]
     affinity: Affinity
     node_selector: dict[str, str]
     tolerations: tuple[Toleration, ...]
     spread: tuple[SpreadConstraint, ...]
+    uncounted: int = 0
 
 
 class Parser:
-    """Parses every distinct raw part once, but for labels: most pods' are their own."""
+    """Parses every distinct raw part once, but for labels: most pods' are their own.
 
-    def __init__(self) -> None:
+    `most` terms between pods and spread constraints of one pod count: each costs time in every place of the site.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._affinity: dict[bytes, Affinity] = {}
         self._selectors: dict[bytes, dict[str, str]] = {}
         self._tolerations: dict[bytes, tuple[Toleration, ...]] = {}
@@ -164,16 +176,44 @@ class Parser:
         spread = self._spread.get(raw.spread)
         if spread is None:
             spread = self._spread[raw.spread] = terms.spread_constraints(raw.spread)
-        return Parsed(labels, affinity, selector, tolerations, spread)
+        affinity, spread, uncounted = counted(affinity, spread, self._most)
+        return Parsed(labels, affinity, selector, tolerations, spread, uncounted)
 
     def selected_keys(self) -> set[str]:
         """The pod labels that any term or constraint parsed so far reads."""
         keys: set[str] = set()
         for affinity in self._affinity.values():
-            keys |= affinity_keys(affinity)
+            keys |= affinity_keys(counted(affinity, (), self._most)[0])
         for constraints in self._spread.values():
-            keys |= spread_keys(constraints)
+            keys |= spread_keys(constraints[: self._most])
         return keys
+
+
+def counted(
+    affinity: Affinity, spread: tuple[SpreadConstraint, ...], most: int
+) -> tuple[Affinity, tuple[SpreadConstraint, ...], int]:
+    """The first `most` terms between pods and spread constraints, what is required before preferences; how many more.
+
+    The terms are the very same objects.
+    """
+    near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    parts = [part for part in (near, apart) if part is not None]
+    total = sum(len(part.required or ()) + len(part.preferred or ()) for part in parts) + len(spread)
+    if total <= most:
+        return affinity, spread, 0
+    left = most
+
+    def first(terms_: Sequence[T] | None) -> list[T]:
+        nonlocal left
+        kept = list(terms_ or ())[:left]
+        left -= len(kept)
+        return kept
+
+    required = [first(part.required if part is not None else None) for part in (apart, near)]
+    kept = tuple(first(spread))
+    preferred = [first(part.preferred if part is not None else None) for part in (apart, near)]
+    apart, near = (terms.PodAffinity(*both) for both in zip(required, preferred, strict=True))
+    return msgspec.structs.replace(affinity, pod_affinity=near, pod_anti_affinity=apart), kept, total - most
 
 
 def affinity_keys(affinity: Affinity) -> set[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from underhost.agents.compiled.builder import ClassBuilder
-from underhost.agents.compiled.classes import Parsed, Parser, PodClass, RawClass, selector_keys, spread_keys
+from underhost.agents.compiled.classes import Parsed, Parser, PodClass, RawClass, counted, selector_keys, spread_keys
 from underhost.agents.compiled.default_spreading import DefaultSelectors, service_selector, workload_selector
 from underhost.agents.compiled.images import normalised_image
 from underhost.agents.compiled.reader import Reading
@@ -34,13 +34,14 @@ class Classifier:
         with_ports: the numbers of those with host ports.
     """
 
-    def __init__(self, snapshot: Snapshot, images: Mapping[str, object]) -> None:
-        """`images`: those that some node has, as they change. Raises BadObjectError."""
+    def __init__(self, snapshot: Snapshot, images: Mapping[str, object], terms_of_pod: int) -> None:
+        """`images`: those that some node has, as they change; `terms_of_pod`: see `Parser`. Raises BadObjectError."""
+        self._most = terms_of_pod
         self.classes: list[PodClass] = []
         self.with_ports: set[int] = set()
         self.table = SelectorTable()
         self._defaults = DefaultSelectors(snapshot.services, snapshot.workloads)
-        self._parser = Parser()
+        self._parser = Parser(self._most)
         self._namespaces: dict[str, dict[str, str]] = {}
         self._builder = ClassBuilder(self.table, self._namespaces, images, self._defaults)
         self._known: dict[object, int] = {}
@@ -74,7 +75,7 @@ class Classifier:
         matched = self.table.match([(cls.namespace, cls.labels) for cls in self.classes])
         for cls, selectors in zip(self.classes, matched, strict=True):
             cls.selectors = selectors
-        self._parser = Parser()  # most parts are of one class alone: of no use any more
+        self._parser = Parser(self._most)  # most parts are of one class alone: of no use any more
         self._builder.forget_parts()
         return found
 
@@ -115,8 +116,9 @@ class Classifier:
         """
         found: defaultdict[str | None, set[str]] = defaultdict(set)
         with suppress(Fault):
-            found[namespace] |= spread_keys(terms.spread_constraints(spread))
-            for term in _terms_of(terms.affinity(affinity)):
+            pods, constraints, _ = counted(terms.affinity(affinity), terms.spread_constraints(spread), self._most)
+            found[namespace] |= spread_keys(constraints)
+            for term in _terms_of(pods):
                 names = (None,) if term.namespace_selector is not None else term.namespaces or (namespace,)
                 for name in names:
                     found[name] |= selector_keys(term.label_selector)

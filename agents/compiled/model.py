@@ -43,7 +43,7 @@ class Model:
         self.reader = PodReader(self.volumes is not None)
         labels = SelectedLabels(snapshot.pods.values(), snapshot.services, snapshot.workloads)
         reading = self.reader.read(snapshot.pods, self.nodes.index, labels)
-        self.classifier = Classifier(snapshot, self.nodes.images)
+        self.classifier = Classifier(snapshot, self.nodes.images, options.shares.terms)
         class_of = np.array(self.classifier.number_all(snapshot, reading), np.intp)
         self.selectors, self.classes = self.classifier.table, self.classifier.classes
         self.requests = self.reader.requests

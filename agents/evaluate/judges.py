@@ -19,6 +19,7 @@ from underhost.agents.evaluate.nodes import NodeFindings
 from underhost.agents.evaluate.physical import Physical
 from underhost.agents.evaluate.spread import EligibleDomains, Spread
 from underhost.agents.evaluate.store import FindingStore
+from underhost.agents.evaluate.tenants import UncountedTerms
 from underhost.agents.evaluate.unsatisfiable import Unsatisfiable
 from underhost.agents.evaluate.violations import AntiAffinity, Violations
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -43,6 +44,7 @@ class Judges:
         self.physical = Physical(self.store, self.relations)
         self.unsatisfiable = Unsatisfiable(self.store, self.relations, options)
         self.budgets, self.nodes, self.colocated = Budgets(self.store), NodeFindings(self.store), CoLocated(self.store)
+        self.uncounted: UncountedTerms | None = None
         self._flipped: set[int] = set()
         self._fresh: list[PodClass] = []
         self._generation = state.generation
@@ -63,8 +65,17 @@ class Judges:
         self.budgets.change_budgets(snapshot.budgets, snapshot.pods)
         self.budgets.judge(snapshot)
         self.colocated.judge_all(case)
+        self._judge_uncounted(snapshot)
         if self._options.drift:
             self.store.put(("preferences",), list(preference_drift(case)))
+
+    def _judge_uncounted(self, snapshot: Snapshot) -> None:
+        model = self._model
+        self.uncounted = UncountedTerms(self.store, snapshot.site, self._options.shares)
+        for cls in model.classes:
+            self.uncounted.add_class(cls)
+        used = {*model.running.classes.tolist(), *(pod.cls for pod in (*model.pending, *model.unbound))}
+        self.uncounted.judge(used.__contains__)
 
     def report(self, snapshot: Snapshot, pods: int) -> Report:
         """All findings, the budgets' figures, and how many there are; `pods` have not finished."""
@@ -89,6 +100,8 @@ class Judges:
         """A class is new."""
         self.relations.forget()
         self.unsatisfiable.add_class(cls)
+        if self.uncounted is not None:
+            self.uncounted.add_class(cls)
         self._flipped.add(cls.id)
         self._fresh.append(cls)
 
@@ -123,6 +136,8 @@ class Judges:
         self.nodes.judge_hosts(snapshot, marks.hosts)
         self.budgets.judge(snapshot)
         self.colocated.judge(case)
+        if self.uncounted is not None:
+            self.uncounted.judge(site.uses.__getitem__)
 
     def _show_changes(self) -> None:
         """Rules that looked at all classes, or at counters that are gone, look again."""

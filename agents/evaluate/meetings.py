@@ -22,18 +22,30 @@ from underhost.schemas.records import Finding
 
 _Met = tuple[SeparationId, str, list[list[int]]]  # of a place, the groups of pods that refuse one another
 _Pods = dict[str, int]  # the class of each pod, by key
-_Spot = tuple[str, str]  # what `together` says of a separation; a domain's value, or a host's id
+_Spot = tuple[str, str, str]  # what `together` says of a separation; whose rule it is; a domain's value, or a host's id
 
 
 class Group(NamedTuple):
-    """Pods that refuse one another in one domain, connected through one or more separations.
+    """Pods that refuse one another in one domain, connected through one or more separations of one namespace.
 
-    `pods` are keys, sorted; `cls` is the class of the first.
+    `pods` are keys, sorted; `cls` is the class of the first; `namespace` is that of the pods that carry the terms.
     """
 
     pods: list[str]
     cls: int
     separations: list[Separation]
+    namespace: str
+
+    @property
+    def stranger(self) -> str:
+        """Whose rule it is where the first pod is of another namespace; else ""."""
+        return "" if self.pods[0].startswith(f"{self.namespace}/") else self.namespace
+
+    @property
+    def whose(self) -> str | None:
+        """`Namespace/NAME` of whose rule it is, where pods of several namespaces are in the group."""
+        several = any(not pod.startswith(f"{self.namespace}/") for pod in self.pods)
+        return f"Namespace/{self.namespace}" if several else None
 
 
 class Meetings(ABC):
@@ -95,7 +107,7 @@ class Meetings(ABC):
         touched: defaultdict[_Spot, list[SeparationId]] = defaultdict(list)
         keys, class_at = case.model.running.keys, case.model.running.class_at
         for at, value, groups in found:
-            spot = self.together(at), value
+            spot = self.together(at), at.namespace, value
             kept = self._spots.get(spot)
             if groups or (kept is not None and at in kept.by_id):
                 if kept is None:
@@ -114,11 +126,11 @@ class Meetings(ABC):
                 del self._spots[spot]
 
     def _form(self, case: Case, spot: _Spot, knot: Sequence[SeparationId]) -> list[Finding]:
-        source, value = spot
+        source, namespace, value = spot
         domains = self.domains(case.model.topology, knot[0])
         shown, held = domains.values[domains.code_of[value]], self._spots[spot].by_id
         meetings = [(self._relations.separation(at), pods) for at in knot for pods in held[at]]
-        return [self.finding(case, source, shown, group) for group in _merged(meetings)]
+        return [self.finding(case, source, shown, group) for group in _merged(meetings, namespace)]
 
 
 def _rows(model: Model, separation: Separation, domains: Domains, value: str) -> list[Row]:
@@ -140,7 +152,7 @@ def _rows(model: Model, separation: Separation, domains: Domains, value: str) ->
     return rows
 
 
-def _merged(meetings: Sequence[tuple[Separation, _Pods]]) -> list[Group]:
+def _merged(meetings: Sequence[tuple[Separation, _Pods]], namespace: str) -> list[Group]:
     """Meetings in one place that share a pod are one group; sorted by the first pod."""
     first: dict[str, int] = {}
     links = [(first.setdefault(pod, at), at) for at, (_, pods) in enumerate(meetings) for pod in pods]
@@ -148,7 +160,7 @@ def _merged(meetings: Sequence[tuple[Separation, _Pods]]) -> list[Group]:
     for group in connected(range(len(meetings)), links) if len(meetings) > 1 else [[0]]:
         class_of = {pod: cls for at in group for pod, cls in meetings[at][1].items()}
         pods = sorted(class_of)
-        found.append(Group(pods, class_of[pods[0]], sorted({meetings[at][0] for at in group})))
+        found.append(Group(pods, class_of[pods[0]], sorted({meetings[at][0] for at in group}), namespace))
     return sorted(found)
 
 

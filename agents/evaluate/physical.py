@@ -48,7 +48,7 @@ class Physical(Meetings):
             f"{term} by {f.listing(keys, len(keys))} keeps them apart: one host failure takes them together."
         )
         return Finding(
-            id=f.finding_id(snapshot.site, PHYSICAL, RULE, source, host, f.uid_of(pods[0], first)),
+            id=f.finding_id(snapshot.site, PHYSICAL, RULE, source, host + group.stranger, f.uid_of(pods[0], first)),
             severity=PHYSICAL,
             rule=RULE,
             reason=REASON,
@@ -58,4 +58,5 @@ class Physical(Meetings):
             peers=pods[1:],
             domain=Domain(key=HOST, value=value),
             source=source,
+            object=group.whose,
         )

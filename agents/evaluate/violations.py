@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
+import msgspec
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
@@ -202,7 +203,9 @@ class AntiAffinity(Meetings):
             "where required anti-affinity keeps them apart."
         )
         reason = inter_pod_affinity.REASON_ANTI_AFFINITY if owner else inter_pod_affinity.REASON_EXISTING_ANTI_AFFINITY
-        return group_finding(case, inter_pod_affinity.NAME, reason, message, pods, Domain(key=key, value=value))
+        domain = Domain(key=key, value=value)
+        found = group_finding(case, inter_pod_affinity.NAME, reason, message, pods, domain, group.stranger)
+        return msgspec.structs.replace(found, object=group.whose) if group.whose else found
 
 
 def _holds(classes: tuple[int, ...], cls: int) -> bool:
@@ -227,12 +230,14 @@ def pod_finding(case: Case, at: int, rule: str, reasons: tuple[str, ...], say: s
     )
 
 
-def group_finding(case: Case, rule: str, reason: str, message: str, pods: list[str], domain: Domain) -> Finding:
-    """A violation of several pods in one domain, sorted by name."""
+def group_finding(
+    case: Case, rule: str, reason: str, message: str, pods: list[str], domain: Domain, stranger: str = ""
+) -> Finding:
+    """A violation of several pods in one domain, sorted by name; `stranger`: whose rule it is, if not the first's."""
     first = case.snapshot.pods[pods[0]]
     uid = f.uid_of(pods[0], first)
     return Finding(
-        id=f.finding_id(case.snapshot.site, VIOLATION, rule, domain.key, domain.value, uid),
+        id=f.finding_id(case.snapshot.site, VIOLATION, rule, domain.key, domain.value + stranger, uid),
         severity=VIOLATION,
         rule=rule,
         reason=reason,

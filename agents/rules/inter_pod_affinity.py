@@ -151,7 +151,7 @@ def _affinity_counters(
 
 def _carriers(state: State, side: Side) -> Weights:
     """The pods that carry the term of a separation."""
-    memo = (NAME, "anti", side.selector.id, side.key)
+    memo = (NAME, "anti", side.selector.id, side.key, side.namespace)
     return state.memo.remember(memo, Depends.CLASSES, lambda: state.weights(dict.fromkeys(side.theirs, 1)))
 
 

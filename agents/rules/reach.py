@@ -35,15 +35,13 @@ class TermReach:
 
     def theirs(self, cls: PodClass, side: Side) -> Collection[int]:
         """The classes whose term keeps pods of `cls` away, as far as it reaches."""
-        if self._everywhere:
-            return side.theirs
-        return [one for one in side.theirs if self._classes[one].namespace == cls.namespace]
+        return side.theirs if self._everywhere or side.namespace == cls.namespace else ()
 
     def separations(self, apart: Iterable[Separation]) -> list[Separation]:
         """What must be apart, namespace by namespace, sorted."""
         if self._everywhere:
             return sorted(apart)
-        return sorted({part for one in apart for part in self._within(one)})
+        return sorted({part for one in apart if (part := self._within(one)).matched})
 
     def gatherings(self, near: Iterable[Gathering]) -> list[Gathering]:
         """What must be together: with pods of the namespace that asks for it."""
@@ -52,13 +50,5 @@ class TermReach:
         )
         return [one for one in held if one.matched]
 
-    def _within(self, one: Separation) -> Iterable[Separation]:
-        owners, matched = self._by_namespace(one.owners), self._by_namespace(one.matched)
-        for namespace in owners.keys() & matched.keys():
-            yield one._replace(owners=tuple(owners[namespace]), matched=tuple(matched[namespace]))
-
-    def _by_namespace(self, classes: Iterable[int]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for one in classes:
-            found.setdefault(self._classes[one].namespace, []).append(one)
-        return found
+    def _within(self, one: Separation) -> Separation:
+        return one._replace(matched=tuple(other for other in one.matched if self.holds(one.owners[0], other)))

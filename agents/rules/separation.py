@@ -32,17 +32,22 @@ INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD = "InterPodAffinity", "PodTopologySpread
 
 # ------------------------------------------------------------------------------------------------------- the relation
 class SeparationId(NamedTuple):
-    """A separation by what stays while classes come: rule, topologyKey and the id of its selector."""
+    """A separation by what stays while classes come: rule, topologyKey, the id of its selector, and whose rule it is.
+
+    `namespace` is that of the pods that carry the term: terms of several namespaces are several separations, though
+    they select the same pods, so that what one asks for changes nothing that is said of another.
+    """
 
     rule: str
     key: str
     selector: int
+    namespace: str
 
 
 class Separation(NamedTuple):
     """Every pod of `owners` must be apart from every other pod of `matched`, by the rule's topologyKey.
 
-    `owners` and `matched` are ids of classes, ascending; a class may be in both.
+    `owners` and `matched` are ids of classes, ascending; a class may be in both. The owners are of one namespace.
     """
 
     rule: str
@@ -55,19 +60,21 @@ class Side(NamedTuple):
     """A separation as one class sees it.
 
     Attributes:
+        namespace: of the pods that carry the term.
         owns: pods of the class carry the term. selected: the term selects pods of the class.
     """
 
     rule: str
     key: str
     selector: Selector
+    namespace: str
     owns: bool
     selected: bool
 
     @property
     def id(self) -> SeparationId:
         """Which separation it is."""
-        return SeparationId(self.rule, self.key, self.selector.id)
+        return SeparationId(self.rule, self.key, self.selector.id, self.namespace)
 
     @property
     def mine(self) -> Collection[int]:
@@ -77,39 +84,42 @@ class Side(NamedTuple):
     @property
     def theirs(self) -> Collection[int]:
         """The classes whose term keeps the class away."""
-        return _owners(self.selector, self.rule).get(self.key, ()) if self.selected else ()
+        owners = _owners(self.selector, self.rule)
+        return owners.get((self.key, self.namespace), ()) if self.selected else ()
 
 
 def sides_of(cls: PodClass) -> list[Side]:
     """Every separation that the class is on a side of."""
     owned = {
-        (rule, term.key, term.selector.id): Side(rule, term.key, term.selector, True, False)
+        (rule, term.key, term.selector.id, cls.namespace): Side(
+            rule, term.key, term.selector, cls.namespace, True, False
+        )
         for rule, terms in ((INTER_POD_AFFINITY, cls.required_anti), (POD_TOPOLOGY_SPREAD, cls.hard))
         for term in terms
         if term.selector is not None
     }
     for selector in cls.selectors:
         for rule in (INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD):
-            for key in _owners(selector, rule):
-                at = (rule, key, selector.id)
-                owned[at] = Side(rule, key, selector, at in owned, True)
+            for key, namespace in _owners(selector, rule):
+                at = (rule, key, selector.id, namespace)
+                owned[at] = Side(rule, key, selector, namespace, at in owned, True)
     return list(owned.values())
 
 
 def separation_ids(selectors: SelectorTable) -> list[SeparationId]:
     """Every separation of the site; those whose selector matches no class are among them."""
     return [
-        SeparationId(rule, key, selector.id)
+        SeparationId(rule, key, selector.id, namespace)
         for selector in selectors.selectors
         for rule in (INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD)
-        for key in _owners(selector, rule)
+        for key, namespace in _owners(selector, rule)
     ]
 
 
 def separation_of(selectors: SelectorTable, at: SeparationId) -> Separation:
     """The two sides of a separation, as they are now."""
     selector = selectors.selectors[at.selector]
-    owners = tuple(sorted(set(_owners(selector, at.rule)[at.key])))
+    owners = tuple(sorted(set(_owners(selector, at.rule)[at.key, at.namespace])))
     return Separation(at.rule, at.key, owners, selector.classes)
 
 
@@ -119,8 +129,8 @@ def separations(selectors: SelectorTable) -> list[Separation]:
     return sorted(one for one in found if one.matched)
 
 
-def _owners(selector: Selector, rule: str) -> "dict[str, list[int]]":
-    """By topologyKey, the classes with a term of the rule that has this selector."""
+def _owners(selector: Selector, rule: str) -> "dict[tuple[str, str], list[int]]":
+    """By topologyKey and namespace, the classes with a term of the rule that has this selector."""
     return selector.apart if rule == INTER_POD_AFFINITY else selector.spread
 
 

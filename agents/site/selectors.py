@@ -84,8 +84,9 @@ class Selector:
         id: position in the table. namespaces: names, or None for every namespace.
         requirements: all must hold; () matches every pod of the namespaces.
         classes: ids of the classes that match, ascending; set by `SelectorTable.match`.
-        apart, spread, near: by topologyKey, the ids of the classes with a term of it: required anti-affinity, strict
-            spread, required affinity. preferred: likewise, the weight by class.
+        apart, spread: by topologyKey and namespace, the ids of the namespace's classes with a term of it: required
+            anti-affinity, strict spread. near: by topologyKey, those with required affinity. preferred: likewise, the
+            weight by class.
     """
 
     __slots__ = ("apart", "classes", "id", "namespaces", "near", "preferred", "requirements", "spread")
@@ -93,8 +94,8 @@ class Selector:
     def __init__(self, id_: int, namespaces: Namespaces, requirements: tuple[Requirement, ...]) -> None:
         self.id, self.namespaces, self.requirements = id_, namespaces, requirements
         self.classes: tuple[int, ...] = ()
-        self.apart: dict[str, list[int]] = {}
-        self.spread: dict[str, list[int]] = {}
+        self.apart: dict[tuple[str, str], list[int]] = {}
+        self.spread: dict[tuple[str, str], list[int]] = {}
         self.near: dict[str, list[int]] = {}
         self.preferred: dict[str, dict[int, int]] = {}
 

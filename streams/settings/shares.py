@@ -11,9 +11,11 @@ _DEFAULT = Shares()
 class ShareSettings(SettingsGroup):
     """The most that one namespace may have of the site; a finding of rule `Tenant` names who asks for more."""
 
+    terms: int = Field(default=_DEFAULT.terms, ge=1)
+    """Terms between pods, and spread constraints, of one pod that count; those after them are left out of account."""
     drs_rules: int = Field(default=_DEFAULT.drs_rules, ge=1)
     """DRS rules in a vSphere cluster."""
     drs_edits: int = Field(default=_DEFAULT.drs_edits, ge=1)
     """Rules changed in a vSphere cluster in one hour. Namespaces take turns within `drsRules.editsPerMinute`."""
     owner: int = Field(default=_DEFAULT.owner, ge=1, le=100)
-    """Percent of its namespace's share that one owner (a Deployment, say) may have."""
+    """Percent of its namespace's share that one owner (a Deployment, say) may have; of `terms` all."""

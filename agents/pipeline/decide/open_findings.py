@@ -23,6 +23,9 @@ PEERS_BYTES, TEXT = 600_000, 10_000
 takes 1 MiB."""
 FEW = 1000
 """Peers that always fit, whatever their names."""
+STRANGERS = 100
+"""Peers that are named where the rule is of one namespace and pods are of others: one term may select all of a site,
+and every pod that comes or goes would be told with the names of all."""
 
 _LIFE = ("state", "first_seen", "updated_at", "snapshot")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
@@ -84,6 +87,7 @@ def fitted(finding: Finding) -> Finding:
     """The finding, cut where it is larger than a record may be; `pods` then counts all that it is about."""
     sizes = accumulate(len(peer) + 3 for peer in finding.peers) if len(finding.peers) > FEW else ()
     kept = sum(size <= PEERS_BYTES for size in sizes) or len(finding.peers)
+    kept = min(kept, STRANGERS) if finding.object is not None else kept
     left_out = len(finding.peers) - kept
     message = _shortened(finding.message) + (f" ({left_out} more are not named)" if left_out else "")
     reason = _shortened(finding.reason)

@@ -6,14 +6,11 @@ stands for a while after it was said last: nobody says that somebody has come to
 
 from collections.abc import Iterable
 
-from underhost.agents.evaluate import findings as f
+from underhost.agents.evaluate.tenants import tenant_finding
 from underhost.agents.sinks.orders import REFUSED
 from underhost.schemas.records import Finding, Outcome
-from underhost.schemas.severities import UNSATISFIABLE
 from underhost.schemas.shares import Capped, capped_of
 
-RULE = "Tenant"
-REASON = "a tenant asks for more than its share"
 KEPT = 1200.0
 """Seconds for which what a sink has said stands; DRS says it every ten minutes."""
 
@@ -42,14 +39,4 @@ class Tenants:
         self._said = {who: (said, until) for who, (said, until) in self._said.items() if until > now}
         self.due = min((until for _, until in self._said.values()), default=None)
         found = {who: said for who, (said, _) in self._said.items()} | {said[:3]: said for said in more}
-        return [self._finding(said) for _, said in sorted(found.items())]
-
-    def _finding(self, said: Capped) -> Finding:
-        return Finding(
-            id=f.finding_id(self._site, UNSATISFIABLE, RULE, said.setting, said.owner, said.namespace),
-            severity=UNSATISFIABLE,
-            rule=RULE,
-            reason=REASON,
-            message=f"{said}." if said.owner else f"N{str(said)[1:]}.",
-            object=f"Namespace/{said.namespace}",
-        )
+        return [tenant_finding(self._site, said) for _, said in sorted(found.items())]

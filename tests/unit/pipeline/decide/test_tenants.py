@@ -2,7 +2,8 @@
 
 import pytest
 
-from underhost.agents.pipeline.decide.tenants import KEPT, REASON, Tenants
+from underhost.agents.evaluate.tenants import REASON
+from underhost.agents.pipeline.decide.tenants import KEPT, Tenants
 from underhost.agents.sinks.orders import APPLIED, REFUSED
 from underhost.schemas.records import Finding, Outcome
 from underhost.schemas.shares import Capped
