@@ -16,11 +16,13 @@ class Shares:
     Attributes:
         terms: terms between pods and spread constraints of one pod that count.
         drs_rules, drs_edits: rules in a vSphere cluster, and changes of them in an hour.
+        findings: that are open.
     """
 
     terms: int = 64
     drs_rules: int = 500
     drs_edits: int = 60
+    findings: int = 1000
     owner: int = 20
 
     def of_owner(self, share: int) -> int:

@@ -5,10 +5,16 @@ from collections.abc import Iterable
 
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import RANK
+from underhost.schemas.severities import RANK, UNSATISFIABLE
+from underhost.schemas.shares import Capped
 
 INVENTORY = "Inventory"
 """Rule of the findings that say that a site's writes stop (`agents/pipeline/gates/guards.py`)."""
+
+
+TENANT = "Tenant"
+"""Rule of the findings that name a namespace which asks for more than its share."""
+REASON_SHARE = "a tenant asks for more than its share"
 
 
 def finding_id(site: str, severity: str, rule: str, key: str, value: str, uid: str) -> str:
@@ -45,3 +51,15 @@ def listing(names: list[str], most: int = 3) -> str:
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "nothing"
+
+
+def tenant_finding(site: str, said: Capped) -> Finding:
+    """The finding that says it."""
+    return Finding(
+        id=finding_id(site, UNSATISFIABLE, TENANT, said.setting, said.owner, said.namespace),
+        severity=UNSATISFIABLE,
+        rule=TENANT,
+        reason=REASON_SHARE,
+        message=f"{said}." if said.owner else f"N{str(said)[1:]}.",
+        object=f"Namespace/{said.namespace}",
+    )

@@ -19,8 +19,7 @@ from underhost.agents.evaluate.nodes import NodeFindings
 from underhost.agents.evaluate.physical import Physical
 from underhost.agents.evaluate.spread import EligibleDomains, Spread
 from underhost.agents.evaluate.store import FindingStore
-from underhost.agents.evaluate.tenants import UncountedTerms
-from underhost.agents.evaluate.unsatisfiable import Unsatisfiable
+from underhost.agents.evaluate.unsatisfiable import UncountedTerms, Unsatisfiable
 from underhost.agents.evaluate.violations import AntiAffinity, Violations
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report

@@ -1,11 +1,11 @@
-"""What the hosts of a site cannot keep, however its VMs are placed: `unsatisfiable` findings.
+"""What the hosts of a site cannot keep, and terms that are beyond a pod's share: `unsatisfiable` findings.
 
 In: a case, and what changes about pods and hosts; or the VM graphs of a snapshot. Out: findings for required
 anti-affinity over more VMs than hosts are usable, and for pods that must share a host and be apart.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.site import CompiledSite, Place
@@ -20,6 +20,7 @@ from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, Se
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import UNSATISFIABLE
+from underhost.schemas.shares import Capped, Shares
 
 RULE = "PhysicalHost"
 REASON_TOO_MANY = "more pods must be apart than hosts are usable"
@@ -120,6 +121,27 @@ class Unsatisfiable:
         if model.has_hosts and (apart or near):
             found = unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, Concerns(model, apart, near)), near)
         self._store.put(("hosts",), found)
+
+
+class UncountedTerms:
+    """Namespaces with pods whose terms do not all count."""
+
+    def __init__(self, store: FindingStore, site: str, shares: Shares) -> None:
+        self._store, self._site, self._most = store, site, shares.terms
+        self._classes: list[PodClass] = []
+
+    def add_class(self, cls: PodClass) -> None:
+        """A class is new."""
+        if cls.uncounted:
+            self._classes.append(cls)
+
+    def judge(self, is_used: Callable[[int], object]) -> None:
+        """The findings; `is_used` tells whether any pod is of a class."""
+        if self._classes:
+            told = f"of a pod's terms between pods and spread constraints the first {self._most} count"
+            names = sorted({cls.namespace for cls in self._classes if is_used(cls.id)})
+            found = [f.tenant_finding(self._site, Capped("terms", name, "", told)) for name in names]
+            self._store.put(("tenants",), found)
 
 
 def _usable(snapshot: Snapshot) -> "Counter[str]":

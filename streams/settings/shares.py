@@ -17,5 +17,7 @@ class ShareSettings(SettingsGroup):
     """DRS rules in a vSphere cluster."""
     drs_edits: int = Field(default=_DEFAULT.drs_edits, ge=1)
     """Rules changed in a vSphere cluster in one hour. Namespaces take turns within `drsRules.editsPerMinute`."""
+    findings: int = Field(default=_DEFAULT.findings, ge=1)
+    """Open findings, the gravest first."""
     owner: int = Field(default=_DEFAULT.owner, ge=1, le=100)
     """Percent of its namespace's share that one owner (a Deployment, say) may have; of `terms` all."""

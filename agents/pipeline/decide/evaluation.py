@@ -122,7 +122,8 @@ class Evaluation:
         # What was due has been looked at, even if what follows raises: else it would be due for ever.
         stale, assumed = memory.stale.findings(snapshot, now), memory.bindings.assumed(snapshot, now)
         report = self._evaluator.update(snapshot)
-        found = [*report.findings, *stale, *memory.tenants.findings(now), *still.findings(self._site)]
+        shown = memory.tenants.within_shares(report.findings, memory.findings.open, snapshot, now)
+        found = [*shown, *stale, *still.findings(self._site)]
         placed: list[Placement] = []
         if not still.forbids(BIND):
             decisions = self._evaluator.decide(snapshot, assumed)

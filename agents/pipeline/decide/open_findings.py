@@ -6,7 +6,7 @@ ready, so that a restart resolves what ended meanwhile and opens nothing twice. 
 cut: its texts, and the peers that it names, with how many there are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 
 import msgspec
@@ -41,6 +41,11 @@ class PublishedFindings:
         self._open = {id_: row for id_, row in rows.items() if row.state != RESOLVED}
         # A worker that was killed between a resolution and its tombstone leaves the row: the tombstone is still due.
         self._due = sorted(set(rows) - set(self._open))
+
+    @property
+    def open(self) -> Collection[str]:
+        """The ids of those that are open."""
+        return self._open.keys()
 
     def diff(self, findings: Sequence[Finding], snapshot: Mapping[str, int], now: str) -> FindingChange:
         """What changed; nothing is remembered before `commit`. `now` is RFC 3339."""

@@ -89,7 +89,7 @@ class Evaluations:
             unfinished=UnfinishedCommands(site, earlier, outcomes, now),
             findings=PublishedFindings(site, open_findings) if self._evaluates else None,
             bindings=bindings,
-            tenants=Tenants(site),
+            tenants=Tenants(site, self._options.shares),
             stale=StaleLabels(self._options, known=stale),
             own_writes=own_writes,
             deciders=deciders_of(kinds, parts),

@@ -4,26 +4,28 @@ In: outcomes in which a sink says so, and what the evaluation itself has capped.
 stands for a while after it was said last: nobody says that somebody has come to his senses.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
-from underhost.agents.evaluate.tenants import tenant_finding
+from underhost.agents.evaluate.findings import tenant_finding
+from underhost.agents.pipeline.decide.finding_shares import within_shares
 from underhost.agents.sinks.orders import REFUSED
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding, Outcome
-from underhost.schemas.shares import Capped, capped_of
+from underhost.schemas.shares import Capped, Shares, capped_of
 
 KEPT = 1200.0
 """Seconds for which what a sink has said stands; DRS says it every ten minutes."""
 
 
 class Tenants:
-    """Of one site.
+    """Of one site, whose `shares` are these.
 
     Attributes:
         due: when the next one is forgotten, monotonic seconds; None where there is none.
     """
 
-    def __init__(self, site: str) -> None:
-        self._site = site
+    def __init__(self, site: str, shares: Shares | None = None) -> None:
+        self._site, self._shares = site, shares or Shares()
         self._said: dict[tuple[str, str, str], tuple[Capped, float]] = {}
         self.due: float | None = None
 
@@ -33,6 +35,13 @@ class Tenants:
         if said is not None:
             self._said[said[:3]] = said, now + KEPT
             self.due = now
+
+    def within_shares(
+        self, findings: Sequence[Finding], open_: Collection[str], snapshot: Snapshot, now: float
+    ) -> list[Finding]:
+        """What is published of the findings, of which those with the ids `open_` are; and everybody who has more."""
+        kept, capped = within_shares(findings, open_, snapshot, self._shares)
+        return [*kept, *self.findings(now, capped)]
 
     def findings(self, now: float, more: Iterable[Capped] = ()) -> list[Finding]:
         """Everybody who is capped now, `more` among them."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from underhost.agents.evaluate.tenants import REASON
+from underhost.agents.evaluate.findings import REASON_SHARE
 from underhost.agents.pipeline.decide.tenants import KEPT, Tenants
 from underhost.agents.sinks.orders import APPLIED, REFUSED
 from underhost.schemas.records import Finding, Outcome
@@ -29,7 +29,7 @@ def test_a_refusal_that_names_a_tenant_is_a_finding_of_its_namespace() -> None:
         id=finding.id,
         severity="unsatisfiable",
         rule="Tenant",
-        reason=REASON,
+        reason=REASON_SHARE,
         message=f"Namespace evil has its share (shares.drsRules): {TOLD}.",
         object="Namespace/evil",
     )

@@ -1,0 +1,83 @@
+"""One tenant has its share of the open findings; nobody else's are left out for it."""
+
+from typing import Any
+
+import pytest
+from support.build import a_pod, a_site
+
+from underhost.agents.pipeline.decide.finding_shares import within_shares
+from underhost.schemas.records import Finding
+from underhost.schemas.shares import Capped, Shares
+
+SITE = a_site(
+    *(a_pod(f"w-{at}", "evil").owned_by("StatefulSet/w") for at in range(9)),
+    *(a_pod(f"b-{at}", "evil") for at in range(9)),
+    *(a_pod(f"db-{at}").owned_by("StatefulSet/db") for at in range(9)),
+)
+
+
+def finding(id_: str, pod: str | None, severity: str = "violation", **more: Any) -> Finding:
+    return Finding(id=id_, severity=severity, rule="NodeAffinity", reason="", message="", pod=pod, **more)
+
+
+def shown(
+    findings: list[Finding], shares: Shares, open_: frozenset[str] = frozenset()
+) -> tuple[list[str], list[Capped]]:
+    kept, capped = within_shares(findings, open_, SITE, shares)
+    return [one.id for one in kept], capped
+
+
+OWNER_SAID = Capped("findings", "evil", "StatefulSet/w", "of its findings the gravest 2 are told")
+ALL_SAID = Capped("findings", "evil", "", "of its findings the gravest 3 are told")
+DB = [finding(f"d{at}", f"shop/db-{at}") for at in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("findings", "shares", "ids", "capped"),
+    [
+        pytest.param(
+            [*(finding(f"w{at}", f"evil/w-{at}") for at in range(4)), *DB],
+            Shares(findings=10, owner=20),
+            ["w0", "w1", "d0", "d1"],
+            [OWNER_SAID],
+            id="one owner has its part",
+        ),
+        pytest.param(
+            [*(finding(f"b{at}", f"evil/b-{at}") for at in range(5)), *DB],
+            Shares(findings=3, owner=100),
+            ["b0", "b1", "b2", "d0", "d1"],
+            [ALL_SAID],
+            id="all of a namespace have its share",
+        ),
+        pytest.param(
+            [finding("b0", "evil/b-0", "co-located"), *(finding(f"b{at}", f"evil/b-{at}") for at in range(1, 4))],
+            Shares(findings=3, owner=100),
+            ["b1", "b2", "b3"],
+            [ALL_SAID],
+            id="the gravest stay",
+        ),
+        pytest.param(
+            [finding(f"b{at}", f"shop/db-{at}", object="Namespace/evil") for at in range(4)] + DB,
+            Shares(findings=3, owner=100),
+            ["b0", "b1", "b2", "d0", "d1"],
+            [ALL_SAID],
+            id="whose rule it is, not whose pod",
+        ),
+        pytest.param(
+            [finding(f"n{at}", None, node=f"n{at}") for at in range(9)],
+            Shares(findings=1),
+            [f"n{at}" for at in range(9)],
+            [],
+            id="nodes have no share",
+        ),
+    ],
+)
+def test_what_is_beyond_a_share_is_not_told(
+    findings: list[Finding], shares: Shares, ids: list[str], capped: list[Capped]
+) -> None:
+    assert shown(findings, shares) == (ids, capped)
+
+
+def test_of_equally_grave_ones_those_that_are_open_stay() -> None:
+    found = [finding(f"b{at}", f"evil/b-{at}") for at in range(5)]
+    assert shown(found, Shares(findings=2, owner=100), frozenset({"b3", "b4"}))[0] == ["b3", "b4"]
