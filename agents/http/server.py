@@ -16,6 +16,7 @@ from underhost.agents.http.budgets.bodies import BODY, HELD, SENDING, HeldBodies
 from underhost.agents.http.budgets.connections import CONNECTIONS, HeldConnections, counted
 from underhost.agents.http.doors import door as doors
 from underhost.agents.http.doors.door import Door
+from underhost.agents.http.doors.passwords import unpublished
 from underhost.agents.http.guard import guard, harden, say
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
@@ -75,7 +76,8 @@ async def start_server(
     Raises InputError where the address is none or cannot be had.
     """
     host, port = split_listen(listen, setting)
-    app = web.Application(client_max_size=BODY, middlewares=[guard(hosts), counted, doors.at(door or Door()), bounded])
+    inward = [unpublished, guard(hosts), counted, doors.at(door or Door()), bounded]
+    app = web.Application(client_max_size=BODY, middlewares=inward)
     app[SENDING], app[HELD] = patience, HeldBodies()
     app[CONNECTIONS] = connections = HeldConnections()
     app.cleanup_ctx.append(connections.running)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.processes.authority import Authority, Certificate
 from support.processes.kube import Kube, start_kube
 from support.processes.ports import free_ports
 from support.processes.scheduler import kube_scheduler
@@ -28,7 +29,7 @@ LARGE = ("node-1", "node-2", "node-3", "node-4")
 SHARED = "node(s) were on a physical host that runs a pod to be kept apart"
 MODES = ("preferred", "required")
 TOKEN = "the-token-that-kube-scheduler-sends"
-"""In the mode `required`, as the password of `urlPrefix`."""
+"""Of the worker in the mode `preferred`; the one in the mode `required` asks for certificates."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Place]:
-    """Kubernetes with three kube-schedulers: one without an extender, one for each mode of ours."""
+    """Kubernetes and kube-schedulers: one without an extender, one for each mode of ours, two whom nobody knows."""
     folder = tmp_path_factory.mktemp("extender")
+    ours, clients, others = (Authority(folder, name) for name in ("ours", "clients", "others"))
     audit = Audit(folder / "audit.log")
     with start_kube(folder / "kube", parts, *audit.flags()) as kube, ExitStack() as stack:
         stack.enter_context(helpers(parts, kube, "deployment-controller", "replicaset-controller"))
@@ -52,25 +54,47 @@ def place(tmp_path_factory: pytest.TempPathFactory, parts: Path) -> Iterator[Pla
         add_nodes(api)
         inventory = folder / "inventory.json"
         inventory.write_text(json.dumps(an_inventory()))
-        ports = dict(zip(MODES, free_ports(2), strict=True))
+        *pages, questions = free_ports(3)
+        ports = dict(zip(MODES, pages, strict=True))
+        (folder / "token").write_text(TOKEN)
+        made = ours.certificate("listener", "IP:127.0.0.1")
+        files = {"certFile": str(made.cert), "keyFile": str(made.key), "clientCaFile": str(clients.cert)}
+        doors: dict[str, dict[str, Any]] = {
+            "preferred": {"web": {"tokenFile": str(folder / "token")}},
+            "required": {"extender": {"listen": f"127.0.0.1:{questions}", "tls": files}},
+        }
         underhosts = {
-            mode: stack.enter_context(underhost(folder, kube, inventory, mode, ports[mode])) for mode in MODES
+            mode: stack.enter_context(underhost(folder, kube, inventory, mode, ports[mode], doors[mode]))
+            for mode in MODES
         }
         for mode, port in ports.items():
             eventually(f"underhost ({mode}) answers for the site", lambda port=port: answers(port))
         stack.enter_context(kube_scheduler(kube, parts, "plain"))
-        for mode, port in ports.items():
-            user = "" if mode == "preferred" else f"underhost:{TOKEN}@"
-            url = {"urlPrefix": f"http://{user}127.0.0.1:{port}/extender"}
-            more = {} if mode == "preferred" else {"bindVerb": "bind", "ignorable": False}
-            stack.enter_context(kube_scheduler(kube, parts, mode, {**url, **more}))
+        page, secure = f"127.0.0.1:{ports['preferred']}/extender", f"https://127.0.0.1:{questions}/extender"
+        strict = {"bindVerb": "bind", "ignorable": False}
+        extenders = {
+            "preferred": {"urlPrefix": f"http://underhost:{TOKEN}@{page}"},
+            "required": {"urlPrefix": secure, **strict, **certified(ours, clients.certificate("scheduler", "DNS:s"))},
+            "guest": {"urlPrefix": f"http://{page}", **strict},
+            "stranger": {"urlPrefix": secure, **strict, **certified(ours, others.certificate("stranger", "DNS:s"))},
+        }
+        for name, extender in extenders.items():
+            stack.enter_context(kube_scheduler(kube, parts, name, extender))
         eventually("the default namespace is there", lambda: api.ask("GET", "/api/v1/namespaces")["items"])
         yield Place(kube, api, audit, underhosts)
 
 
+def certified(trusted: Authority, shown: Certificate) -> dict[str, Any]:
+    """What of the extender's configuration docs/extender.md has for a listener that asks for certificates."""
+    files = {"caFile": str(trusted.cert), "certFile": str(shown.cert), "keyFile": str(shown.key)}
+    return {"enableHTTPS": True, "tlsConfig": files}
+
+
 @contextmanager
-def underhost(folder: Path, kube: Kube, inventory: Path, mode: str, port: int) -> "Iterator[subprocess.Popen[bytes]]":
-    """`underhost run` with bindings enabled, over the cluster and the inventory."""
+def underhost(
+    folder: Path, kube: Kube, inventory: Path, mode: str, port: int, door: dict[str, Any]
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """`underhost run` with bindings enabled, over the cluster and the inventory, behind a door."""
     config = folder / f"{mode}.yaml"
     tree: dict[str, Any] = {
         "apiVersion": "underhost/v1",
@@ -81,11 +105,9 @@ def underhost(folder: Path, kube: Kube, inventory: Path, mode: str, port: int) -
         "vsphere": {"inventory": str(inventory)},
         "physicalHost": mode,
         "sinks": {"bindings": True},
-        "web": {"listen": f"127.0.0.1:{port}"},
+        **door,
+        "web": {"listen": f"127.0.0.1:{port}", **door.get("web", {})},
     }
-    if mode == "required":  # it binds, which is nobody's without a token
-        (folder / "token").write_text(TOKEN)
-        tree["web"]["tokenFile"] = str(folder / "token")
     config.write_text(json.dumps(tree))
     command = [UNDERHOST, "run", "--config", str(config)]
     with (folder / f"{mode}.log").open("wb") as out:
@@ -202,6 +224,19 @@ def test_replicas_of_a_strict_spread_get_a_host_each(place: Place, mode: str) ->
     assert hosts_of(place.api, namespace, 4) == ["esx-1", "esx-2", "esx-3", "esx-4"]
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "why"),
+    [
+        pytest.param("guest", "/extender/filter, code 401", id="no password"),
+        pytest.param("stranger", '/extender/filter": ', id="a certificate of others: the connection ends"),
+    ],
+)
+def test_a_scheduler_that_nobody_knows_gets_no_answer_and_binds_nothing(place: Place, scheduler: str, why: str) -> None:
+    namespace = deploy(place.api, scheduler, 1)
+    eventually("its pod says why it waits", lambda: any(why in one for one in events(place.api, namespace)))
+    assert place.api.bound(namespace) == {}
+
+
 def test_without_an_answer_ignorable_goes_on_and_the_other_waits(place: Place) -> None:
     for process in place.underhosts.values():
         process.send_signal(signal.SIGTERM)
@@ -213,3 +248,5 @@ def test_without_an_answer_ignorable_goes_on_and_the_other_waits(place: Place) -
         "the pod says that nobody answers", lambda: any("/extender/filter" in one for one in events(place.api, waiting))
     )
     assert place.api.bound(waiting) == {}
+    told = [one["note"] if "note" in one else one["message"] for one in place.api.ask("GET", "/api/v1/events")["items"]]
+    assert [one for one in told if TOKEN in one] == []

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from support.answers.http import an_error
 from support.build import HOST, a_pod, app, term
 from support.fakes.pipeline import FakeCluster
-from support.sites.doors import TOKEN, basic
+from support.sites.doors import TOKEN, basic, bearer
 from support.sites.extender import SITE, FakeSite, built
 from support.workers.pipeline import Running, running, settings_in
 
@@ -43,10 +43,11 @@ class Scheduler:
     registry: CollectorRegistry
     address: str
     client: aiohttp.ClientSession
+    shows: dict[str, str] = field(default_factory=bearer)
 
     async def post(self, verb: str, body: Any) -> tuple[int, Any]:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", **basic()}
+        headers = {"Content-Type": "application/json", **self.shows}
         async with self.client.post(f"{self.address}extender/{verb}", data=data, headers=headers) as answer:
             return answer.status, await answer.json()
 
@@ -162,6 +163,38 @@ async def test_what_cannot_be_answered_now_is_503_and_the_connection_ends(schedu
             {"apiVersion": "underhost/v1", "kind": "Readiness", "status": "ok"},
         )
     assert (await scheduler.post("filter", NAMES))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "why"),
+    [
+        pytest.param("filter", NAMES, "the site's partition is not held", id="filter cannot be answered now"),
+        pytest.param("filter", {"Nodes": None}, "not ExtenderArgs: Object missing required field `Pod`", id="no pod"),
+        pytest.param(
+            "bind",
+            {"PodName": "a", "PodNamespace": "b", "Node": "c"},
+            "the site's partition is not held",
+            id="bind cannot be answered now",
+        ),
+    ],
+)
+async def test_a_password_is_in_no_event_as_its_sender_is_told_in_the_answer_what_is_wrong(
+    scheduler: Scheduler, verb: str, body: Any, why: str
+) -> None:
+    """kube-scheduler puts its whole urlPrefix into the error of any answer but 200."""
+    scheduler.site.unsure_of, scheduler.shows = "the site's partition is not held", basic()
+    assert await scheduler.post(verb, body) == (200, {"Error": why})
+    scheduler.shows = basic("another-password-of-somebody")
+    assert (await scheduler.post(verb, body))[0] == 403
+
+
+@pytest.mark.parametrize("verb", ["prioritize", "preempt"])
+async def test_where_the_answer_has_no_place_for_an_error_its_senders_connection_ends(
+    scheduler: Scheduler, verb: str
+) -> None:
+    scheduler.site.unsure_of, scheduler.shows = "the site's partition is not held", basic()
+    with pytest.raises(aiohttp.ServerDisconnectedError):
+        await scheduler.post(verb, {**NAMES, "NodeNameToMetaVictims": {}})
 
 
 async def test_a_question_may_be_larger_than_other_rooms_allow_but_not_endless(
