@@ -5,6 +5,7 @@ does it count. It is started before the agents, so that a start that takes long 
 """
 
 import asyncio
+import logging
 import os
 import ssl
 from collections.abc import Callable, Collection
@@ -13,7 +14,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
 from underhost.agents.http.budgets.bodies import BODY, HELD, SENDING, HeldBodies, bounded
-from underhost.agents.http.budgets.connections import CONNECTIONS, HeldConnections, counted
+from underhost.agents.http.budgets.connections import CONNECTIONS, HeldConnections, WithoutNoise, counted
 from underhost.agents.http.doors import door as doors
 from underhost.agents.http.doors.door import Door
 from underhost.agents.http.doors.passwords import unpublished
@@ -90,6 +91,7 @@ async def start_server(
     runner = web.AppRunner(
         app,
         access_log=None,
+        logger=_logger(),
         shutdown_timeout=1.0,
         keepalive_timeout=patience,
         lingering_time=min(LINGER, patience),
@@ -106,6 +108,13 @@ async def start_server(
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(f"{setting} {listen}: {why}") from error
     return HttpServer(runner, listener, host, "http" if tls is None else "https")
+
+
+def _logger() -> logging.Logger:
+    """Where the server says what went wrong in it."""
+    logger = logging.getLogger(f"{__name__}.requests")
+    logger.filters[:] = [WithoutNoise()]
+    return logger
 
 
 def probes(

@@ -139,4 +139,4 @@ def _refusal(address: str, site: str | None, status: int, data: bytes) -> InputE
         return Refused(f"{address}: {said} (--token-file)")
     if status == 404:
         return InputError(f"{address}: {said}")
-    return Unreachable(f"{address}: {said}") if status == 503 else Refused(f"{address}: {said} ({status})")
+    return Unreachable(f"{address}: {said}") if status in (429, 503) else Refused(f"{address}: {said} ({status})")

@@ -7,6 +7,7 @@ let go after a while, or at once where they take too much memory together.
 """
 
 import asyncio
+import logging
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,9 +15,12 @@ from contextlib import contextmanager
 from typing import cast
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from underhost.agents.http.budgets.places import client_of
+from underhost.agents.http.budgets.work import LEFT, has_left
+from underhost.agents.http.guard import RequestRefused
 
 MOST, EACH = 512, 256
 """Connections in all, and of one client: a process often has 1,024 descriptors."""
@@ -139,10 +143,26 @@ CONNECTIONS = web.AppKey("connections", HeldConnections)
 
 @web.middleware
 async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A connection is not cut off while its request is answered."""
+    """A connection is not cut off while its request is answered; one that its client closes meanwhile is no error.
+
+    Raises RequestRefused for that.
+    """
     request.app[CONNECTIONS].let_go_unread()
     with request.app[CONNECTIONS].answering(request):
-        return await handler(request)
+        try:
+            return await handler(request)
+        except ConnectionError:
+            if has_left(request):
+                raise RequestRefused(LEFT, "the client has left") from None
+            raise
+
+
+class WithoutNoise(logging.Filter):
+    """What is no HTTP is answered 400 and not worth a traceback each: whoever sends it would fill the log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See `logging.Filter`."""
+        return not isinstance(record.exc_info[1] if record.exc_info else None, HttpProcessingError)
 
 
 class _Door(asyncio.Protocol):

@@ -1,6 +1,7 @@
 """How many connections are held, and who makes room for whom."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -119,6 +120,18 @@ async def test_of_all_clients_the_one_with_most_connections_makes_room(monkeypat
         assert await first.first() == b""
         await alone.ask(HEALTH)
         assert await alone.reader.readuntil(b"HTTP/1.1 200 OK\r\n")
+
+
+async def test_who_leaves_or_speaks_no_http_leaves_nothing_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with listening(monkeypatch) as doors:
+        leaving = await doors.connect("127.0.0.1", HALF_BODY)
+        await doors.begun.acquire()
+        leaving.writer.transport.abort()
+        for sent in (b"GET /\x80 HTTP/1.1\r\n\r\n", b"\x16\x03\x01\r\n\r\n", b"GET / HTTP/1.1\r\nX\x00: 1\r\n\r\n"):
+            assert b" 400 " in await (await doors.connect("127.0.0.2", sent)).first()
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == []
 
 
 class Reader(asyncio.Transport):
