@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
-from typing import NamedTuple
 
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
@@ -57,18 +56,13 @@ def _settle(nodes: Iterable[Node], vms: Iterable[Vm], by_name: bool) -> tuple[di
     rivals: dict[str, str] = {}
     for claims in claimed.values():
         (first, claim), *others = sorted(claims, key=itemgetter(0))
-        holding[first.node] = claim
-        rivals.update((rank.node, first.node) for rank, _ in others)
+        holding[first[-1]] = claim
+        rivals.update((rank[-1], first[-1]) for rank, _ in others)
     return dict(sorted(holding.items())), dict(sorted(rivals.items()))
 
 
-class _Rank(NamedTuple):
-    """Whose claim of a VM holds: the least one's."""
-
-    by_name: int
-    since: str
-    by_system: bool
-    node: str
+_Rank = tuple[int, str, bool, str]
+"""Whose claim of a VM holds, the least one's: by name, since when, by system uuid, and the node."""
 
 
 def _rank(node: Node, how: str) -> _Rank:
@@ -77,7 +71,7 @@ def _rank(node: Node, how: str) -> _Rank:
     `since` is RFC 3339 in UTC; a node without a time is not made yet, and so later than all.
     """
     by_name = (NAME, HOSTNAME).index(how) + 1 if how in (NAME, HOSTNAME) else 0
-    return _Rank(by_name, node.metadata.creation_timestamp or "~", how == SYSTEM_UUID, node.metadata.name)
+    return by_name, node.metadata.creation_timestamp or "~", how == SYSTEM_UUID, node.metadata.name
 
 
 def _rows(claims: Mapping[str, _Claim], hosts: Iterable[Host]) -> dict[str, NodeHost]:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-from support.build import a_node, a_pod
+from support.build import HOST, a_node, a_pod, term
+from support.build import app as selecting_app
 
+from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.schedule.pending import PodDecision
 from underhost.agents.sinks.bindings import OUR_SCHEDULER
 from underhost.agents.sinks.labels.managers import FIELD_MANAGER
 from underhost.agents.sinks.ports import Writers
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.errors import BackendError, Conflict, Gone
 from underhost.schemas.keys import listed_key, object_key
@@ -69,9 +71,19 @@ class FakeCluster:
         self.put(HOSTS, object_key(self.site, "host", f"moref-{host}"), Host(name=host, id=f"moref-{host}"))
         self.put(VMS, object_key(self.site, "vm", f"vm-{vm}"), Vm(name=vm, id=f"vm-{vm}", host=f"moref-{host}"))
 
-    def pod(self, name: str, node: str = "", *, app: str = "", scheduler: str = "underhost", uid: str = "") -> None:
-        """A pod of namespace `shop`; pods of one `app` must not share a host."""
+    def pod(
+        self,
+        name: str,
+        node: str = "",
+        *,
+        app: str = "",
+        scheduler: str = "underhost",
+        uid: str = "",
+        apart: bool = False,
+    ) -> None:
+        """A pod of namespace `shop`; pods of one `app` must not share a host, `apart` says it in a term, too."""
         pod = a_pod(name).on(node).spec(schedulerName=scheduler).labels({"app": app} if app else {})
+        pod = pod.apart(term(HOST, selecting_app(app))) if apart else pod
         pod = pod.metadata(uid=uid or f"pod-{name}", resourceVersion=self._next())
         self.put(PODS, self._pod_key(name), pod.build())
 
@@ -301,8 +313,8 @@ class FakeEvaluator:
         return Report(findings, {}, {})
 
     def state(self, snapshot: Snapshot) -> State:
-        """Nobody asks a fake for a compiled site."""
-        raise NotImplementedError
+        """See `PipelineEvaluator`: compiled anew."""
+        return State(compile(snapshot, Options()))
 
     def decide(self, snapshot: Snapshot, assumed: Mapping[str, str]) -> list[PodDecision]:
         """See `PipelineEvaluator`."""

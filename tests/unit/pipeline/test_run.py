@@ -381,8 +381,8 @@ def without_times(record: Outgoing) -> bytes | None:
 
 
 async def test_an_evictor_of_its_own_says_why_it_evicts_nobody(cluster: FakeCluster, tmp_path: Path) -> None:
-    cluster.pod("db-0", "n1", app="db")
-    cluster.pod("db-1", "n1", app="db")
+    cluster.pod("db-0", "n1", app="db", apart=True)
+    cluster.pod("db-1", "n1", app="db", apart=True)
     settings = settings_in(tmp_path)
     sinks = settings.sinks.model_copy(update={"drs_rules": False})  # with them it would wait for DRS first
     settings = settings.model_copy(update={"evictions": EvictionSettings(wait=0), "sinks": sinks})

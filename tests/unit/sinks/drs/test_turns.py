@@ -59,7 +59,7 @@ async def test_what_is_beyond_a_share_is_refused_with_the_reason_and_is_no_edit(
     one = DrsDecider("s", lambda snapshot: [], pacing=Pacing(steady=0.0, edits=1), left_out=lambda: [LEFT])
     [action] = one.decide(SITE, 0.0)
     writer = FakeDrsWriter()
-    outcome = await DrsSink(writer, "s", enabled=True).apply(action)
+    outcome = await DrsSink(writer, "s", vms=lambda: {"vm-1", "vm-2"}, enabled=True).apply(action)
     assert outcome == Outcome(action.id, "drs-rule", f"drs-rule/C0/{EVIL[19]}", REFUSED, SAID)
     one.observe(outcome, 1.0)
     assert one.decide(SITE, 599.0) == []
