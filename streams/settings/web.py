@@ -6,9 +6,9 @@ hold is for `agents/http/doors`.
 
 import ipaddress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from underhost.streams.settings.group import SettingsGroup
 
@@ -38,6 +38,11 @@ class WebSettings(SettingsGroup):
     anonymous_read: bool | None = None
     """Whether page and API may be read without the token; absent: on loopback only."""
 
+    @field_validator("tls", "token_file", mode="before")
+    @classmethod
+    def _not_off_by_accident(cls, given: Any) -> Any:
+        return something(given)
+
     @model_validator(mode="after")
     def _no_open_door(self) -> Self:
         known = self.token_file is not None or asks_for_certificates(self.tls)
@@ -61,6 +66,18 @@ class ExtenderSettings(SettingsGroup):
     """`HOST:PORT`; absent: the questions are asked at `web.listen`."""
     tls: ListenerTlsSettings | None = None
     """With `clientCaFile` nobody gets as far as asking without a certificate."""
+
+    @field_validator("tls", mode="before")
+    @classmethod
+    def _not_off_by_accident(cls, given: Any) -> Any:
+        return something(given)
+
+
+def something(given: Any) -> Any:
+    """What was given. Raises ValueError for a key that stands there with nothing behind it: it may have been meant."""
+    if given is None:
+        raise ValueError("nothing in it: leave the key out where there is none")
+    return given
 
 
 def extender_fault(web: WebSettings, extender: ExtenderSettings) -> str | None:

@@ -47,7 +47,8 @@ def token_file(tmp_path: Path) -> Path:
 
 
 def web(token_file: Path | None = None, **more: object) -> Settings:
-    return Settings(web=WebSettings(listen="127.0.0.1:0", token_file=token_file, **more))
+    known = {} if token_file is None else {"token_file": token_file}
+    return Settings(web=WebSettings(listen="127.0.0.1:0", **known, **more))
 
 
 async def statuses(address: str, requests: list[str], **headers: str) -> dict[int, list[str]]:

@@ -119,6 +119,17 @@ def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
             id="an extender that trusts anybody",
         ),
         pytest.param(
+            "web: {tls: }", "web.tls: nothing in it: leave the key out where there is none", id="no certificate"
+        ),
+        pytest.param(
+            "web: {tokenFile: }", "web.tokenFile: nothing in it: leave the key out where there is none", id="no token"
+        ),
+        pytest.param(
+            "extender: {listen: '127.0.0.1:1', tls: }",
+            "extender.tls: nothing in it: leave the key out where there is none",
+            id="no certificate of the extender",
+        ),
+        pytest.param(
             "extender: {tls: {certFile: c}}",
             "extender.tls without extender.listen: the questions are asked at web.listen, by web.tls",
             id="a certificate of no listener",
