@@ -7,7 +7,7 @@ ARGS ?=
 # Tests mostly wait for brokers, servers and clocks: two files at a time take half as long. More are more brokers at once.
 WORKERS ?= 2
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test parts check format types bench trust same parity docs up down stack-test manifests lock clean
+.PHONY: help setup run demo test parts check format types bench trust same parity docs up down stack-test manifests lock sbom audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -93,6 +93,12 @@ manifests: ## write compose/kubernetes/underhost.yaml anew from the chart (needs
 
 lock: ## resolve the requirements again (needs uv)
 	$(PYTHON) requirements/lock.py
+
+sbom: setup ## the wheel, and its SBOM (CycloneDX) beside it, in dist/
+	@$(BIN)/python requirements/sbom.py
+
+audit: setup ## ask whether what is locked has known weaknesses (exit code 3: nobody answered)
+	@$(BIN)/python requirements/audit.py $(ARGS)
 
 clean: ## remove what the targets made, but not the cache of real parts
 	rm -rf $(VENV) build dist *.egg-info

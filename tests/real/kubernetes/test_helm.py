@@ -90,6 +90,6 @@ def test_it_is_installed_upgraded_rolled_back_and_uninstalled(helm: Helm, api: K
     helm("rollback", "underhost")
     assert not may_patch_nodes(api)
     assert api.ask("GET", TOKEN)["data"]["token"] == token
-    assert len(left(api)) == 9
+    assert len(left(api)) == 10
     helm("uninstall", "underhost")
     assert left(api) == []

@@ -374,6 +374,7 @@ def test_the_schema_takes_the_values_that_we_ship() -> None:
     ("path", "value"),
     [
         pytest.param("imagee", {}, id="an unknown value"),
+        pytest.param("image.tag", "latest", id="an image that is another one tomorrow"),
         pytest.param("config.site", "Prod_A", id="a site that is no name"),
         pytest.param("config.sinks.evict", True, id="a sink that there is not"),
         pytest.param("config.vsphere.password", "secret", id="a password in the ConfigMap"),
