@@ -90,9 +90,7 @@ async def run_worker(
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
                     observer, decided = TopicObserver(settings, latest, reader, at_once=alone), LatestDecisions()
-                server = await _listen(
-                    settings, metrics, latest, lambda: current[-1] if current else None, observer, remarks
-                )
+                server = await _listen(settings, metrics, latest, lambda: next(iter(current), None), observer, remarks)
                 (on_listening or _say_page)(server.address)
 
             def new() -> Pipeline:
@@ -111,7 +109,13 @@ async def run_worker(
 
 async def _topics(settings: Settings, roles: Collection[str], metrics: Metrics) -> dict[str, str]:
     """The topics, made and checked; what deviates, for `/readyz`. Raises what `ensure_topics` raises."""
-    remarks = await ensure_topics(settings.kafka, (*TOPICS, *role.changelog_topics(roles, settings.site)))
+    changelogs = role.changelog_topics(roles, settings.site)
+    made = role.written_topics(roles)
+    # On Kafka its user may know of no other topics; who writes a topic makes it.
+    used = tuple(topic for topic in TOPICS if topic in made or topic in role.read_topics(roles))
+    topics = used if settings.kafka.bootstrap_servers else TOPICS
+    others = frozenset(topic.name for topic in topics if topic not in made)
+    remarks = await ensure_topics(settings.kafka, (*topics, *changelogs), others)
     for remark in remarks:
         log.error("%s", remark.line)
         metrics.topics.labels(remark.why).set(len(remark.topics))

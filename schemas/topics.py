@@ -23,6 +23,8 @@ class Topic:
         record: the struct of a value; None where values are raw bytes.
         source: the source whose `listed` marker the topic carries: kubernetes, vsphere or None.
         kinds: kinds of the keys, by the record each holds, where a topic has keys of objects.
+        writers: the roles of workers that write it, and `resume`, the person who lets writes go on: the only users who
+            may, where Kafka asks who somebody is.
     """
 
     short: str
@@ -34,6 +36,7 @@ class Topic:
     doc: str
     source: str | None = None
     kinds: dict[str, type[Struct]] = field(default_factory=dict)
+    writers: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -55,7 +58,8 @@ class Topic:
 
 def _state(short: str, source: str, doc: str, **kinds: type[Struct]) -> Topic:
     by_kind = {kind.replace("_", "-"): record for kind, record in kinds.items()}
-    return Topic(short, "compact", "object", next(iter(by_kind.values())), source, ("tables",), doc, source, by_kind)
+    record = next(iter(by_kind.values()))
+    return Topic(short, "compact", "object", record, source, ("tables",), doc, source, by_kind, writers=(source,))
 
 
 NODES = _state("nodes", "kubernetes", "Nodes.", node=k8s.Node)
@@ -84,10 +88,24 @@ DRS_RULES = _state(
     cluster=vsphere.Cluster,
 )
 NODE_HOSTS = Topic(
-    "node-hosts", "compact", "node", records.NodeHost, "topology", ("labeller", "web"), "Which host each node runs on."
+    "node-hosts",
+    "compact",
+    "node",
+    records.NodeHost,
+    "topology",
+    ("labeller", "web"),
+    "Which host each node runs on.",
+    writers=("evaluator",),
 )
 PLACEMENTS = Topic(
-    "placements", "delete", "pod", records.Placement, "evaluator", ("binder", "web"), "Decisions for pending pods."
+    "placements",
+    "delete",
+    "pod",
+    records.Placement,
+    "evaluator",
+    ("binder", "web"),
+    "Decisions for pending pods.",
+    writers=("evaluator",),
 )
 VIOLATIONS = Topic(
     "violations",
@@ -97,6 +115,7 @@ VIOLATIONS = Topic(
     "evaluator",
     ("alerting", "events", "web"),
     "Findings of every severity as they open, change and resolve.",
+    writers=("evaluator",),
 )
 ACTIONS = Topic(
     "actions",
@@ -106,12 +125,27 @@ ACTIONS = Topic(
     "labeller, DRS translator, evictor",
     ("sinks",),
     "Commands to the sinks.",
+    writers=("evaluator", "labeller", "drs", "evictor", "resume"),
 )
 OUTCOMES = Topic(
-    "outcomes", "delete", "target", records.Outcome, "sinks", ("deciders", "events", "web"), "What the sinks did."
+    "outcomes",
+    "delete",
+    "target",
+    records.Outcome,
+    "sinks",
+    ("deciders", "events", "web"),
+    "What the sinks did.",
+    writers=("kubernetes", "vsphere", "labeller", "binder", "drs", "evictor", "events"),
 )
 DEAD_LETTERS = Topic(
-    "dead-letters", "delete", "origin's", None, "every stage", ("operators",), "Records that could not be processed."
+    "dead-letters",
+    "delete",
+    "origin's",
+    None,
+    "every stage",
+    ("operators",),
+    "Records that could not be processed.",
+    writers=("kubernetes", "vsphere", "evaluator", "labeller", "binder", "drs", "evictor", "events", "alerts"),
 )
 
 SOURCE_TOPICS = (NODES, PODS, NAMESPACES, SERVICES, WORKLOADS, BUDGETS, VMS, HOSTS, DRS_RULES)

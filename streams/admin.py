@@ -4,7 +4,7 @@ In: `KafkaSettings` and the table of topics. Out: topics that exist with the con
 description of those that do. Apache Kafka's are in `kafka/topics.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from aiokafka import TopicPartition
@@ -35,15 +35,19 @@ class TopicDescription:
     records: int
 
 
-async def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic] = TOPICS) -> list[kafka_topics.Remark]:
+async def ensure_topics(
+    settings: KafkaSettings, topics: Sequence[Topic] = TOPICS, others: Collection[str] = ()
+) -> list[kafka_topics.Remark]:
     """Create the topics that are missing; what deviates of those that are there, for people.
+
+    `others` are full names of topics that other workers write: where we may not make one, it is waited for.
 
     Raises InputError naming every topic that is there with another count of partitions or another clean-up (a state
     topic that is not compacted loses its site after some days), or that can never be written; Unreachable when Kafka
     does not answer; Refused when it answers and will not create them, or when another process has the embedded log.
     """
     if settings.bootstrap_servers:
-        return await kafka_topics.ensure(settings.bootstrap_servers, settings, topics)
+        return await kafka_topics.ensure(settings.bootstrap_servers, settings, topics, others)
     await _ensure_embedded(settings, topics)
     return []
 

@@ -6,9 +6,11 @@ import typer
 
 from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import Topics, grouped, one_of, output_option
+from underhost.schemas.errors import InputError
 
 ASYNCAPI = "asyncapi"
 FORMATS = ("table", "json", "yaml", "name", ASYNCAPI)
+ACL_FORMATS = ("table", "json", "yaml")
 
 
 def register(app: typer.Typer) -> None:
@@ -26,11 +28,33 @@ def register(app: typer.Typer) -> None:
                 autocompletion=values.topics,
             ),
         ] = None,
+        acls: Annotated[
+            bool, typer.Option("--acls", help="The rights of a Kafka user for each role, as kafka-acls takes them.")
+        ] = False,
+        agents: Annotated[
+            str | None,
+            typer.Option(
+                metavar="A,B",
+                help="With --acls: one user for a worker of these roles; resume and look are people's.",
+                autocompletion=values.listed(values.roles),
+            ),
+        ] = None,
+        site: Annotated[str | None, typer.Option(metavar="NAME", help="With --acls: the site of the workers.")] = None,
+        principal: Annotated[
+            str | None, typer.Option(metavar="TEXT", help="With --acls: who a role is (User:underhost-{role}).")
+        ] = None,
         output: Annotated[str, output_option(FORMATS)] = "table",
         where: Topics,
     ) -> None:
         """List the topics as they are now, or describe one."""
-        one_of("--output", output, FORMATS)
+        one_of("--output", output, ACL_FORMATS if acls else FORMATS)
+        if acls:
+            from underhost.agents.commands.handlers.acls import acls_text  # heavy: only what runs needs it
+
+            typer.echo(acls_text(name, agents, site, principal, output, where), nl=False)
+            return
+        if agents or site or principal:
+            raise InputError("--agents, --site and --principal say whose rights --acls prints")
         if output == ASYNCAPI:
             from underhost.agents.commands.handlers.asyncapi import asyncapi_text  # heavy: only what runs needs it
 

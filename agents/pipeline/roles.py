@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from underhost.agents.sinks import registry
 from underhost.agents.sinks.ports import Writers
 from underhost.agents.sinks.registry import COMMANDS
-from underhost.schemas import topics
+from underhost.schemas import commands, topics
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
@@ -30,6 +30,13 @@ _DERIVED: dict[str, tuple[Topic, ...]] = {
     ALERTS: (topics.VIOLATIONS,),
     **{kind.role: kind.derived for kind in COMMANDS.values()},
 }
+_FOLLOWED: dict[str, tuple[Topic, ...]] = {
+    KUBERNETES: (*topics.KUBERNETES_TOPICS, topics.ACTIONS),  # what they hold already, and the word to go on
+    VSPHERE: (*topics.VSPHERE_TOPICS, topics.ACTIONS),
+    COMMANDS[commands.BIND].role: (topics.PLACEMENTS,),
+    WEB: tuple(topic for topic in topics.TOPICS if topic is not topics.DEAD_LETTERS),
+}
+"""What is read besides, without a table."""
 
 
 def parse_roles(names: Collection[str] | None) -> frozenset[str]:
@@ -52,6 +59,18 @@ def derived_topics(roles: Collection[str]) -> tuple[Topic, ...]:
     """The derived topics that these roles keep tables of."""
     wanted = {topic.short for role in roles for topic in _DERIVED.get(role, ())}
     return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+
+
+def read_topics(roles: Collection[str]) -> tuple[Topic, ...]:
+    """All topics that these roles read, in the order of the table."""
+    parts = (_STATE, _DERIVED, _FOLLOWED)
+    wanted = {topic.short for role in roles for part in parts for topic in part.get(role, ())}
+    return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+
+
+def written_topics(roles: Collection[str]) -> tuple[Topic, ...]:
+    """All topics that these roles write, in the order of the table."""
+    return tuple(topic for topic in topics.TOPICS if set(topic.writers) & set(roles))
 
 
 @dataclass(frozen=True)

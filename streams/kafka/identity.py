@@ -3,7 +3,8 @@
 In: an aiokafka producer that is idempotent, not started. Out: the same, which waits for a partition without a leader
 for as long as it takes, and takes a new identity after a batch that Kafka refused. aiokafka counts that batch in the
 partition's sequence, and the broker would refuse every later one as out of order. One request of a partition is under
-way at a time, so that order is kept over retries and identities.
+way at a time, so that order is kept over retries and identities. The identity is asked for with the first record: Kafka
+gives none to a user who may write no topic, as that of a page.
 """
 
 import math
@@ -32,6 +33,13 @@ def make_persistent(producer: AIOKafkaProducer) -> None:
             begin_anew(manager)
 
     sender._send_produce_req = send_and_see
+    ask = sender._maybe_wait_for_pid
+
+    async def ask_with_the_first_record() -> None:
+        if any(producer._message_accumulator._batches.values()):
+            await ask()
+
+    sender._maybe_wait_for_pid = ask_with_the_first_record
 
 
 def begin_anew(manager: Any) -> None:

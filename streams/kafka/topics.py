@@ -8,12 +8,17 @@ that the judgement needs no broker.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
 
 from underhost.schemas.errors import InputError, KafkaAway, Refused
 from underhost.schemas.topics import Topic
@@ -28,11 +33,13 @@ SEGMENT_MS = 6 * 3_600_000
 week: a worker that starts would read that week, instead of the last day and one record of each object."""
 REPLICAS, IN_SYNC = 3, 2
 """Replicas of a new topic, unless configured, where there are as many brokers; and how many acknowledge a record."""
+NO_RIGHT = (TopicAuthorizationFailedError.errno, ClusterAuthorizationFailedError.errno)
 POLL_SECONDS = 0.1
 START_SECONDS = 12.0
 """Seconds for all of it, so that a start says within 15 s that its topics are not there."""
 AWAY_SECONDS = 60.0
-"""The same while a broker is away: if it was the controller, the others go on asking it for half a minute."""
+"""The same while a broker is away: if it was the controller, the others go on asking it for half a minute. And while
+other workers, which may make a topic, have not made it yet."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +135,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more topics"
 
 
-async def ensure(servers: str, settings: KafkaSettings, topics: Sequence[Topic]) -> list[Remark]:
-    """Create the missing topics, check all.
+async def ensure(
+    servers: str, settings: KafkaSettings, topics: Sequence[Topic], others: Collection[str] = ()
+) -> list[Remark]:
+    """Create the missing topics, check all. One of `others` (full names) that we may not make is waited for.
 
     Raises InputError for `faults`, Refused, and Unreachable after `START_SECONDS`, while a broker is away after
     `AWAY_SECONDS`.
@@ -142,7 +151,7 @@ async def ensure(servers: str, settings: KafkaSettings, topics: Sequence[Topic])
         # Kafka does not show a broker that is away: the topics that are there tell of it.
         brokers = max([len(admin._client.cluster.brokers()), *(found.replicas for found in there.values())])
         if len(there) < len(topics):
-            there = await _made(settings, admin, topics, there, brokers, begin)
+            there = await _made(settings, admin, topics, there, brokers, begin, others)
             _refuse(where, there, topics, settings)  # another worker may have been first
         return judge(where, there, topics, brokers)
 
@@ -168,6 +177,7 @@ async def _made(
     there: dict[str, ExistingTopic],
     brokers: int,
     begin: float,
+    others: Collection[str],
 ) -> dict[str, ExistingTopic]:
     """The topics once the brokers show all of them: the controller answers before the brokers know.
 
@@ -176,17 +186,18 @@ async def _made(
     """
     servers = settings.bootstrap_servers or ""
     where = f"Kafka at {servers}"
+    awaited: list[str] = []
     missing = [new_topic(topic, settings, brokers) for topic in topics if topic.name not in there]
     try:
         async with asyncio.timeout_at(begin + START_SECONDS) as limit, kafka.admin(settings) as other:
-            creating = asyncio.ensure_future(_create(where, servers, other, missing))
+            creating = asyncio.ensure_future(_create(where, servers, other, missing, others))
             try:
                 if not await admin._client.all_there(brokers):
                     limit.reschedule(begin + AWAY_SECONDS)
                     log.warning("%s: a broker is away; new topics may take %.0f s", where, AWAY_SECONDS)
                 while len(there) < len(topics):
-                    if creating.done():
-                        creating.result()
+                    if creating.done() and not awaited and (awaited := creating.result()):
+                        limit.reschedule(begin + AWAY_SECONDS)
                     await asyncio.sleep(POLL_SECONDS)
                     there = await kafka.answered(servers, lambda: describe(admin, topics))
                 return there
@@ -194,15 +205,26 @@ async def _made(
                 creating.cancel()
     except TimeoutError as error:
         names = _listed([topic.name for topic in topics if topic.name not in there])
+        if awaited:
+            why = "start the workers that write them; this one's user may not make them"
+            raise KafkaAway(f"{where} does not show topics: {names}: {why}") from error
         raise KafkaAway(f"{where} answers, but does not show topics that it was asked to make: {names}") from error
 
 
-async def _create(where: str, servers: str, admin: AIOKafkaAdminClient, missing: Sequence[NewTopic]) -> None:
+async def _create(
+    where: str, servers: str, admin: AIOKafkaAdminClient, missing: Sequence[NewTopic], others: Collection[str]
+) -> list[str]:
+    """Make them; the names of those of `others` that we may not make. Raises Refused for any other that is not made."""
     response = await kafka.answered(servers, lambda: admin.create_topics(missing), AWAY_SECONDS)
+    awaited = []
     for name, code, *message in response.topic_errors:
-        if code not in (0, TopicAlreadyExistsError.errno):
+        if code in NO_RIGHT and name in others:
+            log.info("%s: topic %s is waited for: a worker that writes it makes it", where, name)
+            awaited.append(name)
+        elif code not in (0, TopicAlreadyExistsError.errno):
             why = message[0] if message and message[0] else for_code(code).__name__
             raise Refused(f"{where} does not create topic {name}: {why}")
+    return awaited
 
 
 async def describe(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[str, ExistingTopic]:

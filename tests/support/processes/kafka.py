@@ -32,6 +32,7 @@ auto.create.topics.enable=false
 """
 
 
+HEAP = ("-Xmx384m", "-XX:+UseSerialGC")
 SECURED = """
 listeners=PLAINTEXT://127.0.0.1:{inner},SASL_SSL://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{inner},SASL_SSL://127.0.0.1:{broker}
@@ -44,12 +45,43 @@ ssl.keystore.location={pem}
 """Read after the others: clients need TLS and a user; the broker's own requests go another way."""
 
 
+AUTHORIZED = """
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+"""
+"""Nobody may do anything but whom an ACL allows it, and who comes by the broker's own listener."""
+
+AUDIT = """
+rootLogger.level=INFO
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=[%d] %p %m (%c)%n
+appender.audit.type=File
+appender.audit.name=audit
+appender.audit.fileName={file}
+appender.audit.layout.type=PatternLayout
+appender.audit.layout.pattern=%m%n
+logger.audit.name=kafka.authorizer.logger
+logger.audit.level=DEBUG
+logger.audit.additivity=false
+logger.audit.appenderRef.audit.ref=audit
+"""
+"""What the authorizer has answered to whom, a line each."""
+
+
 class Secured(NamedTuple):
-    """A listener with TLS and SCRAM: the broker's key and certificates in one PEM, and its only user."""
+    """A listener with TLS and SCRAM: the broker's key and certificates in one PEM, its users and their one password.
+
+    `authorized`: what they may do is in ACLs, and every answer of the authorizer is in `KafkaProcess.audit`.
+    """
 
     pem: Path
     username: str
     password: str
+    others: tuple[str, ...] = ()
+    authorized: bool = False
 
 
 class Place(NamedTuple):
@@ -66,9 +98,11 @@ class KafkaProcess:
     def __init__(self, state: Path, parts: Path, secured: Secured | None = None, place: Place | None = None) -> None:
         """Without a `place` it is a cluster of its own, and formatted."""
         broker, inner, controller = free_ports(3)
+        state.mkdir(parents=True, exist_ok=True)
         number, brokers, controllers = place or Place(0, [broker], [controller])
         self.state, self.broker = state, brokers[number]
-        self.address = f"127.0.0.1:{self.broker}"
+        self.address, self.inner = f"127.0.0.1:{self.broker}", f"127.0.0.1:{inner}"
+        self.audit = state / "authorizer.log"
         self._jars = f"{parts}/kafka/*"
         self._properties = state / "kafka.properties"
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,8 +112,11 @@ class KafkaProcess:
         lines = PROPERTIES.format(**ports, node=number + 1, voters=voters, copies=len(controllers), state=state)
         if secured is not None:
             lines += SECURED.format(**ports, inner=inner, pem=secured.pem)
-            self._users = ["--add-scram", f"SCRAM-SHA-512=[name={secured.username},password={secured.password}]"]
-        state.mkdir(parents=True, exist_ok=True)
+            for name in (secured.username, *secured.others):
+                self._users += ["--add-scram", f"SCRAM-SHA-512=[name={name},password={secured.password}]"]
+        if secured is not None and secured.authorized:
+            lines += AUTHORIZED
+            (state / "log4j2.properties").write_text(AUDIT.format(file=self.audit))
         self._properties.write_text(lines)
         if place is None:
             self.format()
@@ -98,10 +135,14 @@ class KafkaProcess:
         """Start, and do not wait for it: a member of a cluster needs the others before it answers."""
         with (self.state / "kafka.log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["java", "-Xmx384m", "-XX:+UseSerialGC", "-cp", self._jars, "kafka.Kafka", str(self._properties)],
+                ["java", *self._logging(), *HEAP, "-cp", self._jars, "kafka.Kafka", str(self._properties)],
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+
+    def _logging(self) -> list[str]:
+        settings = self.state / "log4j2.properties"
+        return [f"-Dlog4j2.configurationFile={settings}"] if settings.exists() else []
 
     def wait(self, timeout: float = 180) -> None:
         """Return when the port answers. Raises RuntimeError when it does not."""

@@ -62,6 +62,7 @@ ELSEWHERE = {
     "(umask 077; openssl rand": ("is run where its file is read", "tests/unit/http/doors/test_token.py"),
     "underhost replay --at": ("needs a past", "tests/e2e/test_replay.py"),
     "underhost resume prod-a": ("needs a worker that has stopped", "tests/unit/commands/test_resume.py"),
+    "underhost topics --acls": ("is for an administrator of Kafka", "tests/real/kafka/test_rights.py"),
     "kcat ": ("needs Kafka", "tests/real/kafka/test_consumers.py"),
     "docs/examples/consume.sh": ("needs Kafka", "tests/real/kafka/test_consumers.py"),
     "make up": ("needs Docker: `make stack-test`", "tests/compose/stack.sh"),

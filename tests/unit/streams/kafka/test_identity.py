@@ -32,3 +32,21 @@ async def test_after_a_refused_batch_the_sequence_begins_anew(error: Exception |
     assert manager.has_pid() is not anew
     assert manager.sequence_number("place") == (0 if anew else 5)
     await producer.stop()
+
+
+async def test_who_has_nothing_to_send_asks_for_no_identity() -> None:
+    producer = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9", enable_idempotence=True)
+    asked: list[str] = []
+
+    async def ask() -> None:
+        asked.append("asked")
+
+    producer._sender._maybe_wait_for_pid = ask
+    make_persistent(producer)
+    await producer._sender._maybe_wait_for_pid()
+    assert asked == []
+    producer._message_accumulator._batches["place"].append("a batch")
+    await producer._sender._maybe_wait_for_pid()
+    assert asked == ["asked"]
+    producer._message_accumulator._batches.clear()
+    await producer.stop()

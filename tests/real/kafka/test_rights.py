@@ -1,0 +1,306 @@
+"""One Kafka user for each role, with the least rights: each works, and whatever else it tries the broker refuses.
+
+The rights are those that `underhost topics --acls` prints. SCRAM over TLS, Kafka's StandardAuthorizer.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from support.build import a_node, a_pod, a_workload, term
+from support.fakes.pipeline import FakeCluster, FakeEvaluator
+from support.processes.authority import Authority
+from support.processes.kafka import KafkaProcess, Secured
+from support.processes.kwok import HOST_LABEL
+from support.processes.rights import Answer, Grant, answers, grant, grants, upper
+from support.workers.pipeline import Running
+from typer.testing import CliRunner
+
+from underhost.agents.commands.application import build
+from underhost.agents.pipeline.connections import Connections
+from underhost.agents.pipeline.rights import USERS, rights_of
+from underhost.agents.pipeline.roles import ALL, written_topics
+from underhost.agents.sinks.ports import Writers
+from underhost.agents.worker import run_worker
+from underhost.schemas.errors import BackendError
+from underhost.schemas.records import Placement
+from underhost.schemas.topics import (
+    DEAD_LETTERS,
+    DRS_RULES,
+    HOSTS,
+    NODES,
+    OUTCOMES,
+    PLACEMENTS,
+    PODS,
+    TOPICS,
+    VIOLATIONS,
+    VMS,
+    WORKLOADS,
+    Topic,
+)
+from underhost.schemas.vsphere import Cluster, Host, Vm
+from underhost.streams.admin import ensure_topics
+from underhost.streams.derived import outgoing
+from underhost.streams.ports import Outgoing, PodState, Record
+from underhost.streams.publish import KafkaPublisher
+from underhost.streams.reader import KafkaReader
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings, WebSettings
+from underhost.streams.settings.sinks import EvictionSettings, SinkSettings
+
+pytestmark = pytest.mark.real
+PASSWORD = "correct-horse-7"
+SITE = "prod"
+NOBODY = "nobody"
+SECONDS = 240
+"""How long something is waited for, on a machine that is busy."""
+
+
+class Site(NamedTuple):
+    """A broker that asks who somebody is, and what a configuration needs for it."""
+
+    broker: KafkaProcess
+    folder: Path
+
+    def kafka(self, role: str) -> KafkaSettings:
+        """As the user of a role."""
+        sasl = {"mechanism": "SCRAM-SHA-512", "username": user_of(role), "passwordFile": str(self.folder / "password")}
+        tls = {"caFile": str(self.folder / "ca.pem")}
+        return KafkaSettings.model_validate({"bootstrapServers": self.broker.address, "tls": tls, "sasl": sasl})
+
+    def settings(self, role: str) -> Settings:
+        """Of a worker of this role, as its user."""
+        return Settings(
+            site=SITE,
+            kafka=self.kafka(role),
+            vsphere=VSphereSettings(simulated="of the test"),
+            sinks=SinkSettings(labels=True, bindings=True, drs_rules=role != "evictor", evictions=True, events=True),
+            evictions=EvictionSettings(wait=0),
+            web=WebSettings(listen="127.0.0.1:0"),
+        )
+
+
+def user_of(role: str) -> str:
+    return f"underhost-{role}"
+
+
+def printed() -> list[Grant]:
+    """What the command prints for every user."""
+    done = CliRunner().invoke(build(), ["topics", "--acls", "--site", SITE])
+    assert done.exception is None
+    return grants(done.output)
+
+
+@pytest.fixture(scope="module")
+def site(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A broker of this module's own, on which each user has the printed rights."""
+    folder = tmp_path_factory.mktemp("rights")
+    certificate = Authority(folder, "ca").certificate("broker", "IP:127.0.0.1")
+    (folder / "password").write_text(f"{PASSWORD}\n")
+    users = tuple(user_of(role) for role in (*USERS, NOBODY))
+    broker = KafkaProcess(folder / "kafka", parts, Secured(certificate.both, "admin", PASSWORD, users, authorized=True))
+    broker.start()
+    asyncio.run(grant(broker.inner, printed()))
+    yield Site(broker, folder)
+    broker.kill()
+
+
+class World(FakeCluster):
+    """Two replicas that must be apart are on one host; a third pod waits. It can tell people, and evict."""
+
+    def __init__(self) -> None:
+        super().__init__(site=SITE)
+        self.told: list[str] = []
+        apart = {"app": "db"}
+        for number, host in enumerate(("h1", "h1", "h3", "h4"), 1):
+            self.node(f"n{number}", host)
+            uuid = f"00000000-0000-0000-0000-{number:012d}"
+            meta = a_node(f"n{number}").metadata(uid=f"node-n{number}", resourceVersion=self._next())
+            self.put(NODES, f"{SITE}/node//n{number}", meta.spec(providerID=f"vsphere://{uuid}").build())
+            vm = Vm(name=f"n{number}", id=f"vm-n{number}", uuid=uuid, host=f"moref-{host}")
+            self.put(VMS, f"{SITE}/vm//vm-n{number}", vm)
+            if host == "h4":
+                continue  # where the next one of an evicted pod has room
+            db = a_pod(f"db-{number}").on(f"n{number}").labels(apart).owned_by("ReplicaSet/db").ready()
+            db = db.metadata(uid=f"pod-db-{number}", resourceVersion=self._next()).apart(term(HOST_LABEL, apart))
+            self.put(PODS, f"{SITE}/pod/shop/db-{number}", db.build())
+        for host in ("h1", "h3", "h4"):
+            self.put(HOSTS, f"{SITE}/host//moref-{host}", Host(name=host, id=f"moref-{host}", cluster="C0"))
+        self.put(WORKLOADS, f"{SITE}/replicaset/shop/db", a_workload("ReplicaSet", "db", 3).build())
+        self.put(DRS_RULES, f"{SITE}/cluster//C0", Cluster("C0", "domain-c8"))
+        self.pod("waits")
+
+    def connections(self, *names: str, gates: Any = None) -> Connections:
+        """See `FakeCluster`; with somebody who tells people."""
+        return replace(super().connections(), writers=Writers(kubernetes=self, drs=self, events=self))
+
+    async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
+        """See `ports.KubernetesWriter`."""
+        return self.live(name).metadata.uid, True
+
+    async def uid(self, kind: str, namespace: str, name: str) -> str:
+        """See `ports.EventWriter`."""
+        return name
+
+    async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
+        """See `ports.EventWriter`."""
+        self.told.append(event["reason"])
+
+    async def change_event(self, namespace: str, name: str, changes: Mapping[str, Any]) -> None:
+        """See `ports.EventWriter`."""
+
+    async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
+        """See `ports.EventWriter`."""
+        pod = self.live(name)
+        return PodState(pod.metadata.uid, "1", pod.spec.node_name, {}, pod.spec.scheduler_name)
+
+    async def set_pod_condition(self, namespace: str, name: str, pod: PodState, condition: Mapping[str, str]) -> None:
+        """See `ports.EventWriter`."""
+
+    def letters(self) -> None:
+        """Each source finds something that it cannot read."""
+        for name, queues in self.watchers.items():
+            for queue in queues:
+                queue.put_nowait((DEAD_LETTERS, f"{SITE}/{name}/of/a-watcher", b"sha256:"))
+
+
+@asynccontextmanager
+async def working(site: Site, role: str, world: World) -> AsyncIterator[Running]:
+    """A worker of this role over the world."""
+    worker = Running(FakeEvaluator())
+    worker.task = asyncio.create_task(
+        run_worker(
+            site.settings(role),
+            roles=[role],
+            connections=world.connections(),
+            on_event=worker.saw,
+            stop=worker.stop,
+            web=role == "web",
+        )
+    )
+    try:
+        yield worker
+    finally:
+        worker.stop.set()
+        await worker.task
+
+
+PLACED = Placement("nowhere/at-all", "uid", "kni-worker", 0, 0, {}, {})
+POISON = {topic.name: Outgoing(topic, f"{SITE}/x", b"{", "poison") for topic in TOPICS if topic is not DEAD_LETTERS}
+KINDS = {"label", "drs-rule", "evict", "event"}
+
+
+async def look(site: Site, topic: Topic) -> list[Record]:
+    """What the topic holds, as who may look reads it."""
+    return [record async for record in KafkaReader(site.kafka("look")).history([topic])]
+
+
+async def seen(site: Site, topic: Topic, enough: Callable[[list[Record]], bool]) -> None:
+    """Until the topic holds enough."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            if enough(await look(site, topic)):
+                return
+            await asyncio.sleep(1)
+
+
+async def by_hand(site: Site, *records: Outgoing) -> None:
+    """Published by who may do everything: the broker itself."""
+    async with KafkaPublisher(KafkaSettings(bootstrap_servers=site.broker.inner), 8) as publisher:
+        await publisher.publish(*records)
+
+
+def kinds_of(records: list[Record]) -> set[str]:
+    """The kinds of these commands or outcomes."""
+    return {json.loads(record.value)["kind"] for record in records if record.value is not None}
+
+
+def letters_by_user(records: list[Record]) -> set[str]:
+    """The topics, and the sources, that dead letters are of."""
+    origins = {dict(record.headers).get("origin_topic", b"") or b"" for record in records}
+    watchers = {(record.key or b"").decode().split("/")[1] for record in records if b"a-watcher" in (record.key or b"")}
+    return {origin.decode() for origin in origins} | watchers
+
+
+async def test_every_role_works_with_its_rights_and_none_of_them_is_spare(site: Site) -> None:
+    world = World()
+    async with AsyncExitStack() as stack:
+        for role in ALL:  # none waits for another before it starts: whoever writes a topic makes it
+            await stack.enter_async_context(working(site, role, world))
+        await seen(site, OUTCOMES, lambda records: kinds_of(records) >= KINDS)
+        await seen(site, VIOLATIONS, bool)
+        for role in ("kubernetes", "vsphere"):  # who begins later reads what the topics hold
+            await stack.enter_async_context(working(site, role, world))
+        world.letters()
+        await by_hand(site, outgoing(PLACEMENTS, f"{SITE}/pod/nowhere/at-all", PLACED), *POISON.values())
+        await seen(site, OUTCOMES, lambda records: kinds_of(records) >= {*KINDS, "bind"})
+        unread = {*POISON, "kubernetes", "vsphere"}
+        await seen(site, DEAD_LETTERS, lambda records: letters_by_user(records) >= unread)
+        done = await asyncio.to_thread(CliRunner().invoke, build(), ["resume", SITE, *as_user(site, "resume")])
+        assert (done.exception, done.output) == (None, f"Site {SITE} was not stopped.\n")
+        for topic in TOPICS:
+            await look(site, topic)
+    said = answers(site.broker.audit)
+    words = upper()
+    given = {(one.principal.partition(":")[2], words[one.operation], one.kind, one.name) for one in printed()}
+    used = {(one.user, one.operation, one.kind, one.name) for one in said if one.allowed}
+    assert refused(said) == []
+    assert sorted(given - used) == []
+
+
+def refused(said: set[Answer]) -> list[Answer]:
+    """What a role was refused in its work; a topic that another one makes is asked for where it is not there yet."""
+    awaited = {(user_of(role), topic.name) for role in ALL for topic in TOPICS if topic not in written_topics([role])}
+    return sorted(
+        one for one in said if not one.allowed and not (one.operation == "CREATE" and (one.user, one.name) in awaited)
+    )
+
+
+def as_user(site: Site, role: str) -> list[str]:
+    """The options of a command that is run by this user."""
+    path = site.folder / f"{role}.yaml"
+    path.write_text(json.dumps({"kafka": site.kafka(role).model_dump(by_alias=True, mode="json")}))
+    return ["--config", str(path)]
+
+
+# ------------------------------------------------------------------------------------------- what nobody has a right to
+async def publishes(kafka: KafkaSettings, topic: Topic) -> bool:
+    try:
+        async with KafkaPublisher(kafka, 8) as publisher, asyncio.timeout(SECONDS):
+            await publisher.publish(Outgoing(topic, f"{SITE}/x", b"forged", "id"))
+    except BackendError:
+        return False
+    return True
+
+
+async def reads(kafka: KafkaSettings, topic: Topic) -> bool:
+    """Whether the user is shown the topic at all, and may fetch from it."""
+    try:
+        reader = KafkaReader(kafka)
+        partitions = await reader._partitions([topic])
+        if partitions:
+            [record async for record in reader.history([topic])]
+    except BackendError:
+        return False
+    return bool(partitions)
+
+
+@pytest.mark.parametrize("role", [*USERS, NOBODY])
+async def test_a_user_reads_and_writes_just_what_it_has_a_right_to(site: Site, role: str) -> None:
+    await ensure_topics(KafkaSettings(bootstrap_servers=site.broker.inner))
+    kafka = site.kafka(role)
+    rights = {right.name: right.operations for right in rights_of([role], SITE)} if role != NOBODY else {}
+    before = {topic.name: len(await look(site, topic)) for topic in TOPICS}
+    written = {topic.name: await publishes(kafka, topic) for topic in TOPICS}
+    assert written == {topic.name: "Write" in rights.get(topic.name, ()) for topic in TOPICS}
+    read = {topic.name: await reads(kafka, topic) for topic in TOPICS}
+    after = {topic.name: len(await look(site, topic)) for topic in TOPICS}
+    assert {name: after[name] - before[name] for name in after} == {name: int(done) for name, done in written.items()}
+    may_read = {topic.name: "Read" in rights.get(topic.name, ()) for topic in TOPICS}
+    assert read == may_read
