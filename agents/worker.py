@@ -78,6 +78,7 @@ async def run_worker(
     with _signals(stopping):
         remarks = await _topics(settings, wanted, metrics)
         made = connections or await connect(settings, wanted)
+        remarks |= _insecure(made, metrics)
         current: list[Pipeline] = []
         server = None
         try:
@@ -120,6 +121,14 @@ async def _topics(settings: Settings, roles: Collection[str], metrics: Metrics) 
         log.error("%s", remark.line)
         metrics.topics.labels(remark.why).set(len(remark.topics))
     return {f"kafka {remark.why}": remark.line for remark in remarks}
+
+
+def _insecure(made: Connections, metrics: Metrics) -> dict[str, str]:
+    """What others may read or answer, said as loudly as can be and never refused; for `/readyz`."""
+    for side, why in made.insecure.items():
+        log.error("%s: INSECURE: %s", side, why)
+        metrics.insecure.labels(side).set(1)
+    return {f"insecure {side}": why for side, why in made.insecure.items()}
 
 
 async def _listen(

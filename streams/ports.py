@@ -12,7 +12,8 @@ class Outgoing(NamedTuple):
     """A record to publish. `value` None is a tombstone. `headers` are added to the CloudEvents ones.
 
     `event_id` is the CloudEvents id; a state record's is `UID/resourceVersion`. What is `on_disk` the embedded log
-    forces to the disk before it acknowledges it, whatever its durability.
+    forces to the disk before it acknowledges it, whatever its durability. `original` is what a dead letter is about; it
+    is published in the place of its digest where `kafka.keepUnreadable` says so.
     """
 
     topic: Topic
@@ -21,6 +22,7 @@ class Outgoing(NamedTuple):
     event_id: str
     headers: Mapping[str, bytes] = {}
     on_disk: bool = False
+    original: bytes | None = None
 
 
 class ProducerRecord(NamedTuple):

@@ -6,6 +6,7 @@ worker use `KafkaPublisher`. A publisher raises when the broker is away; `publis
 """
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -57,21 +58,24 @@ async def publish_until_taken(
 
 
 def dead_letter(origin: Record, stage: str, error: BaseException | str) -> Outgoing:
-    """The record for `dead-letters`: the original key and bytes; headers say where it came from and why.
+    """The record for `dead-letters`: the original key, and a digest; headers say where it came from and why.
 
-    A key that is not UTF-8 keeps its bytes; a missing key becomes an empty one.
+    The bytes themselves may hold a secret, and are published only where `kafka.keepUnreadable` says so. A key that is
+    not UTF-8 keeps its bytes; a missing key becomes an empty one.
     """
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     headers = {
         "origin_topic": origin.topic.encode(),
         "origin_partition": str(origin.partition).encode(),
         "origin_offset": str(origin.offset).encode(),
+        "origin_bytes": str(len(origin.value or b"")).encode(),
         "stage": stage.encode(),
         "error": text[:ERROR_LENGTH].encode("utf-8", "replace"),
     }
     key = (origin.key or b"").decode("utf-8", "surrogateescape")
     event_id = f"{origin.topic}/{origin.partition}/{origin.offset}"
-    return Outgoing(DEAD_LETTERS, key, origin.value, event_id, headers)
+    digest = None if origin.value is None else b"sha256:" + hashlib.sha256(origin.value).hexdigest().encode()
+    return Outgoing(DEAD_LETTERS, key, digest, event_id, headers, original=origin.value)
 
 
 def partition_for(record: Outgoing, count: int) -> int:
@@ -83,16 +87,19 @@ def partition_for(record: Outgoing, count: int) -> int:
     return partition_of(site, count)
 
 
-def _prepared(records: Iterable[Outgoing], count: int) -> Iterator[ProducerRecord]:
-    """The records for topics of `count` partitions."""
+def _prepared(records: Iterable[Outgoing], count: int, keep_unreadable: bool) -> Iterator[ProducerRecord]:
+    """The records for topics of `count` partitions; of dead letters the originals, if asked."""
     time = event_time(datetime.now(UTC))
     for record in records:
+        value = record.value
+        if record.original is not None and keep_unreadable:
+            value = record.original
         site = site_of(record.key)
         headers = cloud_event(record.topic, site if SITE.fullmatch(site) else "", record.event_id, time)
         headers += record.headers.items()
         key = record.key.encode("utf-8", "surrogateescape")
         partition = partition_for(record, count)
-        yield ProducerRecord(record.topic.name, key, record.value, partition, headers, record.on_disk)
+        yield ProducerRecord(record.topic.name, key, value, partition, headers, record.on_disk)
 
 
 class FaustPublisher:
@@ -116,7 +123,7 @@ class FaustPublisher:
         """
         try:
             producer = await self._app.maybe_start_producer()
-            await producer.send_together(_prepared(records, self._app.conf.topic_partitions))
+            await producer.send_together(_prepared(records, self._app.conf.topic_partitions, self._app.keep_unreadable))
         except UnderhostError:
             raise
         except (KafkaError, FaustError, OSError) as error:
@@ -147,4 +154,4 @@ class KafkaPublisher:
             return cast("asyncio.Future[Any]", sent)
 
         with kafka.answering(self._settings.bootstrap_servers or ""):
-            await send_together(send, _prepared(records, self._partitions))
+            await send_together(send, _prepared(records, self._partitions, self._settings.keep_unreadable))

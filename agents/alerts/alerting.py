@@ -11,6 +11,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from underhost.agents.alerts import delivery
 from underhost.agents.alerts.alertmanager import Alertmanager
 from underhost.agents.alerts.webhook import Done, Webhook
 from underhost.agents.evaluate.findings import INVENTORY
@@ -23,10 +24,15 @@ Counted = Callable[[str, str], None]
 
 
 class Alerting:
-    """Not begun. `failed` is told of what a task raises, which is a bug."""
+    """Not begun. `failed` is told of what a task raises, which is a bug. Raises InputError for a `caFile` of no use."""
 
     def __init__(self, settings: AlertingSettings, counted: Counted, failed: Callable[[BaseException], None]) -> None:
         self._settings, self._counted, self._failed = settings, counted, failed
+        self._trusted = delivery.trusted_by("alerting.caFile", settings.ca_file)
+        self._hooks_trust = [
+            delivery.trusted_by(f"alerting.webhooks.{number}.caFile", hook.ca_file)
+            for number, hook in enumerate(settings.webhooks)
+        ]
         self._managers: list[Alertmanager] = []
         self._webhooks: list[tuple[str, Webhook]] = []
         """Each with the severity from which on it is told; that writes stop it is always told."""
@@ -43,11 +49,13 @@ class Alerting:
                 runbooks=settings.runbooks,
                 headers_file=settings.headers_file,
                 counted=partial(self._counted, "alertmanager"),
+                trusted=self._trusted,
             )
             self._managers.append(manager)
-        for hook in settings.webhooks:
+        for hook, trusted in zip(settings.webhooks, self._hooks_trust, strict=True):
             counted = partial(self._counted, "webhook")
-            self._webhooks.append((hook.severity, Webhook(hook.url, headers_file=hook.headers_file, counted=counted)))
+            webhook = Webhook(hook.url, headers_file=hook.headers_file, counted=counted, trusted=trusted)
+            self._webhooks.append((hook.severity, webhook))
         for event in findings:
             self.observe(event.site, event)
             self.deliver(event, lambda: lambda: None)

@@ -5,6 +5,7 @@ In: finding events. Out: POSTs of alerts, at once when something is new, and all
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,10 @@ GATHER = 0.2
 
 
 class Alertmanager:
-    """Tells one Alertmanager. `counted` is told the result of each message: sent, refused or failed."""
+    """Tells one Alertmanager. `counted` is told the result of each message: sent, refused or failed.
+
+    `trusted` see `delivery.new_session`.
+    """
 
     def __init__(
         self,
@@ -40,10 +44,11 @@ class Alertmanager:
         runbooks: str,
         headers_file: Path | None,
         counted: Callable[[str], None],
+        trusted: ssl.SSLContext | None = None,
     ) -> None:
         self.book = NotificationLog(repeat)
         self._url, self._repeat, self._link, self._runbooks = url.rstrip("/") + PATH, repeat, link, runbooks
-        self._headers_file, self._counted = headers_file, counted
+        self._headers_file, self._counted, self._trusted = headers_file, counted, trusted
         self._new = asyncio.Event()
 
     def observe(self, event: FindingEvent) -> None:
@@ -54,7 +59,7 @@ class Alertmanager:
     async def run(self) -> None:
         """Until cancelled."""
         pause = 0.0
-        async with delivery.new_session() as session:
+        async with delivery.new_session(self._trusted) as session:
             while True:
                 await self._wait(pause or self._repeat, only_time=bool(pause))
                 due = self.book.due(time.monotonic())

@@ -3,12 +3,13 @@
 In: a URL, headers from a file, a body. Out: `Taken`, or Refused (sending it again is of no use) or Unreachable.
 """
 
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
 import aiohttp
 
-from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.streams.settings.alerting import public
 
 TIMEOUT = aiohttp.ClientTimeout(total=10.0)
@@ -19,9 +20,25 @@ LATER = frozenset({408, 425, 429})
 SHOWN = 200
 
 
-def new_session() -> aiohttp.ClientSession:
-    """A session of one receiver's own: a slow one must not hold the others' connections."""
-    return aiohttp.ClientSession(timeout=TIMEOUT, connector=aiohttp.TCPConnector(limit=2))
+def new_session(trusted: ssl.SSLContext | None = None) -> aiohttp.ClientSession:
+    """A session of one receiver's own: a slow one must not hold the others' connections.
+
+    `trusted`: what its certificate is checked against; None: the system's authorities.
+    """
+    connector = aiohttp.TCPConnector(limit=2, ssl=trusted if trusted is not None else True)
+    return aiohttp.ClientSession(timeout=TIMEOUT, connector=connector)
+
+
+def trusted_by(setting: str, ca_file: Path | None) -> ssl.SSLContext | None:
+    """What a certificate is checked against; None without a file. Raises InputError that names setting and file."""
+    if ca_file is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=str(ca_file))
+    except ssl.SSLError:
+        raise InputError(f"{setting}: {ca_file}: no PEM certificate in it") from None
+    except OSError as error:
+        raise InputError(f"{setting}: {ca_file}: {error.strerror}") from error
 
 
 async def post(session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], body: bytes) -> None:

@@ -7,6 +7,7 @@ the open findings are told once more, too, with the same event id, so receivers 
 
 import asyncio
 import logging
+import ssl
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -32,10 +33,20 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 class Webhook:
-    """Tells one URL. `counted` is told the result of each event: sent, refused, failed or dropped."""
+    """Tells one URL. `counted` is told the result of each event: sent, refused, failed or dropped.
 
-    def __init__(self, url: str, *, headers_file: Path | None, counted: Callable[[str], None]) -> None:
-        self._url, self._headers_file, self._counted = url, headers_file, counted
+    `trusted` see `delivery.new_session`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers_file: Path | None,
+        counted: Callable[[str], None],
+        trusted: ssl.SSLContext | None = None,
+    ) -> None:
+        self._url, self._headers_file, self._counted, self._trusted = url, headers_file, counted, trusted
         self._queue: deque[tuple[FindingEvent, Done]] = deque()
         self._filled = asyncio.Event()
 
@@ -50,7 +61,7 @@ class Webhook:
     async def run(self) -> None:
         """Until cancelled."""
         pause = 0.0
-        async with delivery.new_session() as session:
+        async with delivery.new_session(self._trusted) as session:
             while True:
                 await self._filled.wait()
                 first = event, _ = self._queue[0]

@@ -41,11 +41,13 @@ class Connections:
 
     Attributes:
         leases: None where there is no live Kubernetes whose leases could say who acts.
+        insecure: why others may read or answer what is asked of a server, by its side (`kubernetes`, `vsphere`).
     """
 
     sources: SourceFactory
     writers: Writers = field(default_factory=Writers)
     leases: LeaseOrigin | None = None
+    insecure: dict[str, str] = field(default_factory=dict)
     closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     async def close(self) -> None:
@@ -58,6 +60,8 @@ async def connect(settings: Settings, roles: Collection[str]) -> Connections:
     """What the settings name. Raises InputError, and BackendError where a backend does not answer or refuses."""
     simulated = _simulated(settings)
     made = Connections(_sources(settings, simulated))
+    if settings.vsphere.url and settings.vsphere.insecure:
+        made.insecure[VSPHERE] = f"the certificate of {settings.vsphere.url} is not checked (vsphere.insecure)"
     wanted = {kind.writer for kind in COMMANDS.values() if kind.role in roles}
     if simulated is not None:
         kubernetes, vsphere = settings.kubernetes.simulated, settings.vsphere.simulated
@@ -79,6 +83,8 @@ async def connect(settings: Settings, roles: Collection[str]) -> Connections:
         client = await _client(settings, optional=not (wanted & KUBERNETES_WRITERS or role.KUBERNETES in roles))
     if client is not None:
         made.closing.append(client.close)
+        if client.insecure:
+            made.insecure[KUBERNETES] = client.insecure
         if wanted & KUBERNETES_WRITERS:
             from underhost.agents.sinks.events.writer import KubernetesEvents
             from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter

@@ -43,6 +43,8 @@ class Metrics:
         self.unpublishable = gauge("underhost_publishing_stopped", "1 while nothing can be published.")
         text = "Topics of Kafka that are other than they should be: lost or stopped with one broker, compacted early."
         self.topics = gauge("underhost_topics_deviating", text, ["why"])
+        text = "1 where others may read or answer what is asked of this server: plain http, an unchecked certificate."
+        self.insecure = gauge("underhost_insecure_connection", text, ["to"])
         self.dead_letters = counter("underhost_dead_letters", "Records that could not be processed.", ["stage"])
         text = "Records left out because newer ones came first, by what shows it: term, version or uid."
         self.late = counter("underhost_late_records", text, ["topic", "why"])

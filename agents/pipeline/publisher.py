@@ -37,7 +37,7 @@ class AgentPublisher:
                 self._on_event(record)
 
     async def dead_letter(self, message: Any, stage: str, error: BaseException) -> None:
-        """Put a Faust message into dead-letters: its original bytes, its origin in headers.
+        """Put a Faust message into dead-letters: a digest of it, its origin in headers.
 
         The stream waits until it is written, so that no record is lost unseen.
         """

@@ -24,6 +24,7 @@ from underhost.agents.site.owners import (
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import EMPTY_LIST, OwnerReference, Pod, Workload
 from underhost.schemas.severities import GRAVE
+from underhost.schemas.volumes import VOLUMES
 
 SYSTEM_PRIORITY = 2_000_000_000
 """The priority of system-cluster-critical; system-node-critical is above it."""
@@ -51,15 +52,6 @@ class EvictionTerms:
     empty_dir: bool = False
     volumes: bool = False
     except_namespaces: frozenset[str] = frozenset()
-
-
-class _EvictableVolume(msgspec.Struct, rename="camel"):
-    empty_dir: dict[str, object] | None = None
-    persistent_volume_claim: dict[str, object] | None = None
-    ephemeral: dict[str, object] | None = None
-
-
-_VOLUMES = msgspec.json.Decoder(list[_EvictableVolume] | None)
 
 
 def why_never(snapshot: Snapshot, pod: Pod, terms: EvictionTerms) -> str | None:
@@ -103,12 +95,13 @@ def _why_not_volumes(pod: Pod, owner: OwnerReference, terms: EvictionTerms, *, j
     if raw is EMPTY_LIST or (terms.empty_dir and terms.volumes):
         return None
     try:
-        volumes = _VOLUMES.decode(raw) or []
+        volumes = VOLUMES.decode(raw) or []
     except msgspec.DecodeError:
         return "its volumes cannot be read"
     if any(one.empty_dir is not None for one in volumes) and not terms.empty_dir and owner.kind != _VMI:
         return "it has an emptyDir, whose content would be lost"
-    if any(one.persistent_volume_claim or one.ephemeral for one in volumes) and not (terms.volumes or judged):
+    claims = any(one.persistent_volume_claim is not None or one.ephemeral is not None for one in volumes)
+    if claims and not (terms.volumes or judged):
         return "it has volume claims, and where they can be attached is not watched"
     return None
 

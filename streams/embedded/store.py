@@ -68,14 +68,37 @@ def rowid(number: int, offset: int) -> int:
     return (number << OFFSET_BITS) + offset
 
 
+OWNERS_ONLY = 0o600
+"""Mode of every file of the log: what is in it is what the account of the sources may see of a cluster."""
+
+
+def _private(path: str, flags: int) -> int:
+    """An opener of files that nobody else reads."""
+    return os.open(path, flags, OWNERS_ONLY)
+
+
+def _make_private(path: Path) -> None:
+    """Make the file, or take from others what they could read of one of ours. SQLite gives its other files its mode.
+
+    Only before this process has opened it: closing a file that is opened twice would end SQLite's locks on it.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY))
+    except FileExistsError:
+        for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+            if file.exists() and file.stat().st_uid == os.geteuid() and file.stat().st_mode & 0o077:
+                file.chmod(OWNERS_ONLY)
+
+
 def lock(path: Path) -> TextIO:
-    """Take the file for this process; the lock is held while the returned file is open.
+    """Take the file for this process; the lock is held while the returned file is open. Others cannot read either.
 
     Raises Refused when another process holds it, Unreachable when the folder cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.with_name(path.name + ".lock").open("a+", encoding="ascii")
+        # The descriptor is the one of the lock, and closes with the returned file.
+        handle = open(path.with_name(path.name + ".lock"), "a+", encoding="ascii", opener=_private)  # noqa: SIM115
     except OSError as error:
         raise Unreachable(f"{path}: {error.strerror or error}") from error
     try:
@@ -88,6 +111,11 @@ def lock(path: Path) -> TextIO:
             f"{path} is in use by another underhost (pid {pid}); the embedded log belongs to one process: "
             "stop that one, or give --bootstrap-servers"
         ) from error
+    try:
+        _make_private(path)
+    except OSError as error:
+        handle.close()
+        raise Unreachable(f"{path}: {error.strerror or error}") from error
     handle.truncate(0)
     handle.write(str(os.getpid()))
     handle.flush()

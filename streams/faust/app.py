@@ -52,12 +52,14 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
     Attributes:
         membership: whether the consumer group still counts on this worker.
         doubt: why nothing of ours may be sent now, None while it may.
+        keep_unreadable: whether dead letters hold the original bytes.
         on_failure: called with what an agent raised, which is always a bug (agents handle bad records), and with
             errors from which the consumer does not recover.
     """
 
     membership = Membership()
     doubt: Callable[[], str | None] = staticmethod(lambda: None)
+    keep_unreadable = False
     on_failure: Callable[[BaseException], None] | None = None
     on_partitions_revoked: Any
     on_rebalance_complete: Any
@@ -205,6 +207,7 @@ def build_app(settings: Settings, *, app_id: str, only: str | None = None) -> Un
         # Without it a stream waits for its queue even when that is not empty.
         cython_optimizations=True,
     )
+    app.keep_unreadable = kafka.keep_unreadable
     if kafka.bootstrap_servers:
         app.membership = Membership(kafka.session_timeout)
     return app

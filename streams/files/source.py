@@ -11,12 +11,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import structlog
 from msgspec import Struct
 
 from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.keys import object_key
+from underhost.schemas.kubernetes import Pod
 from underhost.schemas.topics import KUBERNETES_TOPICS, VSPHERE_TOPICS, Topic
+from underhost.schemas.volumes import trimmed
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import load_files
@@ -155,6 +158,11 @@ def kubernetes_records(site: str, objects: Objects) -> Records:
     records: Records = {topic.name: {} for topic in KUBERNETES_TOPICS}
     for kind, key, value in placed:
         namespace, _, name = key.rpartition("/")
+        if isinstance(value, Pod):
+            try:
+                value = trimmed(value)
+            except msgspec.DecodeError as error:
+                raise InputError(f"Pod {key}: spec.volumes: {error}") from error
         records[topic_of[kind]][object_key(site, kind, name, namespace)] = value
     return records
 

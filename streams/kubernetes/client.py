@@ -56,11 +56,13 @@ class KubernetesClient:
     Attributes:
         server: the API server's address, for messages.
         origin: where the configuration was read.
+        insecure: why others may read or answer what is asked of the server, as one line; "" where they may not.
     """
 
     def __init__(self, origin: kubeconfig.Origin, api: Any) -> None:
         self.origin = origin
         self.server: str = api.configuration.host
+        self.insecure = kubeconfig.insecure(api.configuration)
         self._api = api
         self._in_use: Counter[Any] = Counter()
         self._renewing = asyncio.Lock()

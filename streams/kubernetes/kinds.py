@@ -11,6 +11,7 @@ from msgspec import Struct
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.keys import object_key
 from underhost.schemas.topics import BUDGETS, NAMESPACES, NODES, PODS, SERVICES, WORKLOADS, Topic
+from underhost.schemas.volumes import trimmed
 
 
 class Identity(Struct, frozen=True, rename="camel", gc=False):
@@ -65,6 +66,8 @@ class Kind:
             item = k8s.decode(data, _Item)
             return k8s.Workload(kind=self.kind, metadata=item.metadata, api_version=self.api_version, spec=item.spec)
         value = k8s.decode(data, self.record)
+        if isinstance(value, k8s.Pod):
+            return trimmed(value)
         if isinstance(value, k8s.Budget):
             # A watch sends it and a list does not: always set, both give equal records.
             return msgspec.structs.replace(value, api_version=self.api_version)

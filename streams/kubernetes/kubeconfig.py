@@ -101,6 +101,15 @@ async def load(origin: Origin) -> Any:
         raise InputError(f"{origin}: certificates cannot be used: {_one_line(error)}") from error
 
 
+def insecure(configuration: Any) -> str:
+    """What keeps nobody from reading or answering in the server's place, as one line; "" where all is well."""
+    if urlsplit(configuration.host).scheme == "http":
+        return f"{configuration.host} is http: nothing is encrypted, and whoever is on the way can answer in its place"
+    if not configuration.verify_ssl:
+        return f"the certificate of {configuration.host} is not checked (insecure-skip-tls-verify)"
+    return ""
+
+
 def _without_proxy(api: Any) -> Any:
     """As kubectl does: no proxy of the environment for a server on the loopback."""
     host = urlsplit(api.configuration.host).hostname or ""

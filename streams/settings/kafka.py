@@ -55,6 +55,9 @@ class KafkaSettings(SettingsGroup):
     With 3 or more, two of them acknowledge each record (`min.insync.replicas`). Existing topics stay as they are."""
     session_timeout: float = Field(default=10.0, ge=1)
     """Seconds after which a dead worker's partitions move; Faust's default of 60 would be the length of an outage."""
+    keep_unreadable: bool = False
+    """Put the original bytes of what cannot be read into dead letters, in the place of a digest of them: there may be
+    secrets in it, as in the variables of a pod."""
     tls: KafkaTlsSettings | None = None
     sasl: KafkaSaslSettings | None = None
 

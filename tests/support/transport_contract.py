@@ -4,6 +4,7 @@ A subclass gives the settings of an empty place in a fixture `kafka`, and `publi
 """
 
 import asyncio
+import hashlib
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 
@@ -176,8 +177,19 @@ class TransportContract:
                     values.append(record.value)
         assert values == there
 
-    async def test_a_dead_letter_keeps_the_bytes_and_says_where_they_came_from(self, kafka: KafkaSettings) -> None:
+    async def test_a_dead_letter_keeps_no_bytes_unless_asked_and_says_where_they_came_from(
+        self, kafka: KafkaSettings
+    ) -> None:
         await ensure_topics(kafka)
+        secret = Record("underhost.pods", 1, 6, 0, b"prod-a/pod/shop/s", b'{"env": "hunter2"', ())
+        async with self.publisher(kafka) as publisher:
+            await publisher.publish(dead_letter(secret, "tables", ValueError("no")))
+        async with aclosing(open_reader(kafka).history([DEAD_LETTERS])) as history:
+            [letter] = [record async for record in history]
+        digest = b"sha256:" + hashlib.sha256(b'{"env": "hunter2"').hexdigest().encode()
+        assert (letter.key, letter.value) == (b"prod-a/pod/shop/s", digest)
+        assert b"hunter2" not in b"".join(value or b"" for _, value in letter.headers)
+        kafka = kafka.model_copy(update={"keep_unreadable": True})
         readable = Record("underhost.pods", 1, 7, 0, b"prod-a/pod/shop/a", b"\xff{", ())
         garbled = Record("underhost.pods", 3, 8, 0, b"\xff\xfe", b"x", ())
         keyless = Record("underhost.pods", 2, 9, 0, None, b"y", ())

@@ -1,10 +1,12 @@
 """`underhost dead-letters`: the records that could not be processed, with where they came from and why.
 
-In: the dead-letters topic. Out: a table or JSON, oldest first; with `--follow` what comes, too. The original bytes are
-in the JSON: as text where they are text, else as base64. Exit 0; 3 when the topics cannot be reached.
+In: the dead-letters topic. Out: a table or JSON, oldest first; with `--follow` what comes, too. The JSON holds a digest
+of the original bytes; where `kafka.keepUnreadable` has kept these, they are there as text or base64. Exit 0; 3 when the
+topics cannot be reached.
 """
 
 import asyncio
+import re
 from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +22,7 @@ from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams.ports import Record, TopicReader
 from underhost.streams.reader import open_reader
 
+DIGEST = re.compile(rb"sha256:[0-9a-f]{64}")
 HEADER = ("TIME", "ORIGIN", "KEY", "BYTES", "STAGE", "ERROR")
 
 
@@ -62,9 +65,11 @@ def fields_of(record: Record) -> dict[str, Any]:
         "origin": "/".join(headers.get(f"origin_{part}", "?") for part in ("topic", "partition", "offset")),
         "stage": headers.get("stage", ""),
         "error": headers.get("error", ""),
-        "bytes": len(value) if value is not None else 0,
+        "bytes": int(headers.get("origin_bytes", len(value) if value is not None else 0)),
     }
-    if value is not None:
+    if value is not None and DIGEST.fullmatch(value):
+        fields["digest"] = value.decode()
+    elif value is not None:
         try:
             fields["value"] = value.decode()
         except UnicodeDecodeError:

@@ -5,48 +5,12 @@ In: `spec.volumes` as raw JSON. Out: disks in the form that classes are told apa
 
 import re
 
-import msgspec
-
 from underhost.agents.compiled.classes import Disk
 from underhost.agents.compiled.volumes.claims import CLAIM, EPHEMERAL
 from underhost.agents.site.fault import decode, faults_of
 from underhost.schemas.kubernetes import Pod
+from underhost.schemas.volumes import VOLUMES
 
-
-class _Disk(msgspec.Struct, rename="camel"):
-    pd_name: str = ""
-    volume_id: str = msgspec.field(default="", name="volumeID")
-    disk_uri: str = msgspec.field(default="", name="diskURI")
-    iqn: str = ""
-    monitors: list[str] = []
-    pool: str = "rbd"
-    image: str = ""
-    read_only: bool = False
-
-
-class _ImageVolume(msgspec.Struct):
-    reference: str = ""
-
-
-class _ClaimVolume(msgspec.Struct, rename="camel"):
-    claim_name: str = ""
-
-
-class _Volume(msgspec.Struct, rename="camel"):
-    name: str = ""
-    gce_persistent_disk: _Disk | None = None
-    aws_elastic_block_store: _Disk | None = None
-    iscsi: _Disk | None = None
-    rbd: _Disk | None = None
-    image: _ImageVolume | None = None
-    azure_disk: _Disk | None = None
-    cinder: _Disk | None = None
-    portworx_volume: _Disk | None = None
-    persistent_volume_claim: _ClaimVolume | None = None
-    ephemeral: dict[str, object] | None = None
-
-
-_VOLUMES = msgspec.json.Decoder(list[_Volume] | None)
 _READ_VOLUMES = re.compile(rb'"(gcePersistentDisk|awsElasticBlockStore|iscsi|rbd|image)"\s*:')
 _READ_CLAIMS = re.compile(rb'"(persistentVolumeClaim|ephemeral|azureDisk|cinder|portworxVolume)"\s*:')
 
@@ -61,7 +25,7 @@ def claims_of(pod: Pod, key: str, raw: bytes) -> tuple[Disk, ...]:
     if _READ_CLAIMS.search(raw) is None:
         return ()
     with faults_of(f"Pod {key}"):
-        volumes = decode(raw, _VOLUMES, "spec.volumes") or []
+        volumes = decode(raw, VOLUMES, "spec.volumes") or []
     found: list[Disk] = []
     name, uid = pod.metadata.name, pod.metadata.uid or f"uid-{key}"
     for volume in volumes:
@@ -83,7 +47,7 @@ def inline_volumes(key: str, raw: bytes) -> tuple[tuple[Disk, ...], tuple[str, .
     if _READ_VOLUMES.search(raw) is None:
         return (), ()
     with faults_of(f"Pod {key}"):
-        volumes = decode(raw, _VOLUMES, "spec.volumes") or []
+        volumes = decode(raw, VOLUMES, "spec.volumes") or []
     disks: list[Disk] = []
     images: list[str] = []
     for volume in volumes:

@@ -141,7 +141,7 @@ class SelfCheck:
         assert folder is not None
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for what, snapshot in (("before", found.before), ("after", found.after)):
                 _write_file(folder / f"self-check-{site}-{stamp}-{what}.json", b"".join(documents(snapshot)))
             for old in sorted(folder.glob(f"self-check-{site}-*.json"))[:-KEPT]:

@@ -22,7 +22,7 @@ from underhost.agents.pipeline.gates.may_write import Gate, refusal
 from underhost.agents.sinks.orders import APPLIED, NOOP, REFUSED, forged, order, outcome
 from underhost.agents.site.objects import decode_record
 from underhost.schemas.commands import RESUME
-from underhost.schemas.errors import BackendError, BadEvent
+from underhost.schemas.errors import BackendError, BadEvent, Refused
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS, OUTCOMES
@@ -121,8 +121,16 @@ class Resumes:
             await self._carry_out(action)
 
     async def _empty_letter_box(self, log_file: Path) -> None:
+        said = ""
         while True:
-            for letter in await asyncio.to_thread(inbox.collect, log_file):
+            try:
+                letters = await asyncio.to_thread(inbox.collect, log_file)
+            except Refused as error:
+                letters = []
+                if str(error) != said:
+                    said = str(error)
+                    log.error("letters to resume are not heard: %s", error)
+            for letter in letters:
                 try:
                     action = msgspec.json.decode(letter, type=Action)
                 except msgspec.DecodeError as error:

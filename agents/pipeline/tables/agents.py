@@ -37,7 +37,7 @@ STAGE = "tables"
 R = TypeVar("R", bound=Struct)
 
 DeadLetter = Callable[[Any, str, BadEvent], Awaitable[None]]
-"""Takes (Faust message, stage, error): publishes the original bytes with the origin in headers."""
+"""Takes (Faust message, stage, error): publishes a digest with the origin in headers."""
 
 Watcher = Callable[[str, Struct], None]
 """Is told of (site, record) for every live record of a derived topic."""

@@ -1,6 +1,8 @@
 """An HTTP server on loopback that takes what alerting sends, and can be made to refuse it or to be away."""
 
 import asyncio
+import ssl
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,10 +10,17 @@ from aiohttp import web
 
 
 class Receiver:
-    """Keeps (path, headers, decoded body) of every request. `answers` are the statuses of the next ones, then 200."""
+    """Keeps (path, headers, decoded body) of every request. `answers` are the statuses of the next ones, then 200.
 
-    def __init__(self, *answers: int) -> None:
+    `certificate`: PEM of a certificate and its key; with it TLS is spoken.
+    """
+
+    def __init__(self, *answers: int, certificate: Path | None = None) -> None:
         self.answers = list(answers)
+        self._tls: ssl.SSLContext | None = None
+        if certificate is not None:
+            self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            self._tls.load_cert_chain(certificate)
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.port = 0
         self._came = asyncio.Condition()
@@ -20,7 +29,7 @@ class Receiver:
     @property
     def url(self) -> str:
         """Where it listens, or did."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> "Receiver":
         await self.open()
@@ -35,7 +44,8 @@ class Receiver:
         app.router.add_post("/{path:.*}", self._take)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
+        where = "127.0.0.1", self.port
+        await web.TCPSite(self._runner, *where, reuse_address=True, ssl_context=self._tls).start()
         self.port = self._runner.addresses[0][1]
 
     async def close(self) -> None:

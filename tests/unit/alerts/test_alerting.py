@@ -9,11 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from pydantic import ValidationError
 from support.fakes.receiver import Receiver
+from support.processes.authority import Authority
 
 from underhost.agents.alerts import delivery, webhook
 from underhost.agents.alerts.alert import alert
 from underhost.agents.alerts.alerting import Alerting
+from underhost.schemas.errors import InputError
 from underhost.schemas.records import Domain, FindingEvent
 from underhost.schemas.severities import SEVERITIES
 from underhost.streams.settings.alerting import AlertingSettings, WebhookSettings
@@ -257,13 +260,84 @@ async def test_headers_come_from_a_file_that_is_read_each_time(results: Results,
     secret.write_text("Authorization: Bearer one\n")
     async with (
         Receiver() as receiver,
-        alerting(results, SHARED, alertmanagers=[receiver.url], headers_file=secret) as observe,
+        alerting(results, SHARED, alertmanagers=[receiver.url], headers_file=secret, plain_secrets=True) as observe,
     ):
         await results.reached("alertmanager", "sent")
         secret.write_text("Authorization: Bearer two\n")
         observe(RESOLVED)
         await receiver.requested(2)
     assert [headers["Authorization"] for _, headers, _ in receiver.requests] == ["Bearer one", "Bearer two"]
+
+
+TOKEN, PLAIN, TLS = {"headersFile": "token"}, "http://chat.example/T0/secret", "https://chat.example/T0/secret"
+WITH_PASSWORD = "http://bot:pw@chat.example"
+WOULD = "would travel in the clear: take https, or set plainSecrets: true"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"webhooks": [{"url": TLS, **TOKEN}]}, "", id="a webhook over TLS"),
+        pytest.param({"webhooks": [{"url": PLAIN}]}, "", id="a webhook without a secret"),
+        pytest.param({"webhooks": [{"url": PLAIN, **TOKEN, "plainSecrets": True}]}, "", id="somebody insists"),
+        pytest.param(
+            {"webhooks": [{"url": PLAIN, **TOKEN}]}, f"http://chat.example/…: headersFile {WOULD}", id="webhook"
+        ),
+        pytest.param(
+            {"webhooks": [{"url": WITH_PASSWORD}]}, f"http://chat.example: the password in it {WOULD}", id="a password"
+        ),
+        pytest.param({"alertmanagers": [TLS], **TOKEN}, "", id="an Alertmanager over TLS"),
+        pytest.param(
+            {"alertmanagers": [TLS, "http://am.example"], **TOKEN},
+            f"http://am.example: headersFile {WOULD}",
+            id="one of two Alertmanagers",
+        ),
+        pytest.param({"alertmanagers": ["http://am.example"], **TOKEN, "plainSecrets": True}, "", id="insisted, too"),
+    ],
+)
+def test_a_secret_is_sent_over_plain_http_only_where_somebody_insists(given: dict[str, Any], said: str):
+    try:
+        AlertingSettings.model_validate(given)
+    except ValidationError as error:
+        assert [fault["msg"] for fault in error.errors()] == [f"Value error, {said}"]
+        assert "pw" not in said
+    else:
+        assert said == ""
+
+
+async def test_a_receivers_certificate_is_checked_against_the_file_that_is_named(results: Results, tmp_path: Path):
+    certificate = Authority(tmp_path, "ca").certificate("receiver", "IP:127.0.0.1")
+    trusting = {"ca_file": tmp_path / "ca.pem"}
+    async with Receiver(certificate=certificate.both) as receiver:
+        hooks = [WebhookSettings(url=receiver.url, **trusting)]
+        async with alerting(results, SHARED, alertmanagers=[receiver.url], webhooks=hooks, **trusting):
+            await results.reached("alertmanager", "sent")
+            await results.reached("webhook", "sent")
+        async with alerting(results, SHARED, webhooks=[WebhookSettings(url=receiver.url)]):
+            await results.reached("webhook", "failed")
+    assert (results["alertmanager", "sent"], results["webhook", "sent"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"ca_file": "there"}, "alerting.caFile: {path}: no PEM certificate in it", id="no certificate"),
+        pytest.param({"ca_file": "gone"}, "alerting.caFile: {path}: No such file or directory", id="no file"),
+        pytest.param(
+            {"webhooks": [{"url": TLS}, {"url": TLS, "caFile": "gone"}]},
+            "alerting.webhooks.1.caFile: {path}: No such file or directory",
+            id="of a webhook",
+        ),
+    ],
+)
+def test_a_file_of_authorities_that_is_of_no_use_is_said_with_its_setting(
+    given: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("there").write_text("no certificate")
+    with pytest.raises(InputError) as raised:
+        Alerting(AlertingSettings.model_validate(given), lambda who, what: None, lambda error: None)
+    assert str(raised.value) == said.format(path="there" if "there" in given.values() else "gone")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What `violations`, `topics`, `dead-letters` and `config` print, over an embedded log as a pipeline leaves it."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from underhost.streams.ports import Outgoing, Record
 from underhost.streams.publish import dead_letter
 from underhost.streams.settings.kafka import KafkaSettings
 
+ORIGINAL = b"\xff{"
+
 
 def a_finding(id_: str, *, severity: str = "physical", state: str = "opened", pod: str = "shop/db-0") -> FindingEvent:
     return FindingEvent(
@@ -39,7 +42,7 @@ def a_record(event: FindingEvent | None, id_: str = "") -> Outgoing:
 def log(tmp_path: Path) -> Path:
     """Two open findings, one that was resolved, one record that is no finding, and a dead letter."""
     path = tmp_path / "topics.db"
-    origin = Record("underhost.pods", 3, 41, 0, b"prod/pod/shop/db-0", b"\xff{", ())
+    origin = Record("underhost.pods", 3, 41, 0, b"prod/pod/shop/db-0", ORIGINAL, ())
 
     async def fill() -> None:
         await ensure_topics(KafkaSettings(embedded=path, partitions=4))
@@ -106,10 +109,10 @@ def test_topics_describes_one_by_its_short_name(log: Path) -> None:
 
 def test_dead_letters_name_origin_stage_and_error(log: Path) -> None:
     (letter,) = json.loads(run("dead-letters", "--embedded", log, "-o", "json").stdout)["deadLetters"]
-    told = {name: letter[name] for name in ("origin", "key", "stage", "error", "bytes", "valueBase64")}
+    told = {name: letter[name] for name in ("origin", "key", "stage", "error", "bytes", "digest")}
     assert told == {
         "origin": "underhost.pods/3/41", "key": "prod/pod/shop/db-0", "stage": "tables", "error": "not JSON",
-        "bytes": 2, "valueBase64": "/3s=",
+        "bytes": 2, "digest": f"sha256:{hashlib.sha256(ORIGINAL).hexdigest()}",
     }  # fmt: skip
 
 

@@ -99,6 +99,6 @@ async def test_a_record_that_no_broker_takes_is_a_dead_letter_and_the_next_goes_
     large = Outgoing(ACTIONS, "prod/node//n1", b"x" * (LARGEST + 1), "")
     await AgentPublisher(topics, Metrics(), None).publish(large, record("a"))
     letter, after = topics.records
-    assert (letter.topic, letter.key, len(letter.value or b"")) == (DEAD_LETTERS, "prod/node//n1", LARGEST)
+    assert (letter.topic, letter.key, len(letter.original or b"")) == (DEAD_LETTERS, "prod/node//n1", LARGEST)
     assert letter.headers["stage"] == b"agents"
     assert after == record("a")

@@ -1,6 +1,7 @@
 """Publishing: order, acknowledgements, partitions and headers, over a producer that is told what to do."""
 
 import asyncio
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -56,6 +57,8 @@ class FakeProducer:
 
 class FakeApp:
     """As much of Faust's app as a publisher uses."""
+
+    keep_unreadable = False
 
     def __init__(self, producer: FakeProducer, start_fault: Exception | None = None) -> None:
         self.producer, self.conf, self._fault = producer, SimpleNamespace(topic_partitions=8), start_fault
@@ -199,16 +202,22 @@ def test_a_dead_letter_goes_to_its_site_or_stays_in_the_partition_of_its_origin(
     assert partition_for(letter, 4) == partition % 4
 
 
-def test_a_dead_letter_is_the_original_with_where_it_came_from_and_why() -> None:
+def sha256(data: bytes) -> bytes:
+    return b"sha256:" + hashlib.sha256(data).hexdigest().encode()
+
+
+def test_a_dead_letter_is_a_digest_with_where_the_original_came_from_and_why() -> None:
     letter = dead_letter(Record("underhost.pods", 5, 9, 0, b"\xff", b"\x00{", ()), "tables", ValueError("x" * 5000))
     assert letter.topic is DEAD_LETTERS
     assert letter.key.encode("utf-8", "surrogateescape") == b"\xff"
-    assert (letter.value, letter.event_id) == (b"\x00{", "underhost.pods/5/9")
+    assert (letter.value, letter.original) == (sha256(b"\x00{"), b"\x00{")
+    assert letter.event_id == "underhost.pods/5/9"
     error = letter.headers["error"]
     assert letter.headers == {
         "origin_topic": b"underhost.pods",
         "origin_partition": b"5",
         "origin_offset": b"9",
+        "origin_bytes": b"2",
         "stage": b"tables",
         "error": error,
     }

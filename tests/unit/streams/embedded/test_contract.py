@@ -21,4 +21,4 @@ class TestEmbedded(TransportContract):
 
     def publisher(self, kafka: KafkaSettings) -> AbstractAsyncContextManager[Publisher]:
         """Through Faust's producer."""
-        return a_publisher(kafka.embedded)
+        return a_publisher(kafka.embedded, keep_unreadable=kafka.keep_unreadable)

@@ -212,3 +212,30 @@ async def test_reading_a_kubeconfig_does_not_write_to_it(tmp_path: Path) -> None
     before = path.stat().st_mtime_ns, path.read_text()
     await (await load(Origin((path,), None))).close()
     assert (path.stat().st_mtime_ns, path.read_text()) == before
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        pytest.param({"server": "https://10.0.0.1:6443"}, "", id="https with a certificate that is checked"),
+        pytest.param(
+            {"server": "https://10.0.0.1:6443", "insecure-skip-tls-verify": True},
+            "the certificate of https://10.0.0.1:6443 is not checked (insecure-skip-tls-verify)",
+            id="insecure-skip-tls-verify",
+        ),
+        pytest.param(
+            {"server": "http://10.0.0.1:8080"},
+            "http://10.0.0.1:8080 is http: nothing is encrypted, and whoever is on the way can answer in its place",
+            id="http",
+        ),
+    ],
+)
+async def test_what_is_insecure_about_a_server_is_said_and_not_refused(
+    cluster: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, {**CONFIG, "clusters": [{"name": "c", "cluster": cluster}]})
+    api = await load(Origin((path,), None))
+    try:
+        assert kubeconfig.insecure(api.configuration) == said
+    finally:
+        await api.close()

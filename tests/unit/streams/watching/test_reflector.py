@@ -321,11 +321,12 @@ async def test_what_cannot_be_read_is_a_dead_letter_with_its_origin() -> None:
     bad = Unreadable("s/pod/shop/a", b"{bad", "expected an object")
     topics, _ = await follow(Script(watches=[[batch("11", bad, pod("b"))]]), Naps(2))
     letter, good = topics.records
-    assert (letter.topic, letter.key, letter.value) == (DEAD_LETTERS, "s/pod/shop/a", b"{bad")
+    assert (letter.topic, letter.key, letter.original) == (DEAD_LETTERS, "s/pod/shop/a", b"{bad")
     assert letter.headers == {
         "origin_topic": b"underhost.pods",
         "origin_partition": b"-1",
         "origin_offset": b"-1",
+        "origin_bytes": b"4",
         "stage": b"watch",
         "error": b"expected an object",
     }
@@ -341,7 +342,7 @@ async def test_an_unreadable_object_of_a_new_list_is_not_taken_for_a_deleted_one
 def test_a_record_that_no_broker_takes_becomes_a_dead_letter() -> None:
     big = Outgoing(PODS, "s/pod/shop/big", b"x" * (LARGEST + 1), "u/1")
     letter = deliverable(big)
-    assert (letter.topic, letter.key, len(letter.value or b"")) == (DEAD_LETTERS, "s/pod/shop/big", LARGEST)
+    assert (letter.topic, letter.key, len(letter.original or b"")) == (DEAD_LETTERS, "s/pod/shop/big", LARGEST)
     assert letter.headers["error"] == f"{LARGEST + 1} bytes are more than a record holds; the value is cut".encode()
     small = Outgoing(PODS, "s/pod/shop/small", b"x" * LARGEST, "u/1")
     assert deliverable(small) is small
