@@ -26,6 +26,7 @@ from underhost.agents.sinks.ports import Writers
 from underhost.schemas.records import Placement
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, PODS, VIOLATIONS
 from underhost.streams.derived import outgoing
+from underhost.streams.ports import PodState
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.clusters import VSphereSettings
@@ -103,6 +104,10 @@ class Heard:
     async def uid(self, kind: str, namespace: str, name: str) -> str:
         """See `ports.EventWriter`."""
         return name
+
+    async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
+        """See `ports.EventWriter`: db-1 was bound to n1."""
+        return PodState(f"pod-{name}", "1", f"n{name[-1]}", {}, "underhost")
 
     async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
         """See `ports.EventWriter`."""
