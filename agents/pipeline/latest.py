@@ -28,11 +28,6 @@ class LatestDecisions:
         """The newest snapshot of the site with what was last judged of it; None before the first decision."""
         return self._latest.get(site)
 
-    def vms(self, site: str) -> frozenset[str] | None:
-        """The VMs that the nodes of the site run on, by moref; None before the first decision."""
-        latest = self._latest.get(site)
-        return None if latest is None else frozenset(row.vm for row in latest.snapshot.node_hosts.values())
-
     def put(self, site: str, decisions: Decisions) -> None:
         """New decisions are published. What this evaluation was not asked for stands as it was."""
         before = self._latest.get(site)

@@ -181,7 +181,7 @@ class Pipeline:
         settings, membership = self._state.settings, self._state.membership
         is_node = partial(self.sites.is_node, settings.site)
         labels_of = partial(self.sites.labels_of, settings.site)
-        vms = partial(self._state.latest.vms, settings.site)
+        vms = self._state.own_vms
         parts = registry.SinkParts(settings, self._writers, is_node, labels_of, vms, self.watchers.refresh)
         writers = {kind: fenced(self._writers, membership, self._lease_of(kind)) for kind in self._kinds}
         return [registry.COMMANDS[kind].sink(replace(parts, writers=writers[kind])) for kind in self._kinds]
@@ -273,6 +273,7 @@ class Pipeline:
         await self.watchers.stop()
         await self._self_check.stop()
         await self._cycles.suspend()
+        self._state.decided_from = None
         self._state.latest.clear()
         self._state.in_flight.clear()
         await self._dispatcher.suspend()

@@ -16,6 +16,7 @@ from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.tables.sites import Sites, sites_of
 from underhost.agents.sinks.registry import must_be_wanted
+from underhost.agents.site.snapshot import Snapshot
 from underhost.streams.faust.app import UnderhostApp
 from underhost.streams.faust.membership import Membership
 from underhost.streams.kafka.connect import translated
@@ -30,6 +31,7 @@ class RunState:
         reads: whether it reads topics at all; a worker that only watches does not.
         wanted: the commands of our own site that this run's decisions stand by.
         in_flight: the bindings of our own site that the binder is making.
+        decided_from: the newest picture of our own site that commands were decided from.
         recovered: its tables are there. was_up: they have been there before.
         failure: what a part of it has failed of, as soon as it has.
     """
@@ -43,6 +45,7 @@ class RunState:
     latest: LatestDecisions
     wanted: WantedCommands
     in_flight: BindingsInFlight = field(default_factory=BindingsInFlight)
+    decided_from: Snapshot | None = None
     recovered: bool = False
     was_up: bool = False
     failure: "asyncio.Future[BaseException]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -61,8 +64,14 @@ class RunState:
     def decide(self, site: str, decisions: Decisions) -> None:
         """These are about to be published: the topics bring their commands to the dispatcher at once."""
         if site == self.settings.site:
+            self.decided_from = decisions.snapshot
             self.in_flight.decide(decisions.placed, decisions.snapshot.pods)
             self.wanted.decide(decisions.commands, decisions.confirmed)
+
+    def own_vms(self) -> frozenset[str] | None:
+        """The VMs that the nodes of our own site run on, by moref; None before the first decision."""
+        picture = self.decided_from
+        return None if picture is None else frozenset(row.vm for row in picture.node_hosts.values())
 
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
         """These are published, after so many seconds of evaluation."""

@@ -217,8 +217,9 @@ async def by_hand(site: Site, *records: Outgoing) -> None:
 
 
 def kinds_of(records: list[Record]) -> set[str]:
-    """The kinds of these commands or outcomes."""
-    return {json.loads(record.value)["kind"] for record in records if record.value is not None}
+    """The kinds of these outcomes, of those that can be read."""
+    values = [record.value for record in records if record.value not in (None, b"{")]
+    return {json.loads(value or b"")["kind"] for value in values}
 
 
 def letters_by_user(records: list[Record]) -> set[str]:

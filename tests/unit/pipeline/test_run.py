@@ -5,10 +5,15 @@ import json
 from pathlib import Path
 
 import pytest
+from support.build import a_node, a_site
 from support.fakes.pipeline import FakeCluster, FakeEvaluator, FakeSource
 from support.workers.pipeline import Running, running, settings_in
 
 from underhost.agents.pipeline.connections import Connections
+from underhost.agents.pipeline.decisions import Decisions
+from underhost.agents.pipeline.metrics import Metrics
+from underhost.agents.pipeline.roles import parse_roles
+from underhost.agents.pipeline.run import Pipeline
 from underhost.schemas.errors import Refused
 from underhost.schemas.topics import ACTIONS, DEAD_LETTERS, NODE_HOSTS, OUTCOMES, PLACEMENTS, PODS, VIOLATIONS, Topic
 from underhost.streams.ports import Outgoing
@@ -396,3 +401,18 @@ async def test_an_evictor_of_its_own_says_why_it_evicts_nobody(cluster: FakeClus
         "refused",
         "shop/db-0 and shop/db-1: it has no owner that would make another",
     )
+
+
+async def test_what_a_drs_rule_may_hold_is_known_from_the_moment_that_it_is_decided(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    known: list[frozenset[str] | None] = []
+    settings, made = settings_in(tmp_path), cluster.connections()
+    pipeline = Pipeline(settings, parse_roles(None), made, Metrics(), evaluator=FakeEvaluator(), on_event=None)
+    known.append(pipeline._state.own_vms())
+    picture = a_site(a_node("n1"), on={"n1": "h1"}, site=settings.site)
+    pipeline._state.decide(settings.site, Decisions(picture))
+    known.append(pipeline._state.own_vms())
+    pipeline._state.decide("another", Decisions(a_site(a_node("n2"), on={"n2": "h1"}, site="another")))
+    known.append(pipeline._state.own_vms())
+    assert known == [None, {"vm-n1"}, {"vm-n1"}]
