@@ -143,32 +143,47 @@ class ExtenderRoutes:
         return say("Readiness", {"status": "ok"})
 
 
+class _Thing(msgspec.Struct, gc=False):
+    """An object of which nothing is kept."""
+
+
+class _Things(msgspec.Struct):
+    items: list[_Thing] | None = None
+
+
 class _Sizes(msgspec.Struct, rename="pascal"):
     """What is looked at before anything is made of a question: empty objects take much more than they are long."""
 
     pod: msgspec.Raw = msgspec.Raw(b"")
+    nodes: _Things | None = None
 
 
 def _decode(body: bytearray, type_: type[T]) -> T:
     """The question. Raises InputError."""
     try:
         if len(body) > SMALL:
-            shape.check_count(body, VALUES)
-            pod = bytes(msgspec.json.decode(body, type=_Sizes).pod)
-            if len(pod) > POD_SIZE:
-                raise InputError(f"Pod: more than {POD_SIZE >> 20} MiB")
-            shape.check(pod, POD)
+            _check(body)
+        else:
+            body.decode()  # parts of the pod are read later, each by itself
         question = msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not {type_.__name__}: {error}") from error
-    if isinstance(question, wire.ExtenderArgs) and _nodes(question) > NODES:
+    if isinstance(question, wire.ExtenderArgs) and len(question.node_names or ()) > NODES:
         raise InputError(f"more than {NODES} nodes")
     return question
 
 
-def _nodes(question: wire.ExtenderArgs) -> int:
-    items = question.nodes.items if question.nodes is not None else None
-    return max(len(question.node_names or ()), len(items or ()))
+def _check(body: bytearray) -> None:
+    """Raises InputError for a question that means too much, msgspec.MsgspecError."""
+    shape.check_count(body, VALUES)
+    sizes = msgspec.json.decode(body, type=_Sizes)
+    if memoryview(sizes.pod).nbytes > POD_SIZE:
+        raise InputError(f"Pod: more than {POD_SIZE >> 20} MiB")
+    pod = bytes(sizes.pod)
+    pod.decode()
+    shape.check(pod, POD)
+    if sizes.nodes is not None and len(sizes.nodes.items or ()) > NODES:
+        raise InputError(f"more than {NODES} nodes")
 
 
 def _unready(error: Unready) -> web.Response:

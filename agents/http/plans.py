@@ -43,8 +43,10 @@ BOUNDS = shape.Bounds(depth=64, values=100_000)
 """Of a body: a pod is some hundred values."""
 STEPS, OBJECTS, NAME = 200, 2000, 1024
 """Steps of a plan, objects that they add together, and characters of what one is done to, at most."""
-PODS, PODS_SIZE = 10_000, 16 << 20
+PODS, PODS_SIZE = 5_000, 8 << 20
 """Pods that the manifests of a plan may make together, and the bytes of their specs."""
+KEPT = 1000
+"""Pods that a plan may have made for the compiled site to stay as the plan has left it."""
 ELSEWHERE = "the command line tries it without a bound, on your machine: underhost whatif --server"
 GZIP = 16 + zlib.MAX_WBITS
 
@@ -78,37 +80,46 @@ def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
     async def whatif(request: web.Request) -> web.Response:
         body = await body_of(request)
         with running.place(request):
-            plan, steps = await asyncio.get_running_loop().run_in_executor(reading, _read, body)
+            plan, steps, allowance = await asyncio.get_running_loop().run_in_executor(reading, _read, body)
             picture = feeds.wanted(plan.site or request.query.get("site", feeds.default())).decisions.snapshot
 
             def work() -> bytes:
                 if plan.each:
-                    return to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha)))
-                return to_json(what_if(picture, judged, steps, evaluator=evaluator).document)
+                    return to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha, evaluator=evaluator)))
+                try:
+                    return to_json(what_if(picture, judged, steps, evaluator=evaluator).document)
+                finally:
+                    if allowance.taken > KEPT:
+                        evaluator.update(picture)  # it holds the site that it was asked about last
 
             return document(await bench.do(request, work))
 
     return [web.get("/api/v1/snapshot", snapshot), web.post("/api/v1/whatif", whatif)]
 
 
-def _read(body: bytearray) -> tuple[PlanRequest, list[Step]]:
-    """The plan that a body holds, and its steps. Raises InputError for one that is none, or that is too large."""
+def _read(body: bytearray) -> tuple[PlanRequest, list[Step], Allowance]:
+    """The plan that a body holds, its steps, and what counts the pods that they make.
+
+    Raises InputError for one that is none, or that is too large.
+    """
     shape.check(body, BOUNDS)
     try:
+        body.decode()  # parts of it are read later, each by itself
         plan = _plans.decode(body)
-        return plan, _steps(plan)
-    except (msgspec.DecodeError, RecursionError) as error:
+        allowance = Allowance(PODS, PODS_SIZE)
+        return plan, _steps(plan, allowance), allowance
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(str(error)) from error
 
 
-def _steps(plan: PlanRequest) -> list[Step]:
+def _steps(plan: PlanRequest, allowance: Allowance) -> list[Step]:
     """The steps of a request. Raises InputError, msgspec.DecodeError."""
     if plan.each and (plan.steps or plan.each not in (HOST, NODE)):
         raise InputError("each: host or node is expected, and no steps beside it")
     if len(plan.steps) > STEPS:
         raise InputError(f"steps: more than {STEPS}; {ELSEWHERE}")
     steps: list[Step] = []
-    allowance, added = Allowance(PODS, PODS_SIZE), 0
+    added = 0
     for number, step in enumerate(plan.steps):
         if len(step) != 1:
             raise InputError(f"steps[{number}]: one option with its value is expected")

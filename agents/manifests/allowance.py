@@ -7,16 +7,20 @@ from underhost.schemas.errors import InputError
 
 
 class Allowance:
-    """`pods` and `size` (bytes of their specs) in all. A DaemonSet's pod counts for every node that it is tried on."""
+    """`pods` and `size` (bytes of their specs) in all. A DaemonSet's pod counts for every node that it is tried on.
+
+    Attributes:
+        taken: pods so far.
+    """
 
     def __init__(self, pods: int, size: int) -> None:
         self._most, self._size = pods, size
-        self._pods = self._bytes = 0
+        self.taken = self._bytes = 0
 
     def take(self, pods: int) -> None:
         """So many more pods are to be made. Raises InputError where that is too much."""
-        self._pods += pods
-        if self._pods > self._most:
+        self.taken += pods
+        if self.taken > self._most:
             raise InputError(f"the workloads make more than {self._most} pods together")
 
     def weigh(self, size: int) -> None:

@@ -38,12 +38,14 @@ def each(
     *,
     ha: bool = True,
     others: Mapping[str, Manifest] = NO_MANIFESTS,
+    evaluator: Evaluator | None = None,
 ) -> list[Target]:
     """Every host (every node) fails, each alone; the worst first. Hosts without a node are left out.
 
-    Raises InputError where no host is known, BadObjectError.
+    `evaluator` has tried other plans before: the site is compiled already. Raises InputError where no host is known,
+    BadObjectError.
     """
-    start = World.at_rest(snapshot, Evaluator(options), others)
+    start = World.at_rest(snapshot, evaluator or Evaluator(options), others)
     before = Before(start.evaluator.update(start.snapshot))
     nodes_on = _hosts(start) if kind == HOST else {name: [name] for name in snapshot.nodes}
     counts = _pod_counts(start.snapshot)

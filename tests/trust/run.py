@@ -37,6 +37,9 @@ class Entry:
 
 
 REGIMES: Mapping[str, Entry] = {
+    "abuse": Entry(
+        "trust.abuse.regime", "everybody who means harm over HTTP, while a probe asks for health", minutes=10
+    ),
     "brokers": Entry("trust.jepsen.brokers", "one of three brokers killed or frozen for a minute under three workers"),
     "kills": Entry("trust.jepsen.kills", "`kill -9` of one of three workers at a random moment"),
     "networks": Entry("trust.jepsen.networks", "the owner cut off from Kafka while another worker takes over"),

@@ -12,9 +12,12 @@ from aiohttp.typedefs import Handler
 
 from underhost.agents.http.budgets.connections import CONNECTIONS
 from underhost.agents.http.guard import RequestRefused
+from underhost.agents.pipeline.event_loop import give_back_memory
 
 BODY = 1 << 20
 """Bytes of a body, unless its route allows more."""
+LARGE = 4 << 20
+"""Bytes of a body after which free memory is given back at once."""
 TOGETHER = 72 << 20
 """Bytes of all bodies that are not answered yet: one that is as large as any may be, and small ones."""
 
@@ -37,9 +40,11 @@ class HeldBodies:
         request[_OWN] = request.get(_OWN, 0) + size
         self.size += size
 
-    def give_back(self, request: web.Request) -> None:
-        """The request is answered."""
-        self.size -= request.pop(_OWN, 0)
+    def give_back(self, request: web.Request) -> int:
+        """The request is answered; how many bytes of it were held."""
+        size: int = request.pop(_OWN, 0)
+        self.size -= size
+        return size
 
 
 HELD = web.AppKey("held", HeldBodies)
@@ -53,27 +58,33 @@ async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     finally:
-        request.app[HELD].give_back(request)
+        if request.app[HELD].give_back(request) > LARGE:
+            # Else glibc keeps what one large body has needed beside what the next one needs.
+            asyncio.get_running_loop().run_in_executor(None, give_back_memory)
 
 
 async def body_of(request: web.Request, limit: int = BODY) -> bytearray:
-    """The body of a request, of `limit` bytes at most.
+    """The body of a request, of `limit` bytes at most; of `BODY` where it does not say how long it is.
 
     Raises HTTPRequestEntityTooLarge, HTTPRequestTimeout for a client that does not send what it has announced, and
     RequestRefused where others take all the room.
     """
-    body, held = bytearray(), request.app[HELD]
-    announced = request.content_length or 0
-    if announced > limit:
+    announced, held = request.content_length, request.app[HELD]
+    if announced is None:
+        limit = min(limit, BODY)
+    elif announced > limit:
         raise web.HTTPRequestEntityTooLarge(limit, announced)
+    # One that grew would be copied from place to place; what is announced and not sent yet is not in memory.
+    body, size = bytearray(announced or 0), 0
     try:
         with request.app[CONNECTIONS].waiting_for(request):
             async with asyncio.timeout(request.app[SENDING]):
                 while chunk := await request.content.readany():
                     held.take(request, len(chunk))
-                    body += chunk
-                    if len(body) > limit:
-                        raise web.HTTPRequestEntityTooLarge(limit, len(body))
+                    if size + len(chunk) > limit:
+                        raise web.HTTPRequestEntityTooLarge(limit, size + len(chunk))
+                    body[size : size + len(chunk)] = chunk
+                    size += len(chunk)
     except TimeoutError:
         raise web.HTTPRequestTimeout from None
     return body

@@ -25,7 +25,7 @@ from underhost.agents.http.guard import RequestRefused
 MOST, EACH = 512, 256
 """Connections in all, and of one client: a process often has 1,024 descriptors."""
 BACKLOG = 128
-UNREAD = 64 << 20
+UNREAD = 32 << 20
 """Bytes of answers that wait to be read, of all clients."""
 LOOK, STUCK = 5.0, 20.0
 """Seconds between two looks at what is not read; and for which a client may read nothing of its answer."""

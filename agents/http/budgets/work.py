@@ -14,6 +14,7 @@ from typing import TypeVar
 from aiohttp import web
 
 from underhost.agents.http.guard import RequestRefused
+from underhost.agents.pipeline.event_loop import give_back_memory
 from underhost.agents.schedule.progress import listen
 
 LOOK = 0.2
@@ -72,8 +73,11 @@ class _Piece:
         """Do it; it may take its time from now on."""
         self._until = time.monotonic() + self._seconds
         listen(self._heard)
-        self._heard("", 0, 0)
-        return work()
+        try:
+            self._heard("", 0, 0)
+            return work()
+        finally:
+            give_back_memory()  # else glibc keeps what the largest piece has needed
 
     def _heard(self, what: str, done: int, of: int) -> None:
         self.late = time.monotonic() > self._until

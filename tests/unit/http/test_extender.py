@@ -217,7 +217,15 @@ def whole(*nodes: str, pod: str = json.dumps(POD)) -> bytes:
     ("verb", "body", "status", "why"),
     [
         pytest.param("filter", whole(*["{}"] * 1_000_000), 400, "more than 2000000 values", id="nodes of nothing"),
-        pytest.param("filter", whole(*["1"] * 400_000), 400, "more than 20000 nodes", id="numbers for nodes"),
+        pytest.param("filter", whole(*["{}"] * 100_000), 400, "more than 20000 nodes", id="100,000 nodes"),
+        pytest.param("filter", whole(*["1"] * 400_000), 400, "Expected `object`, got `int`", id="numbers for nodes"),
+        pytest.param(
+            "filter",
+            b'{"Pod":%s,"NodeNames":[%s""]}' % (json.dumps(POD).encode(), b'"",' * 100_000),
+            400,
+            "more than 20000 nodes",
+            id="100,000 names",
+        ),
         pytest.param(
             "filter",
             whole(pod='{"metadata":{"name":"a","namespace":"b"},"spec":{"containers":[%s{}]}}' % ("{}," * 200_000)),

@@ -34,6 +34,8 @@ NAMES += [
     "podUID",
 ]
 
+POD = b'%s{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","labels":{"a":"%s"}}}%s'
+
 texts = st.text(alphabet=st.characters(max_codepoint=0x2FFFF), max_size=30) | st.sampled_from(
     ["", "9" * 400 + "d", "9" * 5000, "1e999", "NaN", "\x00", "\ud800", "../..", "%", "demo", "pod/a/b", "0s", "-1"]
 )
@@ -102,6 +104,9 @@ def sent(worker: LiveDemo, data: bytes, *, whole: bool = True) -> int | None:
 @example("POST", "/api/v1/whatif", "", [(b"Origin", b"http://[::1")], b"{}")
 @example("POST", "/api/v1/whatif", "", [], b'{"steps":[{"drain":"\\ud800"}]}')
 @example("POST", "/api/v1/whatif", "", [], b'{"steps":[{"add":[{"name":1e999}]}]}')
+@example("POST", "/api/v1/whatif", "", [], b'{"\xd9":1}')
+@example("POST", "/api/v1/whatif", "", [], POD % (b'{"steps":[{"add":[', b"\xd9", b"]}]}"))
+@example("POST", "/extender/filter", "", [], POD % (b'{"NodeNames":["a"],"Pod":', b"\xd9", b"}"))
 @example("GET", "/api/v1/activity", "site=%ED%A0%80", [], b"")
 @example("GET", "/api/v1/activity", "subject=%ED%A0%80", [], b"")
 def test_no_request_is_answered_with_a_500(

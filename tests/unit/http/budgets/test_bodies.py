@@ -53,11 +53,23 @@ async def room(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Room]:
     await server.close()
 
 
-async def test_a_body_has_a_size_that_is_told_before_it_is_read_or_while_it_is(room: Room) -> None:
-    async def pieces(size: int) -> AsyncIterator[bytes]:
-        for _ in range(size):
-            yield b" "
+async def pieces(size: int) -> AsyncIterator[bytes]:
+    """A body that does not say how long it is."""
+    for _ in range(size):
+        yield b" "
 
+
+async def test_a_body_that_does_not_say_how_long_it_is_has_the_common_bound(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "BODY", 50)
+    assert await room.post(b" " * 55) == (200, "55")
+    for size, status in ((50, 200), (55, 413)):
+        async with room.client.post(f"{room.address}echo", data=pieces(size), headers=JSON) as response:
+            assert response.status == status
+
+
+async def test_a_body_has_a_size_that_is_told_before_it_is_read_or_while_it_is(room: Room) -> None:
     assert await room.post(b" " * 60) == (200, "60")
     assert (await room.post(b" " * 61))[0] == 413
     for size, status in ((60, 200), (61, 413)):

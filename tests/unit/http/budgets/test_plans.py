@@ -71,21 +71,21 @@ DEEP = b'{"steps":[{"add":' + b"[" * 400_000 + b"]" * 400_000 + b"}]}"
             json.dumps({"steps": [{"drain": "n" * 2000}]}).encode(), "more than 1024 characters", id="a long name"
         ),
         pytest.param(
-            adding(workload("web", 10_001)), "the workloads make more than 10000 pods together", id="one workload"
+            adding(workload("web", 5_001)), "the workloads make more than 5000 pods together", id="one workload"
         ),
         pytest.param(
-            adding(*(workload(f"web-{number}", 4000) for number in range(3))),
-            "the workloads make more than 10000 pods together",
+            adding(*(workload(f"web-{number}", 2000) for number in range(3))),
+            "the workloads make more than 5000 pods together",
             id="three workloads",
         ),
         pytest.param(
-            adding(*(workload(f"agent-{number}", kind="DaemonSet") for number in range(5)), workload("web", 9_960)),
-            "the workloads make more than 10000 pods together",
+            adding(*(workload(f"agent-{number}", kind="DaemonSet") for number in range(5)), workload("web", 4_960)),
+            "the workloads make more than 5000 pods together",
             id="DaemonSets count on every node",
         ),
         pytest.param(
             adding(workload("web", 200, affinity={"why": "x" * 100_000})),
-            "take more than 16 MiB together",
+            "take more than 8 MiB together",
             id="pods of a large template",
         ),
     ],
