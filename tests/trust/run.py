@@ -46,6 +46,9 @@ REGIMES: Mapping[str, Entry] = {
     "sieve": Entry("trust.sieve.rounds", "workers killed at every write, shown too little, or the past (real parts)"),
     "small-scope": Entry("trust.scope.regime", "evictor, binder and DRS in every order on every tiny cluster"),
     "soak": Entry("trust.soak.regime", "one worker under a steady load: does it grow?", minutes=60),
+    "tenant": Entry(
+        "trust.tenant.regime", "a hostile tenant beside a victim on real parts, every sink enabled", minutes=10
+    ),
     "old-defects": Entry(
         "trust.simulation.old_defects", "defects that were mended, brought back: the simulation has to find each again"
     ),

@@ -7,6 +7,8 @@ import pytest
 from trust.jepsen import brokers, kills, networks
 from trust.jepsen.rounds import Rounds
 from trust.soak.regime import soaked
+from trust.tenant.regime import VICTIM, attacked
+from trust.tenant.verdict import faults
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 EVENTS = 400
@@ -22,6 +24,11 @@ EVENTS = 400
 )
 def test_nothing_is_lost_and_no_former_owner_writes_when(rounds: Rounds, parts: Path, tmp_path: Path) -> None:
     assert rounds.play(tmp_path / "round", parts, 1, EVENTS) == []
+
+
+def test_a_tenant_harms_nobody_and_is_named(parts: Path, tmp_path: Path) -> None:
+    seen = asyncio.run(attacked(tmp_path, parts, 12.0, waiting=60))
+    assert faults(seen, VICTIM, soon=float("inf")) == []
 
 
 def test_a_soak_changes_pods_and_looks_at_what_the_worker_holds(parts: Path, tmp_path: Path) -> None:

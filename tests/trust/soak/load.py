@@ -78,7 +78,7 @@ class Soak:
                     self._tell: 1 / LINES,
                 }
                 for what, rate in steady.items():
-                    tasks.create_task(_steadily(what, rate, end))
+                    tasks.create_task(steadily(what, rate, end))
 
     # ----------------------------------------------------------------------------------------------------- one of each
     def _pod(self, number: int) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Soak:
         print(f"{(now - self._began) / 60:.0f} min: {rate:.0f} changes/s, {told(growths([held, held]))}", flush=True)
 
 
-async def _steadily(what: Callable[[], Awaitable[None]], rate: float, end: float) -> None:
+async def steadily(what: Callable[[], Awaitable[None]], rate: float, end: float) -> None:
     """Begin it so many times a second, one after another; what is late is made up for."""
     due = time.monotonic()
     while due < end:

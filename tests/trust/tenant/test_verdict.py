@@ -1,0 +1,47 @@
+"""What counts as harm that a tenant has caused."""
+
+from dataclasses import replace
+
+import pytest
+from trust.tenant.verdict import GROWTH, Seen, faults
+
+FINE = Seen(opened=[0.3], resolved=[0.4], memory=[1.0, 2.0], tenants=["namespace evil ..."])
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(FINE, [], id="none"),
+        pytest.param(
+            replace(FINE, writes=[("create", "/api/v1/namespaces/shop/pods/db-0/eviction", 201)]),
+            ["create /api/v1/namespaces/shop/pods/db-0/eviction (201)"],
+            id="an eviction",
+        ),
+        pytest.param(
+            replace(FINE, writes=[("create", "/api/v1/namespaces/shop/pods/db-0/binding", 201)]),
+            ["create /api/v1/namespaces/shop/pods/db-0/binding (201)"],
+            id="a binding",
+        ),
+        pytest.param(
+            replace(FINE, writes=[("patch", "/api/v1/nodes/n1", 200)]), ["patch /api/v1/nodes/n1 (200)"], id="a label"
+        ),
+        pytest.param(
+            replace(FINE, writes=[("create", "/apis/events.k8s.io/v1/namespaces/shop/events", 201)]), [], id="an Event"
+        ),
+        pytest.param(
+            replace(FINE, rules=({"r": (True, ["a"])}, {"r": (True, ["a", "b"])})),
+            ["DRS rule r: (True, ['a']) → (True, ['a', 'b'])"],
+            id="a rule that changed",
+        ),
+        pytest.param(replace(FINE, opened=[2.1]), ["a finding opened after 2.1 s"], id="a late finding"),
+        pytest.param(replace(FINE, resolved=[2.1]), ["a finding was resolved after 2.1 s"], id="a late end"),
+        pytest.param(replace(FINE, resolved=[]), ["1 findings opened and 0 were resolved"], id="no end"),
+        pytest.param(
+            replace(FINE, memory=[0.0, GROWTH + 1.0, 5.0]), ["memory grew by 400 MiB"], id="memory at its highest"
+        ),
+        pytest.param(replace(FINE, tenants=[]), ["no finding names the tenant"], id="nobody is named"),
+        pytest.param(replace(FINE, answers=False), ["the worker does not answer any more"], id="a worker that is gone"),
+    ],
+)
+def test_each_harm_is_a_line(seen: Seen, expected: list[str]) -> None:
+    assert faults(seen, "shop") == expected

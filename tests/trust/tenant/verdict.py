@@ -1,0 +1,72 @@
+"""What a tenant must not have caused, whoever it meant. Pure.
+
+In: the API server's audit log of the product's writes, the DRS rules before and after, how long the victim's findings
+took, what the worker held, and the findings at the end. Out: a line for each thing that is wrong.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+MIB = 1 << 20
+SOON = 2.0
+"""Seconds within which a finding of others opens and resolves."""
+GROWTH = 400 * MIB
+"""Bytes that the worker may hold more than before the attack."""
+
+Write = tuple[str, str, int]
+"""Verb, path, and the answer's code."""
+Rules = Mapping[str, tuple[bool, list[str]]]
+"""By name: whether it is enabled, and its VMs."""
+
+
+@dataclass
+class Seen:
+    """What was seen from the moment when the attack began.
+
+    Attributes:
+        writes: of the product. rules: before and at the end, without the tenant's own.
+        opened, resolved: seconds from the change to the finding, and from its end to the finding's.
+        memory: bytes, before and after. tenants: messages of the findings of rule `Tenant`.
+        answers: whether the worker still answers.
+    """
+
+    writes: Sequence[Write] = ()
+    rules: tuple[Rules, Rules] = ({}, {})
+    opened: list[float] = field(default_factory=list)
+    resolved: list[float] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+    tenants: Sequence[str] = ()
+    answers: bool = True
+
+    def figures(self) -> str:
+        """A few words for the table."""
+        worst = max([*self.opened, *self.resolved], default=0.0)
+        before, after = (self.memory[0], max(self.memory)) if self.memory else (0.0, 0.0)
+        probes, mib = len(self.resolved), f"{before / MIB:.0f} → {after / MIB:.0f} MiB at most"
+        return f"{probes} findings of others, the slowest {worst:.1f} s; memory {mib}; {len(self.tenants)} named"
+
+
+def faults(seen: Seen, victim: str, soon: float = SOON) -> list[str]:
+    """What is wrong; `victim` is a namespace, `soon` the seconds within which its findings must open and resolve."""
+    found = [f"{verb} {path} ({code})" for verb, path, code in seen.writes if _touches(verb, path, victim)]
+    before, after = seen.rules
+    changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    found += [f"DRS rule {name}: {before.get(name)} → {after.get(name)}" for name in changed]
+    found += [f"a finding opened after {late:.1f} s" for late in seen.opened if late > soon]
+    found += [f"a finding was resolved after {late:.1f} s" for late in seen.resolved if late > soon]
+    if len(seen.opened) != len(seen.resolved) or not seen.opened:
+        found.append(f"{len(seen.opened)} findings opened and {len(seen.resolved)} were resolved")
+    if seen.memory and max(seen.memory) - seen.memory[0] > GROWTH:
+        found.append(f"memory grew by {(max(seen.memory) - seen.memory[0]) / MIB:.0f} MiB")
+    if not seen.tenants:
+        found.append("no finding names the tenant")
+    if not seen.answers:
+        found.append("the worker does not answer any more")
+    return found
+
+
+def _touches(verb: str, path: str, victim: str) -> bool:
+    """Whether a write moves, ends or labels anything of others; Events only tell."""
+    if path.startswith("/api/v1/nodes"):
+        return True
+    return path.startswith(f"/api/v1/namespaces/{victim}/pods/") and path.endswith(("/eviction", "/binding"))
