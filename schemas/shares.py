@@ -16,13 +16,14 @@ class Shares:
     Attributes:
         terms: terms between pods and spread constraints of one pod that count.
         drs_rules, drs_edits: rules in a vSphere cluster, and changes of them in an hour.
-        findings: that are open.
+        findings, alerts: that are open, and that fire at a receiver.
     """
 
     terms: int = 64
     drs_rules: int = 500
     drs_edits: int = 60
     findings: int = 1000
+    alerts: int = 200
     owner: int = 20
 
     def of_owner(self, share: int) -> int:

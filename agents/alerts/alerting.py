@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from underhost.agents.alerts import delivery
 from underhost.agents.alerts.alertmanager import Alertmanager
+from underhost.agents.alerts.shares import AlertShares
 from underhost.agents.alerts.webhook import Done, Webhook
 from underhost.agents.evaluate.findings import INVENTORY
 from underhost.schemas.records import FindingEvent
@@ -26,7 +27,12 @@ Counted = Callable[[str, str], None]
 class Alerting:
     """Not begun. `failed` is told of what a task raises, which is a bug. Raises InputError for a `caFile` of no use."""
 
-    def __init__(self, settings: AlertingSettings, counted: Counted, failed: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, settings: AlertingSettings, counted: Counted, failed: Callable[[BaseException], None], share: int
+    ) -> None:
+        """`share`: findings of one namespace that fire at a receiver at one time."""
+        self._share = share
+        self._managers_share = AlertShares(share)
         self._settings, self._counted, self._failed = settings, counted, failed
         self._trusted = delivery.trusted_by("alerting.caFile", settings.ca_file)
         self._hooks_trust = [
@@ -34,7 +40,7 @@ class Alerting:
             for number, hook in enumerate(settings.webhooks)
         ]
         self._managers: list[Alertmanager] = []
-        self._webhooks: list[tuple[str, Webhook]] = []
+        self._webhooks: list[tuple[str, Webhook, AlertShares]] = []
         """Each with the severity from which on it is told; that writes stop it is always told."""
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -55,11 +61,11 @@ class Alerting:
         for hook, trusted in zip(settings.webhooks, self._hooks_trust, strict=True):
             counted = partial(self._counted, "webhook")
             webhook = Webhook(hook.url, headers_file=hook.headers_file, counted=counted, trusted=trusted)
-            self._webhooks.append((hook.severity, webhook))
+            self._webhooks.append((hook.severity, webhook, AlertShares(self._share)))
         for event in findings:
             self.observe(event.site, event)
             self.deliver(event, lambda: lambda: None)
-        for running in [*(one.run() for one in self._managers), *(one.run() for _, one in self._webhooks)]:
+        for running in [*(one.run() for one in self._managers), *(one.run() for _, one, _ in self._webhooks)]:
             task = asyncio.get_running_loop().create_task(running, name="alerting")
             task.add_done_callback(self._ended)
             self._tasks.append(task)
@@ -72,20 +78,27 @@ class Alerting:
     def observe(self, site: str, record: Struct) -> None:
         """A live record of `violations`, for Alertmanagers; implements `tables.Watcher`."""
         if isinstance(record, FindingEvent) and _concerns(record, self._settings.severity):
-            for manager in self._managers:
-                manager.observe(record)
+            for event in self._managers_share.admit(record):
+                for manager in self._managers:
+                    manager.observe(event)
 
     def deliver(self, event: FindingEvent, hold: Callable[[], Done]) -> None:
         """A record of `violations`, for webhooks; each that is told holds it until it has dealt with it."""
         if not self._webhooks:
             hold()  # the partitions may move: their next owner reads it again
-        for floor, webhook in self._webhooks:
-            if _concerns(event, floor):
-                webhook.observe(event, hold())
+        for floor, webhook, share in self._webhooks:
+            if not _concerns(event, floor):
+                continue
+            told = share.admit(event)
+            if not told:
+                hold()()  # it waits for its turn, and is open: a restart tells of it anew
+            for one in told:
+                webhook.observe(one, hold())
 
     async def stop(self) -> None:
         """The partitions may move: their next owner tells what is open."""
         tasks, self._tasks, self._managers, self._webhooks = self._tasks, [], [], []
+        self._managers_share = AlertShares(self._share)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 
 from underhost.schemas.kubernetes import Pod
-from underhost.schemas.records import Finding
+from underhost.schemas.records import Finding, FindingEvent
 from underhost.schemas.severities import RANK, UNSATISFIABLE
 from underhost.schemas.shares import Capped
 
@@ -12,6 +12,8 @@ INVENTORY = "Inventory"
 """Rule of the findings that say that a site's writes stop (`agents/pipeline/gates/guards.py`)."""
 
 
+NAMESPACE = "Namespace/"
+"""What the `object` of a finding begins with that is a namespace's."""
 TENANT = "Tenant"
 """Rule of the findings that name a namespace which asks for more than its share."""
 REASON_SHARE = "a tenant asks for more than its share"
@@ -51,6 +53,15 @@ def listing(names: list[str], most: int = 3) -> str:
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "nothing"
+
+
+def namespace_of(finding: Finding | FindingEvent) -> str:
+    """Whose finding it is; "" for nobody's."""
+    if finding.rule == TENANT:
+        return ""
+    if finding.object is not None and finding.object.startswith(NAMESPACE):
+        return finding.object.removeprefix(NAMESPACE)
+    return finding.pod.partition("/")[0] if finding.pod is not None else ""
 
 
 def tenant_finding(site: str, said: Capped) -> Finding:

@@ -199,7 +199,7 @@ class Pipeline:
     def _look_on(self, checks: SelfCheckSettings) -> None:
         """What stands beside the flow: alerts, readiness, the watchdog."""
         run, settings = self._state, self._state.settings
-        self._alerting = Alerting(settings.alerting, run.metrics.alerted, run.fail)
+        self._alerting = Alerting(settings.alerting, run.metrics.alerted, run.fail, settings.shares.alerts)
         if role.ALERTS in run.roles:
             self.tables.watch(VIOLATIONS, self._alerting.observe)
             consumers.attach_webhooks(self.app, self._alerting)

@@ -19,5 +19,7 @@ class ShareSettings(SettingsGroup):
     """Rules changed in a vSphere cluster in one hour. Namespaces take turns within `drsRules.editsPerMinute`."""
     findings: int = Field(default=_DEFAULT.findings, ge=1)
     """Open findings, the gravest first."""
+    alerts: int = Field(default=_DEFAULT.alerts, ge=1)
+    """Findings that fire at each receiver at one time."""
     owner: int = Field(default=_DEFAULT.owner, ge=1, le=100)
-    """Percent of its namespace's share that one owner (a Deployment, say) may have; of `terms` all."""
+    """Percent of its namespace's share that one owner (a Deployment, say) may have; of `terms` and `alerts` all."""

@@ -8,23 +8,12 @@ ones those that are open already stay, so that none comes and goes because of ot
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from underhost.agents.evaluate.findings import TENANT
+from underhost.agents.evaluate.findings import namespace_of
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import RANK
 from underhost.schemas.shares import Capped, Shares
-
-NAMESPACE = "Namespace/"
-
-
-def namespace_of(finding: Finding) -> str:
-    """Whose finding it is; "" for nobody's."""
-    if finding.rule == TENANT:
-        return ""
-    if finding.object is not None and finding.object.startswith(NAMESPACE):
-        return finding.object.removeprefix(NAMESPACE)
-    return finding.pod.partition("/")[0] if finding.pod is not None else ""
 
 
 def within_shares(
@@ -35,7 +24,11 @@ def within_shares(
     del counts[""]
     least = shares.of_owner(shares.findings)
     many = {namespace for namespace, count in counts.items() if count > least}
-    capped: list[Capped] = []
+    capped = [
+        Capped("alerts", name, "", f"of its findings no more than {shares.alerts} fire as alerts at one time")
+        for name, count in sorted(counts.items())
+        if count > shares.alerts
+    ]
     if not many:
         return list(findings), capped
     left_out = set[str]()

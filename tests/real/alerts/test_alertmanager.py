@@ -92,7 +92,7 @@ async def alerting(url: str, messages: Messages) -> AsyncIterator[Callable[[Find
     def fail(error: BaseException) -> None:
         raise error
 
-    running = Alerting(AlertingSettings(alertmanagers=(url,), repeat=REPEAT), messages.add, fail)
+    running = Alerting(AlertingSettings(alertmanagers=(url,), repeat=REPEAT), messages.add, fail, share=200)
     running.start([])
     yield lambda event: running.observe(event.site, event)
     await running.stop()

@@ -81,7 +81,7 @@ async def alerting(
     def fail(error: BaseException) -> None:
         raise error
 
-    running = Alerting(AlertingSettings(**settings), results.add, fail)
+    running = Alerting(AlertingSettings(**settings), results.add, fail, share=10_000)
     running.start(findings)
 
     def observe(event: FindingEvent) -> None:
