@@ -16,7 +16,7 @@ class Shares:
     Attributes:
         terms: terms between pods and spread constraints of one pod that count.
         drs_rules, drs_edits: rules in a vSphere cluster, and changes of them in an hour.
-        findings, alerts: that are open, and that fire at a receiver.
+        findings, alerts: that are open, and that fire at a receiver. events: told in a minute.
     """
 
     terms: int = 64
@@ -24,6 +24,7 @@ class Shares:
     drs_edits: int = 60
     findings: int = 1000
     alerts: int = 200
+    events: int = 300
     owner: int = 20
 
     def of_owner(self, share: int) -> int:

@@ -209,8 +209,8 @@ def _event_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.events.sink import EventSink
 
     assert parts.writers.events is not None
-    sinks = parts.settings.sinks
-    return EventSink(parts.writers.events, parts.settings.site, enabled=sinks.events, binds=sinks.bindings)
+    site, sinks, share = parts.settings.site, parts.settings.sinks, parts.settings.shares.events
+    return EventSink(parts.writers.events, site, enabled=sinks.events, binds=sinks.bindings, share=share)
 
 
 def _waiting_decider(parts: DeciderParts) -> Decider:

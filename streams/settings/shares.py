@@ -21,5 +21,7 @@ class ShareSettings(SettingsGroup):
     """Open findings, the gravest first."""
     alerts: int = Field(default=_DEFAULT.alerts, ge=1)
     """Findings that fire at each receiver at one time."""
+    events: int = Field(default=_DEFAULT.events, ge=1)
+    """Events told in one minute."""
     owner: int = Field(default=_DEFAULT.owner, ge=1, le=100)
-    """Percent of its namespace's share that one owner (a Deployment, say) may have; of `terms` and `alerts` all."""
+    """Percent of `drsRules` and of `findings` that one owner in it (a Deployment, say) may have."""

@@ -48,6 +48,10 @@ class EventMessages:
 
     def _objects(self, row: FindingEvent) -> list[Object]:
         pods = [pod for pod in (row.pod, *row.peers) if pod]
+        if row.object is not None:  # nobody is told of another namespace's rule
+            mine = row.object.removeprefix("Namespace/")
+            pods = [pod for pod in pods if pod.startswith(f"{mine}/")]
+            return [("Pod", pod) for pod in pods]
         nodes = dict.fromkeys(filter(None, [row.node, *map(self._node_of, pods)]))
         return [*(("Pod", pod) for pod in pods), *(("Node", node) for node in nodes)]
 

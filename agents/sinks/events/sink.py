@@ -14,7 +14,7 @@ only as far as the pod bears it out: that it is ours to place, and waits, or run
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ from underhost.agents.sinks.ports import EventWriter, Sink
 from underhost.schemas.commands import EVENT
 from underhost.schemas.errors import Conflict, Gone
 from underhost.schemas.records import Action, Outcome
+from underhost.schemas.shares import Capped, Shares
 
 SOURCE = "underhost"
 ANNOTATION = "underhost/commands"
@@ -36,6 +37,7 @@ LONGEST = 1000
 LONGEST_NAME = 253
 PER_SECOND, BURST = 20.0, 50
 """Commands that are carried out in a second, and at once after a quiet time."""
+MINUTE = 60.0
 REMEMBERED = 5_000
 TRIES = 3
 
@@ -103,7 +105,7 @@ class _Series(NamedTuple):
 
 
 class EventSink(Sink):
-    """Tells. `enabled` false is a dry run. `now` is seconds since 1970.
+    """Tells, of each namespace so many a minute (`share`). `enabled` false is a dry run. `now` is seconds since 1970.
 
     `binds`: pods are bound here, so that their condition is ours to set; else no pod's status is touched.
     """
@@ -117,6 +119,7 @@ class EventSink(Sink):
         *,
         enabled: bool,
         binds: bool,
+        share: int = Shares().events,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
@@ -124,6 +127,8 @@ class EventSink(Sink):
         self._writer, self._site, self._enabled, self._now = writer, site, enabled, now
         self._binds = binds
         self._pace = _Pace(sleep, monotonic)
+        self._share, self._monotonic = share, monotonic
+        self._told: defaultdict[str, deque[float]] = defaultdict(deque)
         self._known: OrderedDict[tuple[str, str], _Series] = OrderedDict()
 
     async def apply(self, action: Action) -> Outcome:
@@ -160,8 +165,23 @@ class EventSink(Sink):
         told = desired_of(action, Told, "an event command")
         if not self._enabled:
             return DRY_RUN, f"would tell {told.reason}: {told.note[:LONGEST]}"
+        if not self._has_share(told.regarding.namespace):
+            said = f"no more than {self._share} Events of its objects are told in a minute"
+            return REFUSED, str(Capped("events", told.regarding.namespace, "", said))
         await self._pace.wait()
         return await self._tell(await self._identified(told), action.id)
+
+    def _has_share(self, namespace: str) -> bool:
+        """Whether one more may be told of the namespace; what is of no namespace always may."""
+        if not namespace:
+            return True
+        now, times = self._monotonic(), self._told[namespace]
+        while times and times[0] <= now - MINUTE:
+            times.popleft()
+        if len(times) >= self._share:
+            return False
+        times.append(now)
+        return True
 
     async def _identified(self, told: Told) -> Told:
         """With the object's uid, by which `kubectl describe` finds its Events. Raises Gone."""

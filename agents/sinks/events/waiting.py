@@ -13,6 +13,7 @@ from underhost.agents.sinks.events import sink as events
 from underhost.agents.sinks.events.sink import PodCondition, Regarding, Told
 from underhost.agents.sinks.orders import FAILED, FAILURES
 from underhost.agents.sinks.ports import Decider, PendingPods
+from underhost.agents.sinks.turns import in_turn
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import BIND, EVENT
 from underhost.schemas.records import Action, Outcome
@@ -63,9 +64,10 @@ class WaitingDecider(Decider):
             del self._said[pod]
         actions: list[Action] = []
         # Who was told of the longest ago comes first: reasons that change all the time starve nobody's.
-        news = sorted(
+        late = sorted(
             (self._at(pod), pod) for pod, (uid, _, text) in waiting.items() if self._is_news(pod, uid, text, now)
         )
+        news = in_turn(late, lambda one: one[1].partition("/")[0])
         room = max(0, OPEN - len(self._open))
         for _, pod in news[:room]:
             uid, reason, text = waiting[pod]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import msgspec
 
@@ -27,6 +28,7 @@ from underhost.agents.sinks.evictions.refusals import LeftToPerson, refusal
 from underhost.agents.sinks.evictions.sink import FRESH, DesiredEviction, PastCase
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order
 from underhost.agents.sinks.ports import Decider
+from underhost.agents.sinks.turns import in_turn
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT
@@ -255,7 +257,7 @@ class EvictionDecider(Decider):
             may=lambda candidate: self._may(look, candidate, refusals, now),
             effort=EFFORT,
         )
-        for each in () if self._pace.full else self._while_there_is_room(repairs.of(standing), now):
+        for each in () if self._pace.full else self._while_there_is_room(repairs.of(_in_turn(standing)), now):
             if isinstance(each, Left):
                 self._left.update(dict.fromkeys(each.ids, now + AGAIN))
                 self._wake(now + AGAIN, now)
@@ -357,6 +359,15 @@ class EvictionDecider(Decider):
                 if key.owner == case.owner and key != case
             ],
         )
+
+
+def _in_turn(standing: Iterable[Finding]) -> list[Finding]:
+    """The gravest first, and of equally grave ones one namespace after another."""
+    return [
+        finding
+        for _, equal in groupby(standing, key=lambda one: one.severity)
+        for finding in in_turn(equal, f.namespace_of)
+    ]
 
 
 def case_key(owner: str, finding: Finding) -> CaseKey:

@@ -92,6 +92,11 @@ def test_who_is_told(row: FindingEvent, expected: list[str]) -> None:
     assert [one for one, *_ in heard(messages().of_finding(row))] == expected
 
 
+def test_of_a_rule_of_one_namespace_its_own_pods_are_told_and_nobody_elses() -> None:
+    row = msgspec.structs.replace(finding("evil/x", "shop/db-0", node="n1"), object="Namespace/evil")
+    assert [one for one, *_ in heard(messages().of_finding(row))] == ["Pod evil/x"]
+
+
 def test_who_joins_a_finding_is_told_and_all_are_told_of_its_end_wherever_they_are() -> None:
     told = messages()
     told.of_finding(finding("shop/db-0", "shop/db-1"))

@@ -19,6 +19,7 @@ from underhost.agents.sinks.events.sink import (
 from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
 from underhost.schemas.records import Action
+from underhost.schemas.shares import Capped, capped_of
 from underhost.streams.ports import PodState
 
 NOON = 1_767_268_800.0
@@ -111,11 +112,24 @@ def writer() -> FakeEvents:
 
 
 def sink_of(
-    writer: FakeEvents, *, enabled: bool = True, binds: bool = True, clock: Clock | None = None, at: float = NOON
+    writer: FakeEvents,
+    *,
+    enabled: bool = True,
+    binds: bool = True,
+    clock: Clock | None = None,
+    at: float = NOON,
+    share: int = 300,
 ) -> EventSink:
     clock = clock or Clock()
     return EventSink(
-        writer, "prod", enabled=enabled, binds=binds, now=lambda: at, sleep=clock.sleep, monotonic=lambda: clock.at
+        writer,
+        "prod",
+        enabled=enabled,
+        binds=binds,
+        share=share,
+        now=lambda: at,
+        sleep=clock.sleep,
+        monotonic=lambda: clock.at,
     )
 
 
@@ -324,6 +338,20 @@ async def test_a_burst_is_told_at_once_and_the_rest_at_its_pace(writer: FakeEven
         await sink.apply(tell(name=f"db-{number}", waits=False))
     assert len(clock.slept) == 20
     assert clock.at == pytest.approx(20 / PER_SECOND)
+
+
+async def test_a_namespace_has_its_share_of_a_minute_and_the_others_theirs(writer: FakeEvents) -> None:
+    clock = Clock()
+    sink = sink_of(writer, clock=clock, share=2)
+    said = [(await sink.apply(tell(name=f"db-{number}", waits=False))) for number in range(3)]
+    assert [one.result for one in said] == ["applied", "applied", "refused"]
+    assert capped_of(said[2].reason) == Capped(
+        "events", "shop", "", "no more than 2 Events of its objects are told in a minute"
+    )
+    node = event(Told(Regarding("Node", "n1", "", "u"), "Normal", "HostLabel", "said", "Labeling"), "", {})
+    assert (await sink.apply(node)).result == "applied"
+    clock.at = 60.0
+    assert (await sink.apply(tell(name="db-2", waits=False))).result == "applied"
 
 
 @pytest.mark.parametrize(
