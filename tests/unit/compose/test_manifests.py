@@ -196,6 +196,15 @@ def test_the_service_leads_to_who_has_the_page(path: Path) -> None:
 
 
 @FILES
+def test_only_pods_of_the_namespace_reach_the_port_of_any_worker(path: Path) -> None:
+    (policy,) = (one["spec"] for one in objects(path, "NetworkPolicy") if one["spec"]["policyTypes"] == ["Ingress"])
+    assert policy["ingress"] == [{"ports": [{"port": "http"}], "from": [{"podSelector": {}}]}]
+    chosen = policy["podSelector"]["matchLabels"].items()
+    labels = [worker["spec"]["template"]["metadata"]["labels"] for worker in workers(path).values()]
+    assert [one for one in labels if not chosen <= one.items()] == []
+
+
+@FILES
 def test_every_agent_runs_in_one_worker(path: Path) -> None:
     named = [
         argument.removeprefix("--agents=").split(",")
