@@ -6,8 +6,8 @@ that makes no sense. kube-scheduler has applied every rule of its own: here only
 
 Answers come from a compiled picture (`follower.py`) and count the pods that are still being placed (`assumed.py`), once
 our own watch has shown them. Where these leave no node that is surely free, though some may be, the answer waits for
-the picture to show where they went, `WAIT` at most and once for each of them; so it does for a pod that has to be kept
-apart and is not shown yet. No other answer takes long.
+the picture to show where they went, `WAIT` at most and once for each of them; so it does for those that matter and that
+kube-scheduler has known before our watch. No other answer takes long.
 """
 
 import asyncio
@@ -118,8 +118,7 @@ class Extender:
             if question.key not in self._assumed:
                 self._remember(question, question.offered[known])
             best = int(question.offered[known][scores[known].argmax()])
-            if question.key in self._assumed:
-                self._assumed.prefer(question.key, question.offered[known], best)
+            self._assumed.prefer(question.key, question.offered[known], best)
         return list(map(wire.HostPriority, names, scores.tolist()))
 
     async def preempt(self, args: wire.ExtenderPreemptionArgs) -> wire.ExtenderPreemptionResult:
@@ -153,12 +152,13 @@ class Extender:
 
     # -------------------------------------------------------------------------------------------------- questions
     async def _known_question(self, pod: Pod, names: Sequence[str]) -> _Question:
-        """The question, asked once our own watch has shown the pod too, as kube-scheduler's has; `WAIT` at most."""
+        """The question, once our own watch has shown the pods that matter to it and that kube-scheduler knew first."""
         question, until = await self._question(pod, names), self._monotonic() + self._wait
-        while question.apart.matters and not self._is_shown(question):
+        while unseen := self._assumed.unseen(question.apart, question.key):
             left = until - self._monotonic()
             if left <= 0 or not await self.follower.moved(left):
-                break
+                for one in unseen:
+                    one.patient = False
             question = await self._question(pod, names)
         return question
 
@@ -242,11 +242,11 @@ class Extender:
             question = await self._question(question.pod, names)
 
     def _remember(self, question: _Question, places: IndexArray) -> None:
-        """What the pod was answered; nothing of one that nobody but the caller has heard of."""
-        if question.apart.matters and self._is_shown(question):
-            self._assumed.answer(
-                question.key, _own(question.pod), question.apart.cls.id, places[places >= 0], self._monotonic()
-            )
+        """What the pod was answered; it counts once our own watch has shown the pod, too."""
+        if question.apart.matters:
+            key, cls, places = question.key, question.apart.cls.id, places[places >= 0]
+            seen = self._is_shown(question)
+            self._assumed.answer(key, _own(question.pod), cls, places, asked=self._monotonic(), seen=seen)
 
     def _fits_without(self, question: _Question, node: int, victims: wire.MetaVictims) -> bool:
         uids, pods, picture = {one.uid for one in victims.pods or ()}, self.follower.rows(topics.PODS), question.picture
@@ -274,8 +274,7 @@ class Extender:
         if question.apart.matters:
             if key not in self._assumed:
                 self._remember(question, question.offered)
-            if key in self._assumed:
-                self._assumed.bind(key, node)
+            self._assumed.bind(key, node)
         return None
 
 

@@ -10,12 +10,13 @@ came of it, so what is remembered of a pod is the set of nodes where it may be, 
   hostname that leaves one node, as a rule. Spread constraints prove nothing, as they let pods meet;
 - the one node of a bind call, where we are the binder; the nominated node, where the scheduler writes it down.
 
-Only pods that the API server has shown us are remembered, by their uid: an invented one closes no host to anybody. A
-forgotten pod is a host taken twice, a pod remembered beside its own binding counts twice: a pod is remembered until the
-picture shows it bound (then it counts there, under the same name), deleted, finished or failed (PodScheduled is False
-in a newer version), or until it is asked about again, which begins anew. Two more ends: where a scheduler offers every
-node on which the pod could be, it is on none of them. The pod is then counted on the node that was answered best, in
-case the caller is no scheduler, and forgotten when the same pod is offered them in another attempt. And nobody takes
+Only pods that the API server has shown us count, by their uid: an invented one closes no host to anybody. Of one that
+kube-scheduler knows first, what was answered is kept aside for `_UNSEEN_SECONDS` at most, until our own watch shows it.
+A forgotten pod is a host taken twice, a pod remembered beside its own binding counts twice: a pod is remembered until
+the picture shows it bound (then it counts there, under the same name), deleted, finished or failed (PodScheduled is
+False in a newer version), or until it is asked about again, which begins anew. Two more ends: where a scheduler offers
+every node on which the pod could be, it is on none of them. The pod is then counted on the node that was answered best,
+in case the caller is no scheduler, and forgotten when the same pod is offered them in another attempt. And nobody takes
 longer than `_LONGEST` over one attempt. At most `_MOST` are remembered, the youngest.
 """
 
@@ -39,19 +40,26 @@ _LONGEST = 600.0
 again (after 300), or who asked was no scheduler."""
 
 
+_UNSEEN_SECONDS = 10.0
+"""Seconds that our watch may be behind kube-scheduler's."""
+_MOST_UNSEEN = 256
+
+
 @dataclass
 class Assumed(Coming):
     """A pod that is being placed. `places` are nodes of the picture; `best` is the one that was answered best.
 
     `asked`: monotonic seconds of the answer; infinite for one that our own binder places, which says itself when it is
-    done. `bound`: we have bound it. `patient`: an answer may wait to learn more. `doubts`: by uid, when another pod was
-    first offered every node where this one could be.
+    done. `seen`: the picture has shown this very pod; until then it counts for nothing. `bound`: we have bound it.
+    `patient`: an answer may wait to learn more. `doubts`: by uid, when another pod was first offered every node where
+    this one could be.
     """
 
     key: str
     pod: Pod
     best: int
     asked: float
+    seen: bool
     bound: bool = False
     patient: bool = True
     doubts: dict[str, float] = field(default_factory=dict)
@@ -71,7 +79,7 @@ class Assumptions:
         self._names: list[str] = []
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return sum(one.seen for one in self._pods.values())
 
     def __getitem__(self, key: str) -> Assumed:
         return self._pods[key]
@@ -84,17 +92,21 @@ class Assumptions:
         return {key: one.pod for key, one in self._pods.items()}
 
     # -------------------------------------------------------------------------------------------------- our own answers
-    def answer(self, key: str, pod: Pod, cls: int, places: IndexArray, asked: float = math.inf) -> None:
-        """A pod, which the picture has shown, may go to these nodes, the first is as good as any; nowhere, if none."""
+    def answer(
+        self, key: str, pod: Pod, cls: int, places: IndexArray, *, asked: float = math.inf, seen: bool = True
+    ) -> None:
+        """A pod may go to these nodes, the first is as good as any; nowhere, if there are none."""
         self._pods.pop(key, None)
         if len(places):
-            self._pods[key] = Assumed(cls, places, key, pod, int(places[0]), asked)
-            if len(self._pods) > _MOST:
-                del self._pods[next(iter(self._pods))]
+            self._pods[key] = Assumed(cls, places, key, pod, int(places[0]), asked, seen)
+            alike = [one.key for one in self._pods.values() if one.seen is seen]
+            if len(alike) > (_MOST if seen else _MOST_UNSEEN):
+                del self._pods[alike[0]]
 
     def forget(self, now: float) -> None:
-        """Those end whose attempt has taken too long; `now` is monotonic seconds."""
-        for key in [one.key for one in self._pods.values() if now - one.asked >= _LONGEST]:
+        """Those end whose attempt, or whose way to us, has taken too long; `now` is monotonic seconds."""
+        longest = {True: _LONGEST, False: _UNSEEN_SECONDS}
+        for key in [one.key for one in self._pods.values() if now - one.asked >= longest[one.seen]]:
             self.end(key)
 
     def prefer(self, key: str, places: IndexArray, best: int) -> None:
@@ -115,6 +127,13 @@ class Assumptions:
 
     def coming(self, apart: Apart, but: str) -> list[Assumed]:
         """Those that matter to pods of a class, without one of them."""
+        return [one for one in self._mattering(apart, but) if one.seen]
+
+    def unseen(self, apart: Apart, but: str) -> list[Assumed]:
+        """Those that would matter if our watch had shown them, and that an answer may wait for."""
+        return [one for one in self._mattering(apart, but) if not one.seen and one.patient]
+
+    def _mattering(self, apart: Apart, but: str) -> list[Assumed]:
         every = bool(apart.near) or apart.spread
         return [one for one in self._pods.values() if one.key != but and (every or one.cls in apart.concerned)]
 
@@ -142,11 +161,14 @@ class Assumptions:
         if one is None:
             return
         if pod is None:
-            self.end(key)
+            if one.seen:
+                self.end(key)
         elif pod.metadata.uid != one.pod.metadata.uid:
             if _is_newer(pod, one.pod):
                 self.end(key)
         else:
+            if not one.seen:
+                one.seen = one.patient = True
             self._see(one, pod, positions)
 
     def _see(self, one: Assumed, pod: Pod, positions: Mapping[str, int]) -> None:
@@ -162,7 +184,8 @@ class Assumptions:
     def keep(self, keys: Iterable[str]) -> None:
         """The source has listed every pod there is: those of other names are gone."""
         for key in self._pods.keys() - set(keys):
-            self.end(key)
+            if self._pods[key].seen:
+                self.end(key)
 
     def align(self, picture: HostPicture) -> None:
         """Nodes and classes are those of this picture from now on. Raises Outdated, BadObjectError."""

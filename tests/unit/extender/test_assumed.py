@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
-from support.build import HOST, PodBuilder, a_node, a_pod, app, spread, term
+from support.build import HOST, ZONE, PodBuilder, a_node, a_pod, app, spread, term
 from support.sites.extender import Asking, FakeSite, built, version_of
 
 from underhost.agents.extender.judge import REASON_MAY_SHARE
@@ -264,14 +264,11 @@ def failed_before() -> Pod:
     return msgspec.structs.replace(pod, status=status)
 
 
-async def test_a_pod_that_is_made_anew_is_remembered_once_the_new_one_is_shown(ask: Start) -> None:
+async def test_a_pod_that_is_made_anew_counts_once_the_new_one_is_shown(ask: Start) -> None:
     asking = ask(options=REQUIRED)
     asking.site.put(A.on("n5"), uid="old")
-    waiting = asyncio.create_task(asking.left(built(A), "n1"))
-    await asyncio.sleep(0)
-    asking.site.put(a_pod("unrelated").on("n6"))
+    assert await asking.left(built(A), "n1") == ["n1"]
     asking.site.put(A)
-    assert await waiting == ["n1"]
     assert await asking.left(B, "n2", "n6") == ["n6"]  # the old one is gone, as there is a new one of its name
 
 
@@ -298,21 +295,39 @@ async def test_a_pod_that_only_the_caller_knows_takes_nobodys_host(
     assert asking.extender.assumed == 1  # B
 
 
-async def test_a_pod_that_kube_scheduler_knows_first_is_waited_for(ask: Start) -> None:
+async def test_a_pod_that_kube_scheduler_knows_first_is_waited_for_by_the_next_one(ask: Start) -> None:
     asking = ask(options=REQUIRED)
     asking.invented = True
-    waiting = asyncio.create_task(asking.left(A, "n1"))
+    assert await asking.left(A, "n1") == ["n1"]
+    assert asking.extender.assumed == 0
+    waiting = asyncio.create_task(asking.left(B, "n2"))
     await asyncio.sleep(0)
     asking.site.put(A)
-    assert await waiting == ["n1"]
-    asking.site.put(B)
-    assert await asking.left(B, "n2") == []
+    assert await waiting == []
+    assert asking.extender.assumed == 1
 
 
-async def test_a_pod_that_nothing_keeps_apart_is_not_waited_for(ask: Start) -> None:
-    asking = ask(options=REQUIRED)
+async def test_an_invented_pod_is_waited_for_once_and_kept_aside_for_ten_seconds(ask: Start) -> None:
+    asking = ask(options=REQUIRED, wait=0)
     asking.invented = True
-    assert await asking.left(a_pod("web-0").labels(app="web"), "n1") == ["n1"]
+    await asking.left(A, "n1")
+    asking.invented = False
+    assert await asking.left(B, "n2") == ["n2"]
+    asking.site.drop(B)
+    asking.now += 10
+    await asking.left(a_pod("unrelated"), "n1")
+    asking.site.put(A)  # it was no invention, but nobody knows any more where it went
+    assert await asking.left(C, "n2") == ["n2"]
+
+
+async def test_inventions_push_nobody_out_that_is_known(ask: Start) -> None:
+    asking = ask(options=REQUIRED, wait=0)
+    await asking.left(A, "n1")
+    asking.invented = True
+    for number in range(2, 700):
+        await asking.left(replica(number).apart(term(ZONE, app("db"))), "n3")
+    held = asking.extender._assumed.pods()
+    assert (asking.extender.assumed, len(held), "shop/db-1" in held) == (1, 257, True)
 
 
 @pytest.mark.parametrize(
