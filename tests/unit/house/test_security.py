@@ -30,7 +30,7 @@ def test_an_attack_has_what_stops_it_and_a_test_that_shows_it(row: str) -> None:
     assert re.fullmatch(r"`tests/[\w/.-]+\.py::\w+`(, `tests/[\w/.-]+\.py::\w+`)*", shown)
 
 
-def test_the_threat_model_says_what_is_worth_protecting_whom_it_trusts_and_what_is_open() -> None:
+def test_the_threat_model_has_its_parts() -> None:
     said = re.findall(r"^## (.+)$", PAGE, re.M)
     assert said == [
         "Reporting",
