@@ -5,6 +5,7 @@ Labels that no selector of the snapshot names are left out first: else the uniqu
 make every pod a class of its own. Resource vectors are kept apart (`requests.py`): applications × sizes would multiply.
 """
 
+import hashlib
 from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple, TypeVar
@@ -16,6 +17,8 @@ from underhost.agents.site.selectors import Selector
 from underhost.agents.site.terms import Affinity, LabelSelector, SpreadConstraint, Toleration
 
 T = TypeVar("T")
+LARGE = 8192
+"""Bytes of an affinity, or of spread constraints, up to which they are kept as they are."""
 HOSTNAME_KEY, ZONE_KEY = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 HONOR, IGNORE = "Honor", "Ignore"
 
@@ -157,36 +160,43 @@ class Parser:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._affinity: dict[bytes, Affinity] = {}
+        self._affinity: dict[bytes, tuple[Affinity, int]] = {}
         self._selectors: dict[bytes, dict[str, str]] = {}
         self._tolerations: dict[bytes, tuple[Toleration, ...]] = {}
-        self._spread: dict[bytes, tuple[SpreadConstraint, ...]] = {}
+        self._spread: dict[bytes, tuple[tuple[SpreadConstraint, ...], int]] = {}
 
     def parse(self, raw: RawClass, labels: dict[str, str]) -> Parsed:
         """The parts, with the labels that are parsed already. Raises Fault."""
-        affinity = self._affinity.get(raw.affinity)
-        if affinity is None:
-            affinity = self._affinity[raw.affinity] = terms.affinity(raw.affinity)
+        known = self._affinity.get(short(raw.affinity))
+        if known is None:
+            affinity, _, beyond = counted(terms.affinity(raw.affinity), (), self._most)
+            known = self._affinity[short(raw.affinity)] = affinity, beyond
         selector = self._selectors.get(raw.node_selector)
         if selector is None:
             selector = self._selectors[raw.node_selector] = terms.labels(raw.node_selector, "spec.nodeSelector")
         tolerations = self._tolerations.get(raw.tolerations)
         if tolerations is None:
             tolerations = self._tolerations[raw.tolerations] = terms.tolerations(raw.tolerations)
-        spread = self._spread.get(raw.spread)
-        if spread is None:
-            spread = self._spread[raw.spread] = terms.spread_constraints(raw.spread)
-        affinity, spread, uncounted = counted(affinity, spread, self._most)
-        return Parsed(labels, affinity, selector, tolerations, spread, uncounted)
+        constraints = self._spread.get(short(raw.spread))
+        if constraints is None:
+            every = terms.spread_constraints(raw.spread)
+            constraints = self._spread[short(raw.spread)] = every[: self._most], max(0, len(every) - self._most)
+        affinity, spread, uncounted = counted(known[0], constraints[0], self._most)
+        return Parsed(labels, affinity, selector, tolerations, spread, uncounted + known[1] + constraints[1])
 
     def selected_keys(self) -> set[str]:
         """The pod labels that any term or constraint parsed so far reads."""
         keys: set[str] = set()
-        for affinity in self._affinity.values():
-            keys |= affinity_keys(counted(affinity, (), self._most)[0])
-        for constraints in self._spread.values():
-            keys |= spread_keys(constraints[: self._most])
+        for affinity, _ in self._affinity.values():
+            keys |= affinity_keys(affinity)
+        for constraints, _ in self._spread.values():
+            keys |= spread_keys(constraints)
         return keys
+
+
+def short(part: bytes) -> bytes:
+    """What stands for a part that is looked up again: of a large one a digest, which keeps nothing of it."""
+    return part if len(part) <= LARGE else hashlib.blake2b(part).digest()
 
 
 def counted(

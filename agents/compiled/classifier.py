@@ -12,7 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from underhost.agents.compiled.builder import ClassBuilder
-from underhost.agents.compiled.classes import Parsed, Parser, PodClass, RawClass, counted, selector_keys, spread_keys
+from underhost.agents.compiled.classes import (
+    Parsed,
+    Parser,
+    PodClass,
+    RawClass,
+    counted,
+    selector_keys,
+    short,
+    spread_keys,
+)
 from underhost.agents.compiled.default_spreading import DefaultSelectors, service_selector, workload_selector
 from underhost.agents.compiled.images import normalised_image
 from underhost.agents.compiled.reader import Reading
@@ -31,7 +40,7 @@ class Classifier:
 
     Attributes:
         classes: by number; they stay when their last pod has gone. table: their selectors.
-        with_ports: the numbers of those with host ports.
+        with_ports: the numbers of those with host ports. raws: of each class what was read of its pods, but for labels.
     """
 
     def __init__(self, snapshot: Snapshot, images: Mapping[str, object], terms_of_pod: int) -> None:
@@ -45,7 +54,7 @@ class Classifier:
         self._namespaces: dict[str, dict[str, str]] = {}
         self._builder = ClassBuilder(self.table, self._namespaces, images, self._defaults)
         self._known: dict[object, int] = {}
-        self._raw: list[RawClass] = []
+        self.raws: list[RawClass] = []
         self._index: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
         self._indexed = 0
         self._selected_namespaces: set[tuple[Requirement, ...]] = set()
@@ -175,27 +184,27 @@ class Classifier:
 
     def classes_under(self, namespace: str, kind: str, name: str) -> list[int]:
         """The classes that pods of this controller may have; pods of controllers that are not there share classes."""
-        owners = ((number, self._raw[number].owner) for number in self._with(_NAMESPACE, namespace))
+        owners = ((number, self.raws[number].owner) for number in self._with(_NAMESPACE, namespace))
         return [number for number, owner in owners if owner is None or (owner[0], owner[2]) == (kind, name)]
 
     def _spread_anew(self, namespace: str, workload: Workload | None = None) -> None:
         """The classes that the scheduler spreads by its own constraints have others now; those of `workload` alone."""
         selectors = len(self.table.selectors)
         for number in self._with(_NAMESPACE, namespace):
-            cls, owner = self.classes[number], self._raw[number].owner
+            cls, owner = self.classes[number], self.raws[number].owner
             if workload is not None and (
                 owner is None or owner[0] != workload.kind or owner[2] != workload.metadata.name
             ):
                 continue
             if cls.system_default or not (cls.hard or cls.soft):
-                self._builder.spread_by_default(cls, self._raw[number])
+                self._builder.spread_by_default(cls, self.raws[number])
         self._match_selectors(self.table.selectors[selectors:])
 
     def change_images(self, images: Iterable[str]) -> None:
         """Some node has these images now and none had, or the other way round: only known ones make a class prefer."""
         for number in {cls for image in images for cls in self._with(_IMAGE, image)}:
             cls = self.classes[number]
-            cls.images, cls.image_count = self._builder.image_key(self._raw[number])
+            cls.images, cls.image_count = self._builder.image_key(self.raws[number])
 
     def _number(self, raw: RawClass, every: dict[str, str], parts: Parsed | None) -> int:
         """The class with the labels that count of `every`. Raises Fault."""
@@ -204,7 +213,9 @@ class Classifier:
             used |= self._used_in[raw.namespace] & every.keys()
         labels = {key: every[key] for key in sorted(used)}
         owner = self._defaults.known(raw.namespace, raw.owner)
-        identity = (raw._replace(labels=b"", owner=owner), tuple(labels.items()))
+        affinity, spread = short(raw.affinity), short(raw.spread)
+        kept = raw._replace(labels=b"", owner=owner, affinity=affinity, spread=spread)
+        identity = (kept, tuple(labels.items()))
         found = self._known.get(identity)
         if found is not None:
             return found
@@ -217,7 +228,7 @@ class Classifier:
         if raw.ports:
             self.with_ports.add(found)
         self._known[identity] = found
-        self._raw.append(identity[0])  # an unknown owner may be another pod's as well
+        self.raws.append(identity[0])  # an unknown owner may be another pod's as well
         return found
 
     def _parsed(self, raw: RawClass, labels: dict[str, str]) -> Parsed:
@@ -253,7 +264,7 @@ class Classifier:
     def _with(self, *what: str) -> Sequence[int]:
         """The classes of a namespace, with an image or with a label; only changes ask, so the first one indexes all."""
         for number in range(self._indexed, len(self.classes)):
-            raw = self._raw[number]
+            raw = self.raws[number]
             self._index[_NAMESPACE, raw.namespace].append(number)
             for image in {normalised_image(name) for name in raw.images}:
                 self._index[_IMAGE, image].append(number)

@@ -62,7 +62,7 @@ class Follower:
         self._site = site
         self._nodes: dict[str, Node] = dict(snapshot.nodes)
         self._node_hosts: Mapping[str, NodeHost] = snapshot.node_hosts
-        self._learnt = set[tuple[str, bytes, bytes]]()
+        self._learnt = set[int]()
         self.observer = observer or Observer()
 
     def follow(self, before: Snapshot, snapshot: Snapshot) -> None:
@@ -121,11 +121,11 @@ class Follower:
         if pod is None or (pod.spec.affinity is EMPTY_OBJECT and pod.spec.topology_spread_constraints is EMPTY_LIST):
             return
         parts = pod.metadata.namespace, bytes(pod.spec.affinity), bytes(pod.spec.topology_spread_constraints)
-        if parts in self._learnt:
+        if hash(parts) in self._learnt:
             return
         if len(self._learnt) >= LEARNT:
             self._learnt.clear()
-        self._learnt.add(parts)
+        self._learnt.add(hash(parts))  # whatever else has this hash is compiled anew
         for namespace, keys in self._site.model.classifier.new_keys(*parts).items():
             self._use(snapshot, pods, keys, namespace)
 

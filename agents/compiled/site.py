@@ -17,6 +17,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 
 _SPARE, _LEAST = 4, 512  # how many more classes than what is in use are kept
+_SELECTORS = 20_000  # selectors that may come, beside twice what there is, before those that nobody has are dropped
 _MOST_GROWN = 512  # new classes after which counters that nobody asks any more are dropped
 
 
@@ -43,6 +44,7 @@ class CompiledSite:
         running, names = model.running, model.nodes.names
         running.index(len(model.classes))
         self._grown = 0
+        self._most_selectors = 2 * len(model.selectors.selectors) + _SELECTORS
         columns = (running.classes.tolist(), running.requests.tolist(), map(names.__getitem__, running.nodes.tolist()))
         self.places = dict(zip(running.keys, map(Place._make, zip(*columns, repeat(""), strict=False)), strict=True))
         self.uses = model.sizes()
@@ -63,6 +65,8 @@ class CompiledSite:
             self._add_class(cls)
             if len(self.uses) % _LEAST == 0 and len(self.uses) > _SPARE * (sum(map(bool, self.uses)) + _LEAST):
                 raise Outdated  # most classes are of pods that are gone
+            if len(self.model.selectors.selectors) > self._most_selectors:
+                raise Outdated  # and most selectors
         return self.placed(pod, cls, request), new
 
     def _add_class(self, cls: int) -> None:

@@ -150,9 +150,7 @@ class Repairs:
         while members := [pod for pod in group.pods if (*group.broken, pod) in self._facts]:
             if any(self._snapshot.pods[pod].metadata.deletion_timestamp is not None for pod in members):
                 return  # what is leaving may end it
-            faults = Faults(self._places, group.finding, members, self._snapshot.pods)
-            able = self._able(members, faults, never)
-            chosen = faults.preferred(able) if able else []
+            chosen = self._chosen(group, members, never)
             if not chosen or len(vain) > VAIN:
                 if not helped:
                     yield Left(group.finding, group.ids, never)
@@ -172,15 +170,20 @@ class Repairs:
                 self._going.add(candidate.pod)
                 yield better
 
-    def _able(self, members: Sequence[str], faults: Faults, never: dict[str, str]) -> list[str]:
-        """The members that may be evicted, in the order in which they rather go; the reasons of the others."""
+    def _chosen(self, group: BrokenGroup, members: Sequence[str], never: dict[str, str]) -> list[str]:
+        """The members to evict, in the order in which they rather go; the reasons of those that may not go."""
         pods = self._snapshot.pods
         for pod in members:
             why = GOES if pod in self._going else why_never(self._snapshot, pods[pod], self._terms)
-            why = why or faults.innocent.get(pod)
             if why is not None:
                 never.setdefault(pod, why)
-        return rather({pod: pods[pod] for pod in members if pod not in never})
+        if all(pod in never for pod in members):
+            return []
+        faults = Faults(self._places, group.finding, members, pods)
+        for pod, why in faults.innocent.items():
+            never.setdefault(pod, why)
+        able = rather({pod: pods[pod] for pod in members if pod not in never})
+        return faults.preferred(able) if able else []
 
     def _candidate(self, pod: str, group: BrokenGroup) -> Candidate:
         found = self._snapshot.pods[pod]

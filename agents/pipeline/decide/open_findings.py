@@ -18,14 +18,13 @@ from underhost.schemas.topics import VIOLATIONS
 from underhost.streams.derived import outgoing, tombstone
 from underhost.streams.ports import Outgoing
 
-PEERS_BYTES, TEXT = 600_000, 10_000
+PEERS_BYTES, TEXT = 60_000, 10_000
 """Bytes of the names of a finding's peers, and characters of each of its texts, that a record holds at most: a broker
-takes 1 MiB."""
-FEW = 1000
+takes 1 MiB, and a group of which pods come and go is told again each time."""
+FEW = 100
 """Peers that always fit, whatever their names."""
 STRANGERS = 100
-"""Peers that are named where the rule is of one namespace and pods are of others: one term may select all of a site,
-and every pod that comes or goes would be told with the names of all."""
+"""Peers that are named where the rule is of one namespace and pods are of others: one term may select all of a site."""
 
 _LIFE = ("state", "first_seen", "updated_at", "snapshot")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)

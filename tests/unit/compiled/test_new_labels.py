@@ -136,3 +136,16 @@ def test_the_extenders_picture_learns_a_label_of_a_pod_that_it_is_asked_about() 
     [term_] = picture.state.model.classes[cls].required_anti
     assert term_.selector is not None
     assert term_.selector.classes == (picture.class_at("shop/web-0"),)
+
+
+def test_what_is_kept_of_a_pod_with_thousands_of_terms_is_bounded() -> None:
+    before = site()
+    evaluator = Evaluator(OPTIONS)
+    evaluator.update(before)
+    vast = EVIL.on("n3").apart(*(term(HOST, {f"k{at}": "1"}) for at in range(5000)))
+    evaluator.update(with_pods(before, vast))
+    model = evaluator.state(before).model
+    assert sum(cls.uncounted for cls in model.classes) == 5000 - 64
+    assert len(model.selectors.selectors) < 100
+    assert max(len(raw.affinity) for raw in model.classifier.raws) < 10_000
+    assert evaluator.rebuilt == 1
