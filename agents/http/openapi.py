@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from underhost.agents.http.doors.rights import RIGHTS, Right
+from underhost.agents.http.doors.rights import RIGHTS, Asked
 from underhost.agents.http.doors.session import PATH, SignIn
 from underhost.agents.http.extender import PREFIX, VERBS
 from underhost.agents.http.plans import OBJECTS, STEPS, PlanRequest
@@ -42,10 +42,10 @@ WHY = {
 ALWAYS = (400, 403, 405, 421)
 WITH_BODY = (408, 413, 415)
 BEARER = "token"
-SECURITY: dict[Right, list[dict[str, list[str]]]] = {
-    Right.READ: [{}, {BEARER: []}],
-    Right.ASK: [{}, {BEARER: []}],
-    Right.BIND: [{BEARER: []}],
+SECURITY: dict[Asked, list[dict[str, list[str]]]] = {
+    Asked.READ: [{}, {BEARER: []}],
+    Asked.ASK: [{}, {BEARER: []}],
+    Asked.BIND: [{BEARER: []}],
 }
 """What is to be shown, by what the door asks for: where no token is configured, all but binding goes without."""
 
@@ -81,14 +81,14 @@ class Operation:
     body: type[Struct] | None = None
 
     @property
-    def right(self) -> Right:
+    def right(self) -> Asked:
         """What its door asks for."""
         return RIGHTS[f"{self.method.upper()} {self.path}"]
 
     def answers(self) -> dict[int, Any]:
         """What it answers, by status."""
         given = self.answer if isinstance(self.answer, dict) else {200: self.answer}
-        asked = () if self.right is Right.OPEN else (401,)
+        asked = () if self.right is Asked.OPEN else (401,)
         more = (*ALWAYS, *asked, *self.errors, *(WITH_BODY if self.body is not None else ()))
         return dict(sorted({**dict.fromkeys(more, page.ErrorDocument), **given}.items()))
 
@@ -184,7 +184,7 @@ def _operation(one: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {"operationId": _name(one), "summary": one.summary}
     if one.parameters:
         found["parameters"] = [_parameter(each) for each in one.parameters]
-    if one.right is not Right.OPEN:
+    if one.right is not Asked.OPEN:
         found["security"] = SECURITY[one.right]
     if one.body is not None:
         found["requestBody"] = {"required": True, "content": {JSON: {"schema": {"$ref": REF + one.body.__name__}}}}

@@ -13,7 +13,7 @@ from enum import Enum
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from underhost.agents.http.doors.rights import Right, right_of
+from underhost.agents.http.doors.rights import Asked, right_of
 from underhost.agents.http.doors.token import TokenFile
 from underhost.agents.http.guard import refuse
 
@@ -65,10 +65,10 @@ class Door:
     def refusal(self, request: web.Request) -> web.Response | None:
         """Why a request may not go on; None where it may."""
         right = right_of(request)
-        if right is Right.OPEN or (right is Right.READ and self.open_to_read):
+        if right is Asked.OPEN or (right is Asked.READ and self.open_to_read):
             return None
         if not self.asks:
-            return None if right is Right.ASK else refuse(403, "nobody may bind here: web.tokenFile is not configured")
+            return None if right is Asked.ASK else refuse(403, "nobody may bind here: web.tokenFile is not configured")
         shown = self.shown(request)
         if shown is Shown.GOOD:
             return None

@@ -8,7 +8,7 @@ from enum import Enum
 from aiohttp import web
 
 
-class Right(Enum):
+class Asked(Enum):
     """What is asked for a request."""
 
     OPEN = "nothing: it says nothing of the site, or has to be read by probes and scrapers"
@@ -18,29 +18,29 @@ class Right(Enum):
 
 
 RIGHTS = {
-    "GET /healthz": Right.OPEN,
-    "GET /readyz": Right.OPEN,
-    "GET /metrics": Right.OPEN,
-    "GET /": Right.OPEN,
-    "GET /static/{name}": Right.OPEN,
-    "GET /api/v1/session": Right.OPEN,
-    "POST /api/v1/session": Right.OPEN,
-    "DELETE /api/v1/session": Right.OPEN,
-    "GET /extender/readyz": Right.OPEN,
-    "GET /api/v1/sites": Right.READ,
-    "GET /api/v1/severities": Right.READ,
-    "GET /api/v1/map": Right.READ,
-    "GET /api/v1/findings": Right.READ,
-    "GET /api/v1/activity": Right.READ,
-    "GET /api/v1/events": Right.READ,
-    "GET /api/v1/pods/{namespace}/{name}": Right.ASK,
-    "GET /api/v1/history": Right.ASK,
-    "GET /api/v1/snapshot": Right.ASK,
-    "POST /api/v1/whatif": Right.ASK,
-    "POST /extender/filter": Right.ASK,
-    "POST /extender/prioritize": Right.ASK,
-    "POST /extender/preempt": Right.ASK,
-    "POST /extender/bind": Right.BIND,
+    "GET /healthz": Asked.OPEN,
+    "GET /readyz": Asked.OPEN,
+    "GET /metrics": Asked.OPEN,
+    "GET /": Asked.OPEN,
+    "GET /static/{name}": Asked.OPEN,
+    "GET /api/v1/session": Asked.OPEN,
+    "POST /api/v1/session": Asked.OPEN,
+    "DELETE /api/v1/session": Asked.OPEN,
+    "GET /extender/readyz": Asked.OPEN,
+    "GET /api/v1/sites": Asked.READ,
+    "GET /api/v1/severities": Asked.READ,
+    "GET /api/v1/map": Asked.READ,
+    "GET /api/v1/findings": Asked.READ,
+    "GET /api/v1/activity": Asked.READ,
+    "GET /api/v1/events": Asked.READ,
+    "GET /api/v1/pods/{namespace}/{name}": Asked.ASK,
+    "GET /api/v1/history": Asked.ASK,
+    "GET /api/v1/snapshot": Asked.ASK,
+    "POST /api/v1/whatif": Asked.ASK,
+    "POST /extender/filter": Asked.ASK,
+    "POST /extender/prioritize": Asked.ASK,
+    "POST /extender/preempt": Asked.ASK,
+    "POST /extender/bind": Asked.BIND,
 }
 """By method and path. The page's own files are open, as they hold nothing of a site and sign people in."""
 
@@ -48,11 +48,11 @@ PAST = "at"
 """The parameter of map and findings that asks for another moment, which is worked out from the topics."""
 
 
-def right_of(request: web.Request) -> Right:
+def right_of(request: web.Request) -> Asked:
     """What is asked for a request; nothing for a path that there is not."""
     resource = request.match_info.route.resource
     if resource is None:
-        return Right.OPEN
+        return Asked.OPEN
     method = "GET" if request.method == "HEAD" else request.method
-    right = RIGHTS.get(f"{method} {resource.canonical}", Right.ASK)
-    return Right.ASK if right is Right.READ and PAST in request.query else right
+    right = RIGHTS.get(f"{method} {resource.canonical}", Asked.ASK)
+    return Asked.ASK if right is Asked.READ and PAST in request.query else right

@@ -17,7 +17,7 @@ from support.fakes.pipeline import FakeCluster, FakeEvaluator
 from support.processes.authority import Authority
 from support.processes.kafka import KafkaProcess, Secured
 from support.processes.kwok import HOST_LABEL
-from support.processes.rights import Answer, Grant, answers, grant, grants, upper
+from support.rights import Answer, Grant, answers, grant, grants, upper
 from support.workers.pipeline import Running
 from typer.testing import CliRunner
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.processes.rights import Grant, grants
+from support.rights import Grant, grants
 from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
