@@ -336,7 +336,7 @@ def test_a_file_of_authorities_that_is_of_no_use_is_said_with_its_setting(
     monkeypatch.chdir(tmp_path)
     Path("there").write_text("no certificate")
     with pytest.raises(InputError) as raised:
-        Alerting(AlertingSettings.model_validate(given), lambda who, what: None, lambda error: None)
+        Alerting(AlertingSettings.model_validate(given), lambda who, what: None, lambda error: None, share=1)
     assert str(raised.value) == said.format(path="there" if "there" in given.values() else "gone")
 
 
