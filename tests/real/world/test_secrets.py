@@ -44,7 +44,14 @@ def with_secrets(folder: Path, kube: Kube, vcsim: Vcsim, webhook: str = "http://
         **config_of(folder, kube, vcsim),
         "alerting": {
             "alertmanagers": [webhook.replace("://", f"://{USER}:{URL}@")],
-            "webhooks": [{"url": f"{webhook}/{URL}?key={URL}", "headersFile": str(folder / "headers")}],
+            "plainSecrets": True,
+            "webhooks": [
+                {
+                    "url": f"{webhook}/{URL}?key={URL}",
+                    "headersFile": str(folder / "headers"),
+                    "plainSecrets": True,
+                }
+            ],
         },
     }
 

@@ -116,6 +116,7 @@ def test_of_two_workers_one_labels_and_the_other_one_after_a_crash(here: World, 
         before = len(labels(here))
         move(here, 0, 3)
         eventually("the label follows", lambda: all_labelled(here))
+        eventually("the audit log has its write", lambda: len(labels(here)) > before)
         assert len(labels(here)) == before + 1
 
         was, killed = holder(here), time.monotonic()

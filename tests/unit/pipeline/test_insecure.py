@@ -10,7 +10,7 @@ from support.fakes.pipeline import FakeCluster
 from support.workers.pipeline import running, settings_in
 
 from underhost.agents.pipeline.connections import connect
-from underhost.streams.settings.model import Settings
+from underhost.streams.settings.model import Settings, WebSettings
 
 WHY = "the certificate of https://10.0.0.1:6443 is not checked (insecure-skip-tls-verify)"
 
@@ -22,7 +22,8 @@ async def test_it_is_in_the_log_at_readyz_and_in_a_metric(tmp_path: Path, caplog
     made.insecure["kubernetes"] = WHY
     addresses: list[str] = []
     with caplog.at_level(logging.ERROR):
-        async with running(settings_in(tmp_path), made, on_listening=addresses.append) as worker:
+        settings = settings_in(tmp_path).model_copy(update={"web": WebSettings(listen="127.0.0.1:0")})
+        async with running(settings, made, on_listening=addresses.append) as worker:
             await worker.until(lambda: len(cluster.labelled) == 1)
             async with aiohttp.ClientSession() as client:
                 async with client.get(f"{addresses[0]}readyz") as answer:
