@@ -11,13 +11,13 @@ from functools import partial
 
 from msgspec import Struct
 
-from underhost.agents.alerts import delivery
 from underhost.agents.alerts.alertmanager import Alertmanager
 from underhost.agents.alerts.shares import AlertShares
 from underhost.agents.alerts.webhook import Done, Webhook
 from underhost.agents.evaluate.findings import INVENTORY
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import at_or_above
+from underhost.streams.authorities import trusted_by
 from underhost.streams.settings.alerting import AlertingSettings
 
 Counted = Callable[[str, str], None]
@@ -34,9 +34,9 @@ class Alerting:
         self._share = share
         self._managers_share = AlertShares(share)
         self._settings, self._counted, self._failed = settings, counted, failed
-        self._trusted = delivery.trusted_by("alerting.caFile", settings.ca_file)
+        self._trusted = trusted_by("alerting.caFile", settings.ca_file)
         self._hooks_trust = [
-            delivery.trusted_by(f"alerting.webhooks.{number}.caFile", hook.ca_file)
+            trusted_by(f"alerting.webhooks.{number}.caFile", hook.ca_file)
             for number, hook in enumerate(settings.webhooks)
         ]
         self._managers: list[Alertmanager] = []

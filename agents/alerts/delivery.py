@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aiohttp
 
-from underhost.schemas.errors import InputError, Refused, Unreachable
+from underhost.schemas.errors import Refused, Unreachable
 from underhost.streams.settings.alerting import public
 
 TIMEOUT = aiohttp.ClientTimeout(total=10.0)
@@ -27,18 +27,6 @@ def new_session(trusted: ssl.SSLContext | None = None) -> aiohttp.ClientSession:
     """
     connector = aiohttp.TCPConnector(limit=2, ssl=trusted if trusted is not None else True)
     return aiohttp.ClientSession(timeout=TIMEOUT, connector=connector)
-
-
-def trusted_by(setting: str, ca_file: Path | None) -> ssl.SSLContext | None:
-    """What a certificate is checked against; None without a file. Raises InputError that names setting and file."""
-    if ca_file is None:
-        return None
-    try:
-        return ssl.create_default_context(cafile=str(ca_file))
-    except ssl.SSLError:
-        raise InputError(f"{setting}: {ca_file}: no PEM certificate in it") from None
-    except OSError as error:
-        raise InputError(f"{setting}: {ca_file}: {error.strerror}") from error
 
 
 async def post(session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], body: bytes) -> None:

@@ -63,7 +63,7 @@ async def open_listeners(settings: Settings, routes: HttpRoutes, **probes: Any) 
             setting="extender.listen",
             **probes,
         )
-    except BaseException:
+    except BaseException:  # a cancellation, too: nobody else can close the first
         await first.close()
         raise
     return Listeners([first, second])

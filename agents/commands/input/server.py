@@ -6,7 +6,6 @@ documents and how the worker judges it. The command line evaluates it itself: th
 
 import asyncio
 import os
-import ssl
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ import msgspec
 from underhost.agents.commands.output import progress
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.page import OPTIONS, SITE, Judging
+from underhost.streams.authorities import trusted_by
 
 FIRST_ANSWER = 9.0
 """Seconds until the worker must have answered; with the program's own start that is under the 15 s promised."""
@@ -50,7 +50,7 @@ async def fetch(
     Raises InputError for an address that is none, a file that cannot be used, or an unknown site; Refused or
     Unreachable where no worker answers, or where its picture is not complete.
     """
-    address, shown, trusted = _address(server), _token(token_file), _authorities(ca_file)
+    address, shown, trusted = _address(server), _token(token_file), trusted_by("--ca-file", ca_file) or True
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=FIRST_ANSWER, sock_read=SILENCE)
     try:
         async with (
@@ -105,18 +105,6 @@ def _token(file: Path | None) -> tuple[aiohttp.ClientMiddlewareType, ...]:
         return await send(request)
 
     return (show,)
-
-
-def _authorities(file: Path | None) -> ssl.SSLContext | bool:
-    """How the worker's certificate is checked; True: by the system's CAs. Raises InputError."""
-    if file is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=str(file))
-    except ssl.SSLError:
-        raise InputError(f"--ca-file: {file}: no PEM certificate in it") from None
-    except OSError as error:
-        raise InputError(f"--ca-file: {file}: {error.strerror}") from error
 
 
 def _picture(data: bytes, address: str, response: aiohttp.ClientResponse) -> WorkerSnapshot:
