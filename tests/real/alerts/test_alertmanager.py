@@ -131,6 +131,7 @@ async def test_an_alertmanager_that_was_away_for_ten_repetitions_misses_nothing(
     async with alerting(alertmanager.url, messages) as observe:
         observe(SHARED)
         await people.requested(1)
+        await asyncio.to_thread(alertmanager.remember)
         await asyncio.to_thread(alertmanager.stop)
         observe(msgspec.structs.replace(SHARED, id="a2", site="other"))
         observe(brief)

@@ -55,9 +55,13 @@ class Receiver:
             self._runner = None
 
     async def requested(self, count: int) -> list[Any]:
-        """The bodies, once there are this many."""
-        async with asyncio.timeout(30), self._came:
-            await self._came.wait_for(lambda: len(self.requests) >= count)
+        """The bodies, once there are this many. Raises TimeoutError, which says what came instead."""
+        try:
+            async with asyncio.timeout(30), self._came:
+                await self._came.wait_for(lambda: len(self.requests) >= count)
+        except TimeoutError:
+            came = [body for _, _, body in self.requests]
+            raise TimeoutError(f"{count} requests were awaited, came: {came}") from None
         return [body for _, _, body in self.requests]
 
     async def _take(self, request: web.Request) -> web.Response:

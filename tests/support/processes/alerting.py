@@ -85,6 +85,23 @@ class AlertmanagerProcess(_Process):
             "--cluster.listen-address=",
         ]
 
+    def remember(self, timeout: float = 60) -> None:
+        """Return once it will know after a restart whom of its only group it has told.
+
+        It writes that down after the receiver has answered, and forgets it if it is ended in between. A group is not
+        looked at again before that, and each look asks this log once: the second is what is waited for.
+        """
+        deadline = time.monotonic() + timeout
+        while self._looks() < 2:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self.name} has not looked at its group again, see {self.state}/log")
+            time.sleep(0.05)
+
+    def _looks(self) -> float:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:
+            values = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines())
+        return float(values["alertmanager_nflog_queries_total"])
+
 
 class PrometheusProcess(_Process):
     """Runs a configuration."""
