@@ -12,14 +12,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from underhost.agents.affinity.gathering import Gathering, gatherings
+from underhost.agents.affinity.reach import ACT, TermReach
+from underhost.agents.affinity.separation import separations
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits, clique_cover, split
 from underhost.agents.drs.names import rule_name
 from underhost.agents.drs.shares import TOGETHER, LeftOut, within_shares
 from underhost.agents.drs.vm_graph import ClusterVms, Concerns, Edge, Together, VmGraph, clusters_of, gathered, vm_graph
-from underhost.agents.rules.gathering import Gathering, gatherings
-from underhost.agents.rules.reach import ACT, TermReach
-from underhost.agents.rules.separation import separations
 from underhost.agents.site.changes import same_objects
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Options, Snapshot

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from underhost.agents.affinity.gathering import Gathering
+from underhost.agents.affinity.separation import Separation, connected
 from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
-from underhost.agents.rules.gathering import Gathering
-from underhost.agents.rules.separation import Separation, connected
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
 

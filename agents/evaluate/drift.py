@@ -15,8 +15,8 @@ from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.rules import inter_pod_affinity, node_affinity, pod_topology_spread
-from underhost.agents.rules.prepared import ALL, Plan, Plans
 from underhost.agents.rules.rule import Prepared, ScoringError
+from underhost.agents.schedule.prepared import ALL, Plan, Plans
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import DRIFT

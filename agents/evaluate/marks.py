@@ -6,10 +6,7 @@ In: a pod at a place, before or after a change. Out: the sets that the judges wo
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.site import CompiledSite
-from underhost.agents.compiled.site import Place as PodPlace
-from underhost.agents.rules.separation import (
+from underhost.agents.affinity.separation import (
     INTER_POD_AFFINITY,
     Separation,
     SeparationId,
@@ -17,6 +14,9 @@ from underhost.agents.rules.separation import (
     separation_of,
     sides_of,
 )
+from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.site import CompiledSite
+from underhost.agents.compiled.site import Place as PodPlace
 from underhost.agents.site.selectors import SelectorTable
 
 Place = tuple[SeparationId, str]

@@ -1,9 +1,9 @@
 """Pods that must be apart and are not, place by place: what broken and undone separations have in common.
 
 In: the places to look at: a separation with a domain's value, or with a host's id; None for the whole site. Out: groups
-of pods as findings in the store, worded by a subclass. Who refuses whom is decided by `rules/separation.py`. A place is
-looked at whole, and formed again with the separations that share pods with it there, others not at all. Domains are
-named by their value, which stays while codes are given anew.
+of pods as findings in the store, worded by a subclass. Who refuses whom is decided by `affinity/separation.py`. A
+place is looked at whole, and formed again with the separations that share pods with it there, others not at all.
+Domains are named by their value, which stays while codes are given anew.
 """
 
 from abc import ABC, abstractmethod
@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from underhost.agents.affinity.separation import Row, Separation, SeparationId, connected, refusing
 from underhost.agents.compiled.domains import Domains, Topology
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Place, Relations
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.evaluate.sweep import sweep
-from underhost.agents.rules.separation import Row, Separation, SeparationId, connected, refusing
 from underhost.schemas.records import Finding
 
 _Met = tuple[SeparationId, str, list[list[int]]]  # of a place, the groups of pods that refuse one another

@@ -1,15 +1,15 @@
 """Separations that a shared ESXi host undoes: `physical` findings.
 
 In: a case, and the places (separation and host) to look at. Out: one finding for each source rule, host and connected
-group of pods. Which pods conflict is decided by `rules/separation.py`. Terms on a host key are not judged here: for
+group of pods. Which pods conflict is decided by `affinity/separation.py`. Terms on a host key are not judged here: for
 those the live host is the domain itself, so they are violations of their own rule.
 """
 
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY, SeparationId
 from underhost.agents.compiled.domains import Domains, Topology
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.meetings import Group, Meetings
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, SeparationId
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import PHYSICAL
 

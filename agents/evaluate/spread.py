@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from underhost.agents.affinity.separation import connected
 from underhost.agents.compiled.classes import Constraint, PodClass
 from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.evaluate import findings as f
@@ -18,7 +19,6 @@ from underhost.agents.evaluate.marks import Concern
 from underhost.agents.evaluate.store import FindingStore
 from underhost.agents.evaluate.violations import group_finding, pod_finding, refusals
 from underhost.agents.rules import pod_topology_spread as rule
-from underhost.agents.rules.separation import connected
 from underhost.agents.site.selectors import Selector
 from underhost.schemas.records import Domain, Finding
 

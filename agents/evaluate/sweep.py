@@ -1,7 +1,7 @@
 """Where a separation is broken or undone, over all pods of a site at once: polars expressions over (class, domain).
 
 In: a model, the domains of a key, or the hosts beside them, and separations. Out: the groups of pods that refuse one
-another, place by place. What refuses what is decided by `rules/separation.py`; here pods are listed only where its
+another, place by place. What refuses what is decided by `affinity/separation.py`; here pods are listed only where its
 `some_refuse` holds.
 """
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from underhost.agents.affinity.separation import Row, Separation, groups, some_refuse
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate import tables
-from underhost.agents.rules.separation import Row, Separation, groups, some_refuse
 from underhost.schemas import frames as fr
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ views of the model's own arrays: a frame of a model that follows its site is goo
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from underhost.agents.affinity.separation import Separation
 from underhost.agents.compiled.model import Model
-from underhost.agents.rules.separation import Separation
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas import frames as fr
 from underhost.schemas.documents import BudgetFigures

@@ -7,6 +7,8 @@ anti-affinity over more VMs than hosts are usable, and for pods that must share 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from underhost.agents.affinity.gathering import Gathering, gatherings
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY, Separation, SeparationId
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.drs.cliques import bits
@@ -15,8 +17,6 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Relations
 from underhost.agents.evaluate.store import FindingStore
-from underhost.agents.rules.gathering import Gathering, gatherings
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, Separation, SeparationId
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import UNSATISFIABLE

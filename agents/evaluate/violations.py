@@ -13,6 +13,7 @@ from itertools import chain
 import msgspec
 import numpy as np
 
+from underhost.agents.affinity.separation import SeparationId
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import Domains, IndexArray, Topology
 from underhost.agents.compiled.matching import untolerated_mask
@@ -30,7 +31,6 @@ from underhost.agents.rules import (
     taint_toleration,
 )
 from underhost.agents.rules.rule import Prepared, Refusal
-from underhost.agents.rules.separation import SeparationId
 from underhost.agents.site.terms import NO_EXECUTE
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import VIOLATION

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from underhost.agents.affinity.gathering import mates_of
+from underhost.agents.affinity.separation import across_domains, in_domain_of
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray
 from underhost.agents.compiled.nodes import IntArray
@@ -20,9 +22,7 @@ from underhost.agents.extender.picture import Apart, HostPicture
 from underhost.agents.rules import inter_pod_affinity as pods
 from underhost.agents.rules import physical_host
 from underhost.agents.rules import pod_topology_spread as spread
-from underhost.agents.rules.gathering import mates_of
 from underhost.agents.rules.rule import CodeArray, Prepared
-from underhost.agents.rules.separation import across_domains, in_domain_of
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options
 

@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from underhost.agents.affinity.reach import TermReach
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY, sides_of
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import Topology
 from underhost.agents.compiled.follower import Follower, Observer
 from underhost.agents.compiled.site import CompiledSite
 from underhost.agents.compiled.state import State
 from underhost.agents.rules import physical_host
-from underhost.agents.rules.reach import TermReach
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, sides_of
 from underhost.agents.site.changes import Outdated
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options, Snapshot

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD
 from underhost.agents.lint.spelling import Misspelled
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD
 from underhost.agents.site import terms
 from underhost.agents.site.selectors import Requirement, Selector
 

@@ -6,6 +6,7 @@ a whole cluster; a manifest may well name pods that another file makes.
 
 from collections.abc import Iterable, Iterator
 
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY
 from underhost.agents.evaluate import findings as f
 from underhost.agents.lint.checks import Check, preferences, required_rules, rules, subjects
 from underhost.agents.lint.subjects import (
@@ -18,7 +19,6 @@ from underhost.agents.lint.subjects import (
 )
 from underhost.agents.lint.view import View
 from underhost.agents.rules.node_affinity import NAME as NODE_AFFINITY
-from underhost.agents.rules.separation import INTER_POD_AFFINITY
 from underhost.agents.site.terms import PREFERRED
 from underhost.schemas.severities import DRIFT, UNSATISFIABLE
 

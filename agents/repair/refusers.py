@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
 
+from underhost.agents.affinity.reach import TermReach
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY, Row, breaks_own
 from underhost.agents.repair.fewest import fewest
 from underhost.agents.repair.late import Arrivals
 from underhost.agents.rules import node_ports, node_resources_fit, physical_host
-from underhost.agents.rules.reach import TermReach
-from underhost.agents.rules.separation import INTER_POD_AFFINITY, Row, breaks_own
 from underhost.agents.schedule.places import Places
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding

@@ -10,16 +10,16 @@ from functools import partial
 
 import numpy as np
 
+from underhost.agents.affinity.gathering import mates_of
+from underhost.agents.affinity.reach import TermReach
+from underhost.agents.affinity.separation import Side, sides_of
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.counters import Counter, Weights
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.gathering import mates_of
-from underhost.agents.rules.reach import TermReach
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
-from underhost.agents.rules.separation import Side, sides_of
 from underhost.agents.site.requests import Request
 from underhost.agents.site.selectors import Selector
 

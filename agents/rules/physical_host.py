@@ -1,8 +1,9 @@
 """PhysicalHost, ours: a required separation that holds by label is undone where both pods end up on one ESXi host.
 
-Which pods a separation keeps apart, and when a host undoes that, is decided in `separation.py`. Terms on a host key are
-judged by the live host itself, in the rules they belong to. Nodes with fewer conflicting pods are preferred
-before any score; with `physical_host="required"` a conflict refuses. Without hosts the rule has nothing to do.
+Which pods a separation keeps apart, and when a host undoes that, is decided in `affinity/separation.py`. Terms on a
+host key are judged by the live host itself, in the rules they belong to. Nodes with fewer conflicting pods are
+preferred before any score; with `physical_host="required"` a conflict refuses. Without hosts the rule has nothing to
+do.
 """
 
 from collections import defaultdict
@@ -11,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from underhost.agents.affinity.reach import TermReach
+from underhost.agents.affinity.separation import across_domains, sides_of
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import Domains, IndexArray, Where
 from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.reach import TermReach
 from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Prepared, Refusal
-from underhost.agents.rules.separation import across_domains, sides_of
 from underhost.agents.site.requests import Request
 
 NAME = "PhysicalHost"

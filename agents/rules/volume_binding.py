@@ -1,7 +1,7 @@
 """VolumeBinding: bound volumes are within the node's reach, unbound ones can be found or made there.
 
 Judged where the input holds claims. Storage capacity (CSIStorageCapacity) is not read, and a volume that is to be made
-is always held to be made. A placed pod takes what was found for it (`engine/provisioning.py`).
+is always held to be made. A placed pod takes what was found for it (`agents/rules/provisioning.py`).
 """
 
 import numpy as np

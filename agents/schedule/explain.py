@@ -13,9 +13,9 @@ from msgspec import UNSET, UnsetType
 from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.model import Model, PendingPod, compile
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.prepared import ALL, Plan, Plans
 from underhost.agents.rules.rule import Refusal, ScoringError
 from underhost.agents.schedule.nominations import Nominations
+from underhost.agents.schedule.prepared import ALL, Plan, Plans
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict

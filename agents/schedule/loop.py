@@ -13,9 +13,9 @@ from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.reader import PendingPod
 from underhost.agents.compiled.state import State
 from underhost.agents.rules import scheduling_gates
-from underhost.agents.rules.prepared import Plan, Plans
 from underhost.agents.rules.rule import ScoringError
 from underhost.agents.schedule.nominations import Nominations, refusals_at
+from underhost.agents.schedule.prepared import Plan, Plans
 from underhost.agents.site.requests import Request
 
 _FEW = 24  # changed nodes up to which they are judged one by one rather than as arrays

@@ -11,8 +11,8 @@ import numpy as np
 
 from underhost.agents.compiled.reader import PendingPod
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.prepared import Plan
 from underhost.agents.rules.rule import Refusal
+from underhost.agents.schedule.prepared import Plan
 
 
 class Nominations:

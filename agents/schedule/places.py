@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from underhost.agents.affinity.separation import Separation, separations
 from underhost.agents.compiled.domains import IndexArray
 from underhost.agents.compiled.reader import PendingPod
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.prepared import ALL, Plan, Plans
 from underhost.agents.rules.rule import ScoringError
-from underhost.agents.rules.separation import Separation, separations
 from underhost.agents.schedule.loop import Loop
 from underhost.agents.schedule.nominations import Nominations
+from underhost.agents.schedule.prepared import ALL, Plan, Plans
 
 
 class RunningPod(NamedTuple):

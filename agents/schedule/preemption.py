@@ -12,8 +12,8 @@ from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.reader import PendingPod
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.prepared import Plan, Plans
 from underhost.agents.rules.rule import UNSCHEDULABLE
+from underhost.agents.schedule.prepared import Plan, Plans
 from underhost.agents.site.snapshot import Snapshot
 
 _SHOWN = 3

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from support.build import HOST, a_node, a_pod, a_site, spread, term
 from support.sites.changing import ChangingSite
 
+from underhost.agents.affinity.gathering import gatherings
+from underhost.agents.affinity.separation import separations
 from underhost.agents.compiled.model import compile
 from underhost.agents.drs.cover import RulesByCluster
 from underhost.agents.drs.names import owns, rule_name
@@ -17,8 +19,6 @@ from underhost.agents.drs.vm_graph import Concerns, vm_graphs
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.evaluate.unsatisfiable import REASON_CONTRADICTION, REASON_TOO_MANY, unsatisfiable_findings
-from underhost.agents.rules.gathering import gatherings
-from underhost.agents.rules.separation import separations
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.vsphere import Host
 

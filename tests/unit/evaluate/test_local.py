@@ -7,7 +7,7 @@ from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.model import Model, compile
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.prepared import Plans
+from underhost.agents.schedule.prepared import Plans
 from underhost.agents.site.snapshot import Options
 
 

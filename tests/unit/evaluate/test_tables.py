@@ -3,9 +3,9 @@
 import numpy as np
 from support.build import a_node, a_pod, a_site
 
+from underhost.agents.affinity.separation import Separation
 from underhost.agents.compiled.model import compile
 from underhost.agents.evaluate import tables
-from underhost.agents.rules.separation import Separation
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import frames as fr
 from underhost.schemas.documents import BudgetFigures

@@ -8,9 +8,9 @@ is set, upstream's own rules follow such terms, and findings tell of them.
 
 from collections.abc import Collection, Iterable, Sequence
 
+from underhost.agents.affinity.gathering import Gathering
+from underhost.agents.affinity.separation import Separation, Side
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.rules.gathering import Gathering
-from underhost.agents.rules.separation import Separation, Side
 from underhost.agents.site.selectors import Selector
 from underhost.agents.site.snapshot import Options
 

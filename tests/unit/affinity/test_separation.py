@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.build import HOST, ZONE, a_node, a_pod, a_site, app, spread, term
 
+from underhost.agents.affinity.separation import Row, pairs, refuse, refusing, separations, sides_of, some_refuse
 from underhost.agents.compiled.model import compile
-from underhost.agents.rules.separation import Row, pairs, refuse, refusing, separations, sides_of, some_refuse
 from underhost.agents.site.snapshot import Options
 
 ONE_OF_BOTH = st.sampled_from([(True, False), (False, True), (True, True)])

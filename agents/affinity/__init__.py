@@ -1,0 +1,1 @@
+"""Which pods must be apart and which together, by affinity, anti-affinity and spread; and whose rule that is."""
