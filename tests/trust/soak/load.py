@@ -7,7 +7,6 @@ minutes. An answer that is an error is a failure of the soak.
 import asyncio
 import random
 import re
-import resource
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import aiohttp
 from support.processes.kwok import kwok_pod
 from support.processes.world import VCenter
+from trust.installation import resident
 from trust.jepsen.api import Api
 from trust.soak.growth import growths, told
 
@@ -33,7 +33,6 @@ SAMPLES, LINES = 5.0, 120.0
 PAGES = ("/", "/api/v1/map", "/api/v1/findings", "/api/v1/activity", "/api/v1/sites")
 ROWS = re.compile(r'^underhost_table_rows\{topic="([a-z-]+)"\} (\S+)$', re.M)
 TASKS = re.compile(r"^underhost_tasks (\S+)$", re.M)
-PAGE_SIZE = resource.getpagesize()
 
 
 class Serving(NamedTuple):
@@ -124,10 +123,9 @@ class Soak:
         found = {f"rows of {topic}": float(value) for topic, value in ROWS.findall(text)}
         (tasks,) = TASKS.findall(text)
         proc = Path(f"/proc/{self._worker.pid}")
-        resident = int((proc / "statm").read_text().split()[1]) * PAGE_SIZE
         found |= {
             "tasks": float(tasks),
-            "memory": float(resident),
+            "memory": resident(self._worker.pid),
             "descriptors": float(sum(1 for _ in (proc / "fd").iterdir())),
         }
         self.samples.append((time.monotonic(), found))

@@ -6,99 +6,56 @@ ends at once. `python -m trust.tenant.regime MINUTES` runs one without a row.
 """
 
 import asyncio
-import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-from support.build import ZONE, a_pod, app, term
-from support.processes.kube import start_kube
-from support.processes.kwok import HOST_LABEL, kwok_node
-from support.processes.parts import built_parts
-from support.processes.underhost import Worker, config_of, running
-from support.processes.vcsim import start_vcsim
-from support.processes.world import Audit, VCenter, helpers
-from trust.jepsen.api import Api
-from trust.jepsen.transports import OneBroker
+from support.build import a_pod, app, term
+from support.processes.kwok import HOST_LABEL
+from support.processes.world import Audit
+from trust.installation import Installation, installed, played, resident, tally, until
 from trust.regime import Tally
-from trust.soak.load import PAGE_SIZE, steadily
+from trust.soak.load import steadily
 from trust.tenant.attacks import NAMESPACE as EVIL
 from trust.tenant.attacks import Attacker
 from trust.tenant.verdict import Seen, faults
 
-VICTIM, HOSTS, NODES, REPLICAS = "shop", 5, 10, 3
-READY, LOOK = 180.0, 0.05
+VICTIM, REPLICAS = "shop", 3
 WAITING = 3300
 SINKS = {"labels": True, "bindings": True, "drsRules": True, "evictions": True, "events": True}
+SETTINGS = {"sinks": SINKS, "physicalHost": "required", "evictions": {"wait": 1}}
+CONTROLLERS = "replicaset-controller", "disruption-controller"
 RULES = f"underhost-default-{VICTIM}."
 
 
 def run(until: float, state: Path) -> Tally:
     """See `trust.regime.Regime`. Raises RuntimeError where the real parts are not built."""
-    parts, why = built_parts()
-    if parts is None:
-        raise RuntimeError(f"needs the real parts: {why}")
-    seconds = until - time.monotonic()
-    folder = state / f"at-{time.time():.0f}"
-    folder.mkdir(parents=True)
-    seen = asyncio.run(attacked(folder, parts, seconds))
-    found, minutes = faults(seen, VICTIM), seconds / 60
-    return Tally(
-        tried=1,
-        lost=int(bool(found)),
-        figures=f"{minutes:.0f} min: {seen.figures()}",
-        failures=[f"{'; '.join(found[:20])} — replay: make trust ARGS='tenant --minutes {minutes:.0f}'"]
-        if found
-        else [],
-        complete=True,
-    )
+    seen, seconds = played(until, state, attacked)
+    return tally("tenant", seconds, f": {seen.figures()}", "; ".join(faults(seen, VICTIM)[:20]))
 
 
 async def attacked(folder: Path, parts: Path, seconds: float, waiting: int = WAITING) -> Seen:
     """What was seen while the tenant went on for so long. Raises what the load met."""
     async with AsyncExitStack() as stack:
-        vcsim = start_vcsim(parts, HOSTS, NODES)
-        stack.callback(vcsim.stop)
-        vcenter = VCenter(vcsim)
-        stack.callback(vcenter.close)
-        for number, vm in enumerate(vcenter.vms):
-            vcenter.move(vm, sorted(vcenter.hosts)[number % HOSTS])
-        broker = await stack.enter_async_context(OneBroker(folder / "kafka", parts))
         audit = Audit(folder / "audit.log")
-        kube = stack.enter_context(start_kube(folder / "kube", parts, *audit.flags()))
-        stack.enter_context(helpers(parts, kube, "replicaset-controller", "disruption-controller"))
-        api = await stack.enter_async_context(Api(kube))
-        await until("the namespace is there", lambda: api.exists("/api/v1/namespaces/default"))
-        config: dict[str, Any] = config_of(folder, kube, vcsim)
-        config |= {"kafka": {"bootstrapServers": broker.bootstrap, "partitions": 4}, "sinks": SINKS}
-        config |= {"physicalHost": "required", "evictions": {"wait": 1}}
-        (folder / "underhost.yaml").write_text(json.dumps(config))
-        nodes = [f"n{number}" for number in range(NODES)]
-        for node, vm in zip(nodes, vcenter.vms, strict=True):
-            sent = kwok_node(node, vcenter.uuid_of(vm), cpu="64")
-            sent["metadata"]["labels"][ZONE] = f"z{nodes.index(node) % 3}"
-            await api.ask("POST", "/api/v1/nodes", sent)
-        worker = stack.enter_context(running(folder / "underhost.yaml", folder / "underhost.log"))
-        site = Site(api, vcenter, audit, worker, f"http://{config['web']['listen']}")
-        await site.furnish(nodes)
-        return await site.suffer(Attacker(api, nodes, waiting), seconds)
+        here = await installed(stack, folder, parts, SETTINGS, flags=audit.flags(), controllers=CONTROLLERS)
+        site = Site(here, audit)
+        await site.furnish()
+        return await site.suffer(Attacker(here.api, here.nodes, waiting), seconds)
 
 
 class Site:
     """The victim beside the tenant, and what is seen of both."""
 
-    def __init__(self, api: Api, vcenter: VCenter, audit: Audit, worker: Worker, url: str) -> None:
-        self._api, self._vcenter, self._audit, self._worker, self._url = api, vcenter, audit, worker, url
-        self._seen = Seen()
-        self._nodes: list[str] = []
+    def __init__(self, here: Installation, audit: Audit) -> None:
+        self._api, self._vcenter, self._worker, self._url = here.api, here.vcenter, here.worker, here.url
+        self._nodes, self._audit, self._seen = here.nodes, audit, Seen()
 
-    async def furnish(self, nodes: list[str]) -> None:
+    async def furnish(self) -> None:
         """The victim's replicas are placed, labels are written, and its DRS rule is there."""
-        self._nodes = nodes
         for name in (VICTIM, EVIL):
             await self._api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         await until("the worker is ready", lambda: self._api.answers(f"{self._url}/extender/readyz"))
@@ -182,11 +139,6 @@ class Site:
         return {name: rule for name, rule in self._vcenter.rules().items() if name.startswith(RULES)}
 
 
-def resident(pid: int) -> float:
-    """Bytes of memory that a process holds."""
-    return float(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_SIZE)
-
-
 def replicas() -> dict[str, Any]:
     """The victim: replicas that no host may hold two of."""
     pod = a_pod("db", "").labels(app="db").needs(cpu="100m", memory="100Mi").apart(term(HOST_LABEL, app("db")))
@@ -197,15 +149,6 @@ def replicas() -> dict[str, Any]:
         "template": {"metadata": {"labels": {"app": "db"}}, "spec": template["spec"]},
     }
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "db"}, "spec": spec}
-
-
-async def until(what: str, ask: Callable[[], Awaitable[bool]]) -> None:
-    """Until it is so. Raises RuntimeError after a while."""
-    deadline = time.monotonic() + READY
-    while not await ask():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"after {READY:.0f} s still not: {what}")
-        await asyncio.sleep(LOOK)
 
 
 if __name__ == "__main__":
