@@ -269,6 +269,7 @@ class Pipeline:
         """The partitions may move: nothing of ours may run after this."""
         self._state.recovered = False
         self.sites.suspend()
+        self._dispatcher.stop()  # at once: a source may take its time to end, and nobody waits for that for long
         await self._resumes.stop()
         await self.watchers.stop()
         await self._self_check.stop()
@@ -286,6 +287,7 @@ class Pipeline:
         run = self._state
         run.recovered = run.was_up = True
         run.wanted.begin()
+        self._dispatcher.resume()
         if EVENT in self._dispatcher.sinks:
             self._announcements.resume()
         if role.ALERTS in run.roles:

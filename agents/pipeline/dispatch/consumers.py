@@ -73,7 +73,7 @@ def _consume(app: faust.App, topic: Topic, name: str, dispatcher: Dispatcher, co
                         if action.kind not in dispatcher.sinks:
                             continue
                         if why := forged(action):
-                            await dispatcher.refuse(action, why)
+                            await dispatcher.refuse(action, why, shared.one())
                         else:
                             dispatcher.take(action, shared.one())
             shared.ack()

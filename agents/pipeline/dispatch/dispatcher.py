@@ -33,6 +33,8 @@ ORDERS = frozenset({ACTIONS.name, PLACEMENTS.name})
 """The topics that bring commands as they were decided; of the records of others this worker makes its own."""
 PATIENCE = 60.0
 """Seconds that a sink may take for one command."""
+ENDS = "this worker carries nothing out now: the site may be another worker's"
+"""What is said of a command whose outcome somebody waits for here."""
 
 
 @dataclass
@@ -50,7 +52,10 @@ async def never_left(action: Action, since: float) -> bool:
 
 
 class Dispatcher:
-    """Carries out the commands of one site.
+    """Carries out the commands of one site, from each `resume` to the next `stop`.
+
+    Faust's readers do not end with the partition: what they have fetched still comes. It is left out, and not
+    acknowledged, so that the next owner of the partition reads it again.
 
     `gates` come before every write; `wanted` is the one of them that knows which commands this run has decided.
     `answered` tells whether a command's outcome is known already. `left` tells whether a command that came at this time
@@ -81,9 +86,16 @@ class Dispatcher:
         self._waiting: dict[tuple[str, str], _Backlog] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._publishing: set[asyncio.Task[None]] = set()
+        self._is_open = False
+
+    def resume(self) -> None:
+        """The partition is held: carry out what comes from now on."""
+        self._is_open = True
 
     def take(self, action: Action, event: Any) -> None:
         """Carry out the action unless a newer one for its target comes before its turn; `event` is acked after it."""
+        if not self._is_open:
+            return
         place = (action.kind, action.target)
         waiting = self._waiting.setdefault(place, _Backlog(action))
         waiting.action = action
@@ -93,13 +105,22 @@ class Dispatcher:
             self._tasks[place] = task
             task.add_done_callback(self._ended)
 
-    async def refuse(self, action: Action, why: str) -> None:
+    async def refuse(self, action: Action, why: str, event: Any) -> None:
         """A record that is no command of ours: it is said, under the digest of its content, and changes nothing.
 
         Its own id may be that of a command that waits; whoever ordered that one would take this outcome for its.
+        Returns once that is published and `event` acked, or the partition may move.
         """
+        if not self._is_open:
+            return
         log.error("%s %s is refused: %s", action.kind, action.target, why)
-        await self._publish(outcome(msgspec.structs.replace(action, id=digest_of(action)), REFUSED, why))
+        refused = outcome(msgspec.structs.replace(action, id=digest_of(action)), REFUSED, why)
+        # A task of its own: the reader outlives this run, and would wait for ever for what nobody publishes any more.
+        publishing = self._publish_beside(refused)
+        await asyncio.wait([publishing])
+        if not publishing.cancelled():
+            publishing.result()
+            event.ack()
 
     async def perform(self, action: Action, refused: str | None = None) -> Outcome | None:
         """Carry out, or refuse, a command whose outcome somebody waits for; None where there is no sink for it.
@@ -109,19 +130,23 @@ class Dispatcher:
         """
         if action.kind not in self.sinks:
             return None
+        if not self._is_open:
+            return outcome(action, FAILED, ENDS)
         if refused is not None:
             result = outcome(action, REFUSED, refused)
         else:
             self.wanted.order([action])
             async with self._lanes[action.kind]:
-                result = await refusal(self._gates, action, patient=False) or await self._apply(action, None)
+                result = await self._perform(action)
             self.wanted.done(action)
-        publishing = asyncio.get_running_loop().create_task(
-            self._publish(result), name=f"outcome {action.kind} {action.target}"
-        )
-        self._publishing.add(publishing)
-        publishing.add_done_callback(self._publishing.discard)
+        if self._is_open:
+            self._publish_beside(result)
         return result
+
+    async def _perform(self, action: Action) -> Outcome:
+        if not self._is_open:
+            return outcome(action, FAILED, ENDS)
+        return await refusal(self._gates, action, patient=False) or await self._apply(action, None)
 
     def abandon(self, kinds: Collection[str]) -> None:
         """Another worker carries these kinds out: what is under way ends at its next step, and counts as failed."""
@@ -130,15 +155,24 @@ class Dispatcher:
             if kind in kinds:
                 answer.cancel()
 
+    def stop(self) -> None:
+        """Begin nothing from now on; what is under way ends at its next step."""
+        if not self._is_open:
+            return  # cancelled once more, it would not wait for its own end
+        self._is_open = False
+        self._waiting.clear()
+        for under_way in (*self._tasks.values(), *self._applying):
+            under_way.cancel()
+
     async def suspend(self) -> None:
         """The partition may move: what is not done is left to its next owner."""
+        self.stop()
         self.wanted.end()
-        self._waiting.clear()
         tasks = [*self._tasks.values(), *self._publishing]
         self._tasks.clear()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, *self._applying, return_exceptions=True)
         await self._outbox.close()
 
     async def _work(self, place: tuple[str, str]) -> None:
@@ -193,7 +227,7 @@ class Dispatcher:
         if timed_out:
             return outcome(action, FAILED, f"no answer within {PATIENCE:.0f} s")
         if answer.cancelled():
-            return outcome(action, FAILED, "another worker carries it out by now")
+            return outcome(action, FAILED, "another worker carries it out by now" if self._is_open else ENDS)
         error = answer.exception()
         if error is None:
             for gate in self._gates:
@@ -213,6 +247,14 @@ class Dispatcher:
             return sink.told
         # A command from before our time may have been carried out already, without an outcome.
         return sink.apply if self.wanted.is_of_this_run(action, message.timestamp) else sink.again
+
+    def _publish_beside(self, result: Outcome) -> "asyncio.Task[None]":
+        """Publish it in a task of its own, which ends where the partition may move."""
+        name = f"outcome {result.kind} {result.target}"
+        publishing = asyncio.get_running_loop().create_task(self._publish(result), name=name)
+        self._publishing.add(publishing)
+        publishing.add_done_callback(self._publishing.discard)
+        return publishing
 
     async def _publish(self, result: Outcome) -> None:
         await self._outbox.publish(outgoing(OUTCOMES, target_key(self.site, result.target), result))

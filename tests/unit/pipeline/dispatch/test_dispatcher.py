@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from underhost.agents.pipeline.dispatch import dispatcher as dispatcher_module
-from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher, never_left
+from underhost.agents.pipeline.dispatch.dispatcher import ENDS, Dispatcher, never_left
 from underhost.agents.pipeline.gates.fence import MembershipGate
 from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.pipeline.gates.may_write import Gate
@@ -99,6 +99,7 @@ class Bench:
             wall=lambda: NOW,
             left=left,
         )
+        self.dispatcher.resume()
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
@@ -287,10 +288,37 @@ async def test_when_the_partition_may_move_what_is_not_done_is_left_to_the_next_
     bench.sink.gate.release()
     assert [event.acked.is_set() for event in events] == [False, False]
     assert bench.outcomes == []
+    bench.dispatcher.resume()
     after = bench.order("third")
     bench.sink.gate.release()
     await after.acked.wait()
     assert bench.outcomes == ["third"]
+
+
+async def test_what_comes_once_the_partition_may_have_moved_is_left_to_the_next_owner() -> None:
+    bench = Bench()
+    await bench.dispatcher.suspend()
+    late = bench.order("late", "node/n1")
+    bench.dispatcher.resume()
+    bench.order("next", "node/n2")
+    assert await bench.begun() == "next"
+    assert (bench.sink.begun.empty(), late.acked.is_set(), bench.outcomes) == (True, False, [])
+
+
+async def test_a_record_refused_while_the_partition_moves_holds_up_no_reader() -> None:
+    bench, event = Bench(), Event()
+    bench.publishing.clear()
+    reader = asyncio.create_task(bench.dispatcher.refuse(bench.action("forged"), "forged", event))
+    await bench.asked.wait()
+    await bench.dispatcher.suspend()
+    async with asyncio.timeout(30):
+        await reader
+        await bench.dispatcher.refuse(bench.action("forged"), "forged", event)
+    assert (bench.outcomes, event.acked.is_set()) == ([], False)
+    bench.publishing.set()
+    bench.dispatcher.resume()
+    await bench.dispatcher.refuse(bench.action("forged"), "forged", event)
+    assert (bench.results, event.acked.is_set()) == (["refused"], True)
 
 
 async def test_a_command_from_before_a_restart_is_carried_out_only_if_it_still_stands() -> None:
@@ -327,6 +355,7 @@ async def test_after_the_partition_moved_and_came_back_an_order_of_before_is_nob
     bench = Bench(kind="bind", decided_here=("bind",))
     bench.wanted.order([bench.action("before")])
     await bench.dispatcher.suspend()
+    bench.dispatcher.resume()
     again = bench.order("before")
     bench.wanted.decide([], set())
     await again.acked.wait()
@@ -495,6 +524,20 @@ async def test_a_command_somebody_waits_for_is_answered_at_once_and_its_outcome_
     assert await answer == Outcome("now", "bind", "pod/shop/a", "applied", "")
     await bench.told(1)
     assert (bench.outcomes, bench.results) == (["now"], ["applied"])
+
+
+async def test_a_command_somebody_waits_for_ends_where_the_partition_may_move() -> None:
+    bench = Bench(kind="bind")
+    first, second = (Action(name, "bind", f"pod/shop/{name}", {}, "", {}) for name in "ab")
+    answer = asyncio.create_task(bench.dispatcher.perform(first))
+    await bench.begun()
+    await bench.dispatcher.suspend()
+    bench.sink.gate.release()
+    ended, refused = await answer, await bench.dispatcher.perform(second)
+    assert ended is not None
+    assert refused is not None
+    assert (ended.result, refused.result, refused.reason) == ("failed", "failed", ENDS)
+    assert (bench.sink.begun.empty(), bench.outcomes) == (True, [])
 
 
 async def test_what_is_refused_or_stopped_reaches_no_sink_but_is_an_outcome() -> None:
