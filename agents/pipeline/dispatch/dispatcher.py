@@ -161,8 +161,9 @@ class Dispatcher:
             return  # cancelled once more, it would not wait for its own end
         self._is_open = False
         self._waiting.clear()
-        for under_way in (*self._tasks.values(), *self._applying):
-            under_way.cancel()
+        under_way: list[asyncio.Future[Any]] = [*self._tasks.values(), *self._applying]
+        for each in under_way:
+            each.cancel()
 
     async def suspend(self) -> None:
         """The partition may move: what is not done is left to its next owner."""
