@@ -146,10 +146,12 @@ def test_only_workers_that_need_a_secret_have_it_and_every_one_that_of_its_door(
         for name, worker in workers(SPLIT).items()
     }
     assert {secrets.pop(0) for secrets in holding.values()} == {"underhost-web"}
-    assert {name: secrets for name, secrets in holding.items() if secrets} == {
-        "underhost-watcher": ["underhost-vcenter"],
-        "underhost-drs": ["underhost-vcenter"],
-        "underhost-alerts": ["underhost-alerting"],
+    assert holding == {
+        **{name: ["underhost-kafka"] for name in holding},
+        "underhost-watcher": ["underhost-vcenter", "underhost-kafka"],
+        "underhost-drs": ["underhost-vcenter", "underhost-kafka"],
+        "underhost-alerts": ["underhost-alerting", "underhost-kafka"],
+        "underhost-evictor": ["underhost-kafka-evictor"],
     }
 
 
@@ -174,14 +176,15 @@ def test_no_secret_is_written_down(path: Path) -> None:
 def test_the_configuration_is_one_that_we_accept(path: Path, tmp_path: Path) -> None:
     (config,) = objects(path, "ConfigMap")
     (tmp_path / "underhost.yaml").write_text(config["data"]["underhost.yaml"])
-    settings = load(tmp_path / "underhost.yaml", environ={})
-    assert settings.web.listen == "0.0.0.0:8080"
-    assert (str(settings.web.token_file), settings.web.open_to_read) == ("/etc/underhost/web/token", False)
     for pod in pods(path):
         (container,) = pod["containers"]
+        environ = {one["name"]: one["value"] for one in container.get("env", ())}
+        settings = load(tmp_path / "underhost.yaml", environ=environ)
+        assert settings.web.listen == "0.0.0.0:8080"
+        assert (str(settings.web.token_file), settings.web.open_to_read) == ("/etc/underhost/web/token", False)
         assert {"name": "web", "mountPath": "/etc/underhost/web", "readOnly": True} in container["volumeMounts"]
-    assert set(settings.sinks.model_dump().values()) == {path is not PLAIN}
-    assert (settings.kafka.bootstrap_servers is None) == (path is not SPLIT)
+        assert set(settings.sinks.model_dump().values()) == {path is not PLAIN}
+        assert (settings.kafka.bootstrap_servers is None) == (path is not SPLIT)
 
 
 @FILES

@@ -167,3 +167,27 @@ In: root, worker. */ -}}
 {{- define "underhost.kafka" -}}{{ dig "kafka" "bootstrapServers" "" .Values.config }}{{- end }}
 {{- define "underhost.vcenter" -}}{{ dig "vsphere" "url" "" .Values.config }}{{- end }}
 {{- define "underhost.hostLabel" -}}{{ dig "hostLabel" "key" "node.cluster.x-k8s.io/esxi-host" .Values.config }}{{- end }}
+
+{{- /* Who a worker is at Kafka, as JSON: {secretName, keys: those that it is given of the Secret, none for all, env}.
+In: root, worker. */ -}}
+{{- define "underhost.kafkaUser" -}}
+{{- $own := default dict .worker.kafka -}}
+{{- $folder := "/etc/underhost/kafka/" -}}
+{{- $env := list -}}
+{{- $keys := list -}}
+{{- if or $own.username $own.passwordKey -}}
+{{- $_ := required (printf "workers: %s is a user of Kafka: config.kafka.sasl.mechanism is needed" .worker.name) (dig "kafka" "sasl" "mechanism" "" .root.Values.config) -}}
+{{- end -}}
+{{- with $own.username }}{{ $env = append $env (dict "name" "UNDERHOST_KAFKA__SASL__USERNAME" "value" .) }}{{ end -}}
+{{- with $own.passwordKey -}}
+{{- $env = append $env (dict "name" "UNDERHOST_KAFKA__SASL__PASSWORD_FILE" "value" (printf "%s%s" $folder .)) -}}
+{{- $keys = append $keys . -}}
+{{- range $name := list "caFile" "certFile" "keyFile" -}}
+{{- $file := dig "kafka" "tls" $name "" $.root.Values.config -}}
+{{- if hasPrefix $folder $file }}{{ $keys = append $keys (trimPrefix $folder $file) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- $secret := default .root.Values.kafka.secretName $own.secretName -}}
+{{- if $own.passwordKey }}{{ $_ := required (printf "workers: %s has kafka.passwordKey, a key of a Secret: kafka.secretName is needed" .worker.name) $secret }}{{ end -}}
+{{- dict "secretName" $secret "keys" (uniq $keys) "env" $env | toJson -}}
+{{- end }}
