@@ -5,6 +5,8 @@ The rights are those that `underhost topics --acls` prints. SCRAM over TLS, Kafk
 
 import asyncio
 import json
+import os
+import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support.attempts import held, let_do
 from support.build import a_node, a_pod, a_workload, term
 from support.fakes.pipeline import FakeCluster, FakeEvaluator
 from support.processes.authority import Authority
@@ -24,7 +27,7 @@ from typer.testing import CliRunner
 from underhost.agents.commands.application import build
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.rights import USERS, rights_of
-from underhost.agents.pipeline.roles import ALL, written_topics
+from underhost.agents.pipeline.roles import ALL, app_id, changelog_topics, consumes, written_topics
 from underhost.agents.sinks.ports import Writers
 from underhost.agents.worker import run_worker
 from underhost.schemas.errors import BackendError
@@ -305,3 +308,38 @@ async def test_a_user_reads_and_writes_just_what_it_has_a_right_to(site: Site, r
     assert {name: after[name] - before[name] for name in after} == {name: int(done) for name, done in written.items()}
     may_read = {topic.name: "Read" in rights.get(topic.name, ()) for topic in TOPICS}
     assert read == may_read
+
+
+CHANGELOGS = [topic for role in ALL if consumes([role]) for topic in changelog_topics([role], SITE)]
+GROUPS = [app_id([role], SITE) for role in ALL if consumes([role])]
+
+
+@pytest.mark.parametrize("role", [*USERS, NOBODY])
+async def test_whatever_else_a_user_tries_with_any_topic_or_group_is_refused(site: Site, role: str) -> None:
+    """Of every role's topics, changelogs and groups, and of the cluster: as printed, and no more."""
+    await ensure_topics(KafkaSettings(bootstrap_servers=site.broker.inner), [*TOPICS, *CHANGELOGS])
+    rights = rights_of([role], SITE) if role != NOBODY else []
+    printed = {(operation, right.kind, right.name) for right in rights for operation in right.operations}
+    assert await let_do(site.kafka(role), [topic.name for topic in (*TOPICS, *CHANGELOGS)], GROUPS) == printed
+
+
+# --------------------------------------------------------------------------------------------------- the tool of Kafka
+SCRIPT = """#!/bin/sh
+exec java -cp '{jars}' org.apache.kafka.tools.AclCommand "$@"
+"""
+BY_THE_TOOL = "underhost-by-the-tool"
+
+
+async def test_kafkas_own_tool_takes_the_lines_as_they_are_printed(site: Site, parts: Path, tmp_path: Path) -> None:
+    (tmp_path / "kafka-acls.sh").write_text(SCRIPT.format(jars=f"{parts}/kafka/*"))
+    (tmp_path / "kafka-acls.sh").chmod(0o755)
+    (tmp_path / "admin.properties").write_text("security.protocol=PLAINTEXT\n")
+    flags = ["--site", SITE, "--agents", "binder", "--principal", f"User:{BY_THE_TOOL}"]
+    lines = CliRunner().invoke(build(), ["topics", "--acls", *flags]).output
+    told = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOTSTRAP": site.broker.inner}
+    environ = {**os.environ, **told, "ADMIN": str(tmp_path / "admin.properties")}
+    done = await asyncio.to_thread(
+        subprocess.run, ["sh", "-e"], input=lines, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert await held(site.broker.inner, f"User:{BY_THE_TOOL}") == set(grants(lines))
