@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from support.attempts import held, let_do
 from support.build import a_node, a_pod, a_workload, term
 from support.fakes.pipeline import FakeCluster, FakeEvaluator
 from support.processes.authority import Authority
+from support.processes.helm import CHART
 from support.processes.kafka import KafkaProcess, Secured
 from support.processes.kwok import HOST_LABEL
 from support.rights import Answer, Grant, answers, grant, grants, upper
@@ -61,6 +63,12 @@ pytestmark = pytest.mark.real
 PASSWORD = "correct-horse-7"
 SITE = "prod"
 NOBODY = "nobody"
+SPLIT = [
+    f"{','.join(worker['agents'])},web" for worker in yaml.safe_load((CHART / "values-split.yaml").open())["workers"]
+]
+"""The roles of each worker of the chart's own split; `web` answers its probes."""
+APART = "apart"
+"""The site of those workers."""
 SECONDS = 240
 """How long something is waited for, on a machine that is busy."""
 
@@ -80,7 +88,7 @@ class Site(NamedTuple):
     def settings(self, role: str) -> Settings:
         """Of a worker of this role, as its user."""
         return Settings(
-            site=SITE,
+            site=APART if "," in role else SITE,
             kafka=self.kafka(role),
             vsphere=VSphereSettings(simulated="of the test"),
             sinks=SinkSettings(labels=True, bindings=True, drs_rules=role != "evictor", evictions=True, events=True),
@@ -89,13 +97,14 @@ class Site(NamedTuple):
         )
 
 
-def user_of(role: str) -> str:
-    return f"underhost-{role}"
+def user_of(roles: str) -> str:
+    return f"underhost-{roles.replace(',', '_')}"
 
 
-def printed() -> list[Grant]:
-    """What the command prints for every user."""
-    done = CliRunner().invoke(build(), ["topics", "--acls", "--site", SITE])
+def printed(site: str = SITE, roles: str | None = None) -> list[Grant]:
+    """What the command prints, for every user or for a worker of these roles."""
+    one = [] if roles is None else ["--agents", roles, "--principal", f"User:{user_of(roles)}"]
+    done = CliRunner().invoke(build(), ["topics", "--acls", "--site", site, *one])
     assert done.exception is None
     return grants(done.output)
 
@@ -106,10 +115,11 @@ def site(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site
     folder = tmp_path_factory.mktemp("rights")
     certificate = Authority(folder, "ca").certificate("broker", "IP:127.0.0.1")
     (folder / "password").write_text(f"{PASSWORD}\n")
-    users = tuple(user_of(role) for role in (*USERS, NOBODY))
+    users = tuple(user_of(roles) for roles in (*USERS, *SPLIT, NOBODY))
     broker = KafkaProcess(folder / "kafka", parts, Secured(certificate.both, "admin", PASSWORD, users, authorized=True))
     broker.start()
-    asyncio.run(grant(broker.inner, printed()))
+    together = [right for roles in SPLIT for right in printed(APART, roles)]
+    asyncio.run(grant(broker.inner, [*printed(), *together]))
     yield Site(broker, folder)
     broker.kill()
 
@@ -117,26 +127,26 @@ def site(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site
 class World(FakeCluster):
     """Two replicas that must be apart are on one host; a third pod waits. It can tell people, and evict."""
 
-    def __init__(self) -> None:
-        super().__init__(site=SITE)
+    def __init__(self, site: str = SITE) -> None:
+        super().__init__(site=site)
         self.told: list[str] = []
         apart = {"app": "db"}
         for number, host in enumerate(("h1", "h1", "h3", "h4"), 1):
             self.node(f"n{number}", host)
             uuid = f"00000000-0000-0000-0000-{number:012d}"
             meta = a_node(f"n{number}").metadata(uid=f"node-n{number}", resourceVersion=self._next())
-            self.put(NODES, f"{SITE}/node//n{number}", meta.spec(providerID=f"vsphere://{uuid}").build())
+            self.put(NODES, f"{self.site}/node//n{number}", meta.spec(providerID=f"vsphere://{uuid}").build())
             vm = Vm(name=f"n{number}", id=f"vm-n{number}", uuid=uuid, host=f"moref-{host}")
-            self.put(VMS, f"{SITE}/vm//vm-n{number}", vm)
+            self.put(VMS, f"{self.site}/vm//vm-n{number}", vm)
             if host == "h4":
                 continue  # where the next one of an evicted pod has room
             db = a_pod(f"db-{number}").on(f"n{number}").labels(apart).owned_by("ReplicaSet/db").ready()
             db = db.metadata(uid=f"pod-db-{number}", resourceVersion=self._next()).apart(term(HOST_LABEL, apart))
-            self.put(PODS, f"{SITE}/pod/shop/db-{number}", db.build())
+            self.put(PODS, f"{self.site}/pod/shop/db-{number}", db.build())
         for host in ("h1", "h3", "h4"):
-            self.put(HOSTS, f"{SITE}/host//moref-{host}", Host(name=host, id=f"moref-{host}", cluster="C0"))
-        self.put(WORKLOADS, f"{SITE}/replicaset/shop/db", a_workload("ReplicaSet", "db", 3).build())
-        self.put(DRS_RULES, f"{SITE}/cluster//C0", Cluster("C0", "domain-c8"))
+            self.put(HOSTS, f"{self.site}/host//moref-{host}", Host(name=host, id=f"moref-{host}", cluster="C0"))
+        self.put(WORKLOADS, f"{self.site}/replicaset/shop/db", a_workload("ReplicaSet", "db", 3).build())
+        self.put(DRS_RULES, f"{self.site}/cluster//C0", Cluster("C0", "domain-c8"))
         self.pod("waits")
 
     def connections(self, *names: str, gates: Any = None) -> Connections:
@@ -170,7 +180,7 @@ class World(FakeCluster):
         """Each source finds something that it cannot read."""
         for name, queues in self.watchers.items():
             for queue in queues:
-                queue.put_nowait((DEAD_LETTERS, f"{SITE}/{name}/of/a-watcher", b"sha256:"))
+                queue.put_nowait((DEAD_LETTERS, f"{self.site}/{name}/of/a-watcher", b"sha256:"))
 
 
 @asynccontextmanager
@@ -180,11 +190,11 @@ async def working(site: Site, role: str, world: World) -> AsyncIterator[Running]
     worker.task = asyncio.create_task(
         run_worker(
             site.settings(role),
-            roles=[role],
+            roles=role.split(","),
             connections=world.connections(),
             on_event=worker.saw,
             stop=worker.stop,
-            web=role == "web",
+            web="web" in role.split(","),
         )
     )
     try:
@@ -219,9 +229,10 @@ async def by_hand(site: Site, *records: Outgoing) -> None:
         await publisher.publish(*records)
 
 
-def kinds_of(records: list[Record]) -> set[str]:
-    """The kinds of these outcomes, of those that can be read."""
-    values = [record.value for record in records if record.value not in (None, b"{")]
+def kinds_of(records: list[Record], site: str = SITE) -> set[str]:
+    """The kinds of the outcomes of a site, of those that can be read."""
+    ours = [record for record in records if (record.key or b"").startswith(site.encode())]
+    values = [record.value for record in ours if record.value not in (None, b"{")]
     return {json.loads(value or b"")["kind"] for value in values}
 
 
@@ -258,9 +269,27 @@ async def test_every_role_works_with_its_rights_and_none_of_them_is_spare(site: 
     assert sorted(given - used) == []
 
 
+async def test_every_worker_of_the_charts_split_works_as_a_user_of_its_own(site: Site) -> None:
+    world = World(APART)
+    async with AsyncExitStack() as stack:
+        for roles in SPLIT:
+            await stack.enter_async_context(working(site, roles, world))
+        await seen(site, OUTCOMES, lambda records: kinds_of(records, APART) >= {"label", "drs-rule", "event"})
+        await seen(site, VIOLATIONS, lambda records: any(b"apart/" in (record.key or b"") for record in records))
+    users = {user_of(roles) for roles in SPLIT}
+    said = answers(site.broker.audit)
+    assert {one.user for one in said if one.allowed and one.user in users} == users
+    assert refused({one for one in said if one.user in users}) == []
+
+
 def refused(said: set[Answer]) -> list[Answer]:
-    """What a role was refused in its work; a topic that another one makes is asked for where it is not there yet."""
-    awaited = {(user_of(role), topic.name) for role in ALL for topic in TOPICS if topic not in written_topics([role])}
+    """What a worker was refused in its work; a topic that another one makes is asked for where it is not there yet."""
+    awaited = {
+        (user_of(roles), topic.name)
+        for roles in (*ALL, *SPLIT)
+        for topic in TOPICS
+        if topic not in written_topics(roles.split(","))
+    }
     return sorted(
         one for one in said if not one.allowed and not (one.operation == "CREATE" and (one.user, one.name) in awaited)
     )
