@@ -188,6 +188,17 @@ async def test_a_password_is_in_no_event_as_its_sender_is_told_in_the_answer_wha
     assert (await scheduler.post(verb, body))[0] == 403
 
 
+@pytest.mark.parametrize("password", [TOKEN, "the-token-of-another-site"])
+async def test_what_is_refused_before_the_password_is_looked_at_publishes_none_either(
+    scheduler: Scheduler, password: str
+) -> None:
+    scheduler.shows = {**basic(password), "Host": "underhost.example"}
+    told = {"Error": "this host name is not served; name it in web.hosts"}
+    assert await scheduler.post("filter", NAMES) == (200, told)
+    scheduler.shows = {**bearer(password), "Host": "underhost.example"}
+    assert (await scheduler.post("filter", NAMES))[0] == 421
+
+
 @pytest.mark.parametrize("verb", ["prioritize", "preempt"])
 async def test_where_the_answer_has_no_place_for_an_error_its_senders_connection_ends(
     scheduler: Scheduler, verb: str
