@@ -15,9 +15,9 @@ from underhost.agents.http.doors.door import EXTENDER
 WITH_ERROR = ("filter", "bind")
 """Verbs whose answer may be an error."""
 TOLD = (200, 401, 403)
-"""What is told as it is: 401 and 403 mean that the password opens nothing here, so that a person sees what is wrong. It is
-published, so that a new token is given to the worker before kube-scheduler. What is refused before anybody looks at the
-password is told in the answer to whoever shows one."""
+"""What is told as it is: 401 and 403 mean that the password opens nothing here, so that a person sees what is wrong. It
+is published, so that a new token is given to the worker before kube-scheduler. What is refused before anybody looks at
+the password is told in the answer to whoever shows one."""
 
 
 class _WhyNot(msgspec.Struct):
