@@ -5,6 +5,7 @@ and for pods that several budgets cover (the eviction API refuses these). What a
 `disruption.py`.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from underhost.agents.evaluate import findings as f
@@ -12,6 +13,7 @@ from underhost.agents.evaluate.disruption import RULE, Coverage, Covered, covere
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.sorted_names import SortedNames
 from underhost.schemas.documents import BudgetFigures
 from underhost.schemas.kubernetes import Budget, Pod
 from underhost.schemas.records import Finding
@@ -29,7 +31,7 @@ class Budgets:
         self._coverage = Coverage()
         self._covered: dict[str, Covered] = {}
         self._several: dict[str, tuple[str, ...]] = {}  # by pod that has not finished, its budgets
-        self._sharing: dict[tuple[str, ...], set[str]] = {}  # the same the other way round
+        self._sharing: defaultdict[tuple[str, ...], SortedNames] = defaultdict(SortedNames)  # the other way round
         self._dirty: set[str] = set()
         self._overlaps: set[tuple[str, ...]] = set()
 
@@ -66,7 +68,9 @@ class Budgets:
                 self._store.put((BUDGET, name), _never(snapshot, name, one))
         self._dirty.clear()
         for names in self._overlaps:
-            self._store.put(("overlap", names), _overlap(snapshot, names, sorted(self._sharing.get(names, ()))))
+            self._store.put(("overlap", names), _overlap(snapshot, names, self._sharing[names].listed()))
+            if not self._sharing[names]:
+                del self._sharing[names]
         self._overlaps.clear()
 
     def _share(self, key: str, pod: Pod | None) -> None:
@@ -74,14 +78,12 @@ class Budgets:
         was = self._several.pop(key, ())
         if was:
             self._overlaps.add(was)
-            self._sharing[was].discard(key)
-            if not self._sharing[was]:
-                del self._sharing[was]
+            self._sharing[was].put(key, False)
         names = () if pod is None or pod.status.phase in FINISHED else self._coverage.budgets_of(key, pod)
         if len(names) > 1:
             self._overlaps.add(names)
             self._several[key] = names
-            self._sharing.setdefault(names, set()).add(key)
+            self._sharing[names].put(key, True)
 
 
 def _never(snapshot: Snapshot, name: str, one: Covered) -> Sequence[Finding]:

@@ -1,27 +1,31 @@
 """Disruption budgets: which pods each covers, and what that allows, figured as the disruption controller does.
 
-In: pods, budgets and workloads. Out: who is covered by which budgets (`Coverage`), and the figures of a budget. Source:
+In: pods, budgets and workloads. Out: who is covered by which budgets (`Coverage`), and the figures of a budget. A pod
+that comes, changes or goes is counted by itself: how many others the budget covers costs next to nothing. Source:
 pkg/controller/disruption, 1.36.
 
 The snapshot carries no clock and no `status.disruptedPods`: a pod whose eviction was granted in the last two minutes
 still counts as healthy until its deletion shows.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from underhost.agents.site import terms
 from underhost.agents.site.fault import faults_of
 from underhost.agents.site.owners import FINISHED, controller_of, ready
 from underhost.agents.site.selectors import Requirement, matches
 from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.sorted_names import SortedNames
 from underhost.schemas.documents import BudgetFigures
-from underhost.schemas.kubernetes import Budget, OwnerReference, Pod
+from underhost.schemas.kubernetes import Budget, OwnerReference, Pod, Workload
 
 RULE = "PodDisruptionBudget"
 # Owners that have a scale and that the snapshot holds; of other kinds only the cluster knows whether they have one.
 _SCALED = {"ReplicaSet", "StatefulSet", "Deployment", "ReplicationController", "VirtualMachineInstanceReplicaSet"}
+_OwnerId = tuple[str, str, str]  # kind, name, uid
 _NONE_TO_SPARE = ("maxUnavailable 0", "maxUnavailable 0%", "minAvailable 100%")  # whatever the scale is
 _NEVER_SCALED = {"DaemonSet", "Job", "CronJob", "Node", "VirtualMachineInstance"}
 
@@ -55,6 +59,60 @@ def cover(snapshot: Snapshot) -> dict[str, Covered]:
     }
 
 
+class CoveredPods:
+    """The pods that the selector of one budget matches, finished ones too, counted as they come and go.
+
+    Attributes:
+        namespace: the budget's, and theirs. living: the names of those that have not finished.
+        current: how many are ready and not being deleted. unmanaged: how many have no controller.
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self._pods: dict[str, Pod] = {}
+        self._owners: dict[_OwnerId, OwnerReference] = {}
+        self._of_owner: Counter[_OwnerId] = Counter()
+        self._counted: tuple[Mapping[str, Workload], _Replicas] | None = None
+        self.living = SortedNames()
+        self.current = self.unmanaged = 0
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def put(self, key: str, pod: Pod | None) -> None:
+        """A pod came, changed or (None) went."""
+        before = self._pods.pop(key, None)
+        if pod is not None:
+            self._pods[key] = pod
+            self._count(pod, 1)
+        if before is not None:  # afterwards: an owner's only pod that changes does not take the owner along
+            self._count(before, -1)
+        self.living.put(key, pod is not None and pod.status.phase not in FINISHED)
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        if pod.metadata.deletion_timestamp is None and ready(pod):
+            self.current += sign
+        owner = controller_of(pod.metadata.owner_references)
+        if owner is None:
+            self.unmanaged += sign
+            return
+        identity = (owner.kind, owner.name, owner.uid)
+        self._of_owner[identity] += sign
+        if self._of_owner[identity] == 0:
+            del self._of_owner[identity], self._owners[identity]
+            self._counted = None
+        elif identity not in self._owners:
+            self._owners[identity] = owner
+            self._counted = None
+
+    def replicas(self, snapshot: Snapshot) -> "_Replicas":
+        """Of their owners; counted again only where owners or workloads are others."""
+        if self._counted is None or self._counted[0] is not snapshot.workloads:
+            owners = [owner for _, owner in sorted(self._owners.items())]
+            self._counted = snapshot.workloads, _replicas_of(snapshot, owners, self.namespace)
+        return self._counted[1]
+
+
 class Coverage:
     """Which budgets cover which pods. Pods of equal labels are matched to the selectors of their namespace once.
 
@@ -64,7 +122,7 @@ class Coverage:
     def __init__(self) -> None:
         self._wanted: defaultdict[str, dict[str, tuple[Requirement, ...] | None]] = defaultdict(dict)
         self._known: defaultdict[str, dict[bytes, tuple[str, ...]]] = defaultdict(dict)
-        self._pods: dict[str, dict[str, Pod]] = {}
+        self._pods: dict[str, CoveredPods] = {}
         self._of_pod: dict[str, tuple[str, ...]] = {}
 
     def change_budgets(self, changed: Mapping[str, Budget | None], pods: Mapping[str, Pod]) -> set[str]:
@@ -82,7 +140,7 @@ class Coverage:
                     wanted[name] = requirements
         for namespace in anew:
             self._known[namespace].clear()
-            self._pods.update((name, {}) for name in self._wanted[namespace])
+            self._pods.update((name, CoveredPods(namespace)) for name in self._wanted[namespace])
         for key, pod in pods.items() if anew else ():
             if pod.metadata.namespace in anew:
                 self.change_pod(key, pod)
@@ -92,11 +150,12 @@ class Coverage:
         """A pod came, changed or (None) went. Returns the budgets that cover it or did."""
         was, covering = self._of_pod.pop(key, ()), self.budgets_of(key, pod) if pod is not None else ()
         for name in was:
-            self._pods.get(name, {}).pop(key, None)
-        if pod is not None and covering:
+            if name not in covering and name in self._pods:
+                self._pods[name].put(key, None)
+        if covering:
             self._of_pod[key] = covering
             for name in covering:
-                self._pods[name][key] = pod
+                self._pods[name].put(key, pod)
         return {*was, *covering}
 
     def budgets_of(self, key: str, pod: Pod) -> tuple[str, ...]:
@@ -113,9 +172,9 @@ class Coverage:
             found = known[raw] = tuple(named)
         return found
 
-    def pods_of(self, name: str) -> list[tuple[str, Pod]]:
-        """The pods that a budget covers, finished ones too, sorted by name."""
-        return sorted(self._pods[name].items())
+    def pods_of(self, name: str) -> CoveredPods:
+        """The pods that a budget covers, as they are now and will be."""
+        return self._pods[name]
 
 
 def _requirements(name: str, budget: Budget) -> tuple[Requirement, ...] | None:
@@ -127,11 +186,10 @@ def _requirements(name: str, budget: Budget) -> tuple[Requirement, ...] | None:
     return requirements
 
 
-def covered_of(snapshot: Snapshot, budget: Budget, matched: list[tuple[str, Pod]]) -> Covered:
-    """A budget judged with the pods that its selector matches, by name, sorted."""
-    current = sum(1 for _, pod in matched if pod.metadata.deletion_timestamp is None and ready(pod))
-    living = [name for name, pod in matched if pod.status.phase not in FINISHED]
-    scale = _scale(snapshot, matched)
+def covered_of(snapshot: Snapshot, budget: Budget, matched: CoveredPods) -> Covered:
+    """A budget judged with the pods that its selector matches."""
+    current, living = matched.current, matched.living.listed()
+    scale = _Scale(*matched.replicas(snapshot), matched.unmanaged)
     spec = budget.spec
     if spec.max_unavailable is None and spec.min_available is None:
         return _covered(0, current, 0, living, len(living), "it sets neither minAvailable nor maxUnavailable")
@@ -179,41 +237,37 @@ def _failed(budget: Budget, current: int, pods: list[str], scale: "_Scale", why:
     return Covered(BudgetFigures(0, current, 0, 0), pods, 0 if hopeless else None, scale.unreadable or why)
 
 
+class _Replicas(NamedTuple):
+    """Sum of the replicas of some owners, `complete` where each has a scale; `unscalable`: one that never has one."""
+
+    count: int
+    complete: bool
+    unscalable: str
+
+
 @dataclass
 class _Scale:
-    """Sum of the owners' replicas. `unmanaged`: pods without a controller; `unscalable`: an owner without one.
+    """The same with `unmanaged`, the pods without a controller; `unreadable` says why not even a scale would help."""
 
-    `unreadable` says why not even a scale would help.
-    """
-
-    count: int = 0
-    unmanaged: int = 0
-    complete: bool = True
-    unscalable: str = ""
+    count: int
+    complete: bool
+    unscalable: str
+    unmanaged: int
     unreadable: str = ""
 
 
-def _scale(snapshot: Snapshot, pods: list[tuple[str, Pod]]) -> _Scale:
-    scale = _Scale()
+def _replicas_of(snapshot: Snapshot, owners: Iterable[OwnerReference], namespace: str) -> _Replicas:
     counted: dict[tuple[str, str], int] = {}
-    seen: set[tuple[str, str, str]] = set()
-    for _, pod in pods:
-        owner = controller_of(pod.metadata.owner_references)
-        if owner is None:
-            scale.unmanaged += 1
-            continue
-        if (owner.kind, owner.name, owner.uid) in seen:
-            continue
-        seen.add((owner.kind, owner.name, owner.uid))
-        found = _replicas(snapshot, owner, pod.metadata.namespace)
-        if found is None:
-            scale.complete = False
-            if owner.kind in _NEVER_SCALED:
-                scale.unscalable = scale.unscalable or f"{owner.kind} {owner.name}"
-        else:
+    complete, unscalable = True, ""
+    for owner in owners:
+        found = _replicas(snapshot, owner, namespace)
+        if found is not None:
             counted[found[0]] = found[1]
-    scale.count = sum(counted.values())
-    return scale
+            continue
+        complete = False
+        if owner.kind in _NEVER_SCALED:
+            unscalable = unscalable or f"{owner.kind} {owner.name}"
+    return _Replicas(sum(counted.values()), complete, unscalable)
 
 
 def _replicas(snapshot: Snapshot, owner: OwnerReference, namespace: str) -> tuple[tuple[str, str], int] | None:

@@ -7,7 +7,7 @@ cut: its texts, and the peers that it names, with how many there are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 import msgspec
 
@@ -38,6 +38,7 @@ class PublishedFindings:
         self._site = site
         rows = {row.id: row for row in published}
         self._open = {id_: row for id_, row in rows.items() if row.state != RESOLVED}
+        self._told: dict[str, tuple[Finding, FindingEvent]] = {}
         # A worker that was killed between a resolution and its tombstone leaves the row: the tombstone is still due.
         self._due = sorted(set(rows) - set(self._open))
 
@@ -50,14 +51,18 @@ class PublishedFindings:
         """What changed; nothing is remembered before `commit`. `now` is RFC 3339."""
         open_: dict[str, FindingEvent] = {}
         records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._due]
-        for finding in sorted(map(fitted, findings), key=lambda each: each.id):
-            event = self._event(finding, dict(snapshot), now)
-            before = self._open.get(finding.id)
-            if before is not None and _same(before, event):
-                open_[finding.id] = before
-                continue
-            open_[finding.id] = event
-            records.append(self._record(event))
+        told, self._told = self._told, {}
+        for finding in sorted(findings, key=lambda each: each.id):
+            before, known = self._open.get(finding.id), told.get(finding.id)
+            if known is not None and known[0] is finding and known[1] is before:  # most findings
+                event = known[1]
+            else:
+                event = self._event(fitted(finding), snapshot, now)
+                if before is not None and _same(before, event):
+                    event = before
+                else:
+                    records.append(self._record(event))
+            open_[finding.id], self._told[finding.id] = event, (finding, event)
         for id_, before in sorted(self._open.items()):
             if id_ not in open_:
                 event = msgspec.structs.replace(before, state=RESOLVED, updated_at=now, snapshot=dict(snapshot))
@@ -68,14 +73,14 @@ class PublishedFindings:
         """The records of this change are published."""
         self._open, self._due = dict(change.open), []
 
-    def _event(self, finding: Finding, snapshot: dict[str, int], now: str) -> FindingEvent:
+    def _event(self, finding: Finding, snapshot: Mapping[str, int], now: str) -> FindingEvent:
         before = self._open.get(finding.id)
         return FindingEvent(
             state=OPENED if before is None else UPDATED,
             site=self._site,
             first_seen=now if before is None else before.first_seen,
             updated_at=now,
-            snapshot=snapshot,
+            snapshot=dict(snapshot),
             **{name: getattr(finding, name) for name in _SAID},
         )
 
@@ -89,8 +94,10 @@ def _same(one: FindingEvent, other: FindingEvent) -> bool:
 
 def fitted(finding: Finding) -> Finding:
     """The finding, cut where it is larger than a record may be; `pods` then counts all that it is about."""
-    sizes = accumulate(len(peer) + 3 for peer in finding.peers) if len(finding.peers) > FEW else ()
-    kept = sum(size <= PEERS_BYTES for size in sizes) or len(finding.peers)
+    kept = len(finding.peers)
+    if kept > FEW:
+        sizes = accumulate(len(peer) + 3 for peer in finding.peers)
+        kept = sum(1 for _ in takewhile(PEERS_BYTES.__ge__, sizes))
     kept = min(kept, STRANGERS) if finding.object is not None else kept
     left_out = len(finding.peers) - kept
     message = _shortened(finding.message) + (f" ({left_out} more are not named)" if left_out else "")

@@ -1,12 +1,16 @@
 """Disruption budgets, as the disruption controller figures them."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from support.build import a_budget, a_pod, a_site, a_workload
 
+from underhost.agents.evaluate import disruption
 from underhost.agents.evaluate.budgets import REASON_NEVER, REASON_OVERLAP
 from underhost.agents.evaluate.check import check
+from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.site.owners import ready
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.documents import BudgetFigures
 from underhost.schemas.errors import BadObjectError
@@ -348,3 +352,15 @@ def test_the_order_of_the_input_does_not_matter():
     for seed in range(20):
         random.Random(seed).shuffle(objects)
         assert (figures(a_site(*objects)), budget_findings(a_site(*objects))) == expected
+
+
+def test_of_a_budgets_pods_only_the_one_that_changes_is_read(monkeypatch):
+    there, budgets = pods(50), (a_budget("a", {}, max_unavailable=0), a_budget("b", {}, min_available=1))
+    site = a_site(*a_deployment(50), *there, *budgets)
+    evaluator, read = Evaluator(Options()), []
+    evaluator.update(site)
+    monkeypatch.setattr(disruption, "ready", lambda pod: read.append(pod.metadata.name) or ready(pod))
+    unready = there[7].ready(False)
+    report = evaluator.update(replace(site, pods={**site.pods, unready.key: unready.build()}))
+    assert report.budgets["shop/a"].current == report.budgets["shop/b"].current == 49
+    assert set(read) == {"nginx-7"}

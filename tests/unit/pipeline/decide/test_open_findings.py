@@ -1,8 +1,10 @@
 """Open findings as state: what is published when a report changes, and after a restart."""
 
 import msgspec
+import pytest
 
-from underhost.agents.pipeline.decide.open_findings import PEERS_BYTES, PublishedFindings
+from underhost.agents.pipeline.decide import open_findings
+from underhost.agents.pipeline.decide.open_findings import PEERS_BYTES, PublishedFindings, fitted
 from underhost.schemas.records import Finding, FindingEvent
 from underhost.streams.ports import Outgoing
 from underhost.streams.watching.records import LARGEST
@@ -107,3 +109,18 @@ def test_a_text_that_no_person_reads_to_its_end_is_cut_with_its_length() -> None
     message = msgspec.json.decode(record.value or b"", type=FindingEvent).message
     assert (message[:2], message[-22:]) == ("éé", "é… (500,000 characters)"[-22:])
     assert len(record.value or b"") < LARGEST
+
+
+def test_a_finding_that_stands_is_not_put_in_words_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    findings, fitting = PublishedFindings("prod", []), list[str]()
+    one, other = finding("f1"), finding("f2")
+    published(findings, one, at=MONDAY)
+    monkeypatch.setattr(open_findings, "fitted", lambda each: fitting.append(each.id) or fitted(each))
+    assert told(published(findings, one, other, at=TUESDAY)) == [("prod/f2", "opened", TUESDAY, TUESDAY)]
+    assert fitting == ["f2"]
+
+
+def test_a_finding_whose_record_was_not_published_is_told_again() -> None:
+    findings, one = PublishedFindings("prod", []), finding("f1")
+    findings.diff([one], {"pods": 7}, MONDAY)
+    assert told(published(findings, one, at=TUESDAY)) == [("prod/f1", "opened", TUESDAY, TUESDAY)]
