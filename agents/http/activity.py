@@ -23,6 +23,9 @@ EACH, MOST, LATEST = 40, 5_000, 300
 """Entries of one subject, subjects, and entries of the list of a whole site, at most. A pod that comes is a subject."""
 TOGETHER = 20_000
 """Entries of all subjects of a site, at most: some 20 MB. A pod that comes and is bound makes three."""
+NAMED = 20
+"""Pods of a finding that an entry names, and that remember each update of it: a finding over hundreds of pods is
+updated whenever one of them comes or goes."""
 
 _TONES = {"opened": "bad", "resolved": "good", "failed": "bad", "refused": "bad", "applied": "good"}
 _QUIET = ("noop",)
@@ -70,7 +73,8 @@ class ActivityLog:
         entry = _ENTRIES[type(value)](self, value, rfc3339(record.timestamp / 1000))
         if entry is None:
             return None
-        for subject in _subjects(entry):
+        pods = _pods(value) if isinstance(value, FindingEvent) and value.state != "updated" else entry.pods
+        for subject in _subjects(entry, pods):
             self._keep(subject, entry)
         if isinstance(value, Action) or (isinstance(value, Outcome) and _says_nothing_new(value)):
             return None
@@ -111,9 +115,8 @@ class ActivityLog:
 
     def _finding(self, row: FindingEvent, at: str) -> HistoryEntry:
         text = f"Finding {row.state} ({row.severity}): {row.message}"
-        pods = [pod for pod in (row.pod, *row.peers) if pod]
         subject, snapshot = f"finding/{row.id}", dict(row.snapshot)
-        tone = _TONES.get(row.state, "")
+        tone, pods = _TONES.get(row.state, ""), _pods(row)[:NAMED]
         return HistoryEntry(at, topics.VIOLATIONS.short, subject, text, tone, pods, row.node or "", snapshot)
 
     def _action(self, row: Action, at: str) -> HistoryEntry:
@@ -152,16 +155,21 @@ def _about(target: str) -> tuple[list[str], str]:
     return [name] if kind == "pod" else [], name if kind == "node" else ""
 
 
-def _subjects(entry: HistoryEntry) -> Iterator[str]:
-    """What an entry is remembered under: its subject, but for an Event, which is its object's alone."""
+def _pods(row: FindingEvent) -> list[str]:
+    """All pods that a finding names."""
+    return [pod for pod in (row.pod, *row.peers) if pod]
+
+
+def _subjects(entry: HistoryEntry, pods: list[str]) -> Iterator[str]:
+    """What an entry about these pods is remembered under: its subject; an Event under its object alone."""
     if entry.subject.startswith(f"{EVENT}/"):
-        yield from (f"pod/{pod}" for pod in entry.pods)
+        yield from (f"pod/{pod}" for pod in pods)
         yield from (f"node/{node}" for node in filter(None, [entry.node]))
     else:
         yield entry.subject
     if entry.subject.startswith("finding/"):
-        yield from (f"pod/{pod}" for pod in entry.pods)
-        if entry.node and not entry.pods:
+        yield from (f"pod/{pod}" for pod in pods)
+        if entry.node and not pods:
             yield f"node/{entry.node}"
 
 

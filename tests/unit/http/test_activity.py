@@ -69,6 +69,20 @@ def test_a_pod_has_its_own_decisions_outcomes_and_findings_and_its_nodes_if_aske
     assert [entry.snapshot for entry in both if entry.text.startswith("shop/db-0 is to run")] == [{"pods": 2}]
 
 
+def test_of_a_finding_over_many_pods_the_first_ones_hear_of_updates() -> None:
+    pods = [f"shop/db-{number:02}" for number in range(30)]
+    activity_log = after(
+        *((VIOLATIONS, "prod/f1", a_finding("f1", *pods, state=state)) for state in ("opened", "updated", "resolved"))
+    )
+    assert [text.split()[1] for _, _, text in told(activity_log.of("pod/shop/db-19"))] == [
+        "opened",
+        "updated",
+        "resolved",
+    ]
+    assert [text.split()[1] for _, _, text in told(activity_log.of("pod/shop/db-20"))] == ["opened", "resolved"]
+    assert [entry.pods for entry in activity_log.of("finding/f1")] == [pods[:20]] * 3
+
+
 def test_a_pods_history_has_the_moves_of_its_node_but_not_its_labels() -> None:
     texts = [entry.text for entry in after(*STORY).of_pod("shop/db-0", "n1")]
     assert "n1 moved from esx-1 to esx-2" in texts and "Pod shop/db-0: bound to n1" in texts
