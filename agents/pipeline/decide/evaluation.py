@@ -121,6 +121,7 @@ class Evaluation:
             return located
         # What was due has been looked at, even if what follows raises: else it would be due for ever.
         stale, assumed = memory.stale.findings(snapshot, now), memory.bindings.assumed(snapshot, now)
+        memory.tenants.due = memory.findings.due = None
         report = self._evaluator.update(snapshot)
         shown = memory.tenants.within_shares(report.findings, memory.findings.open, snapshot, now)
         found = [*shown, *stale, *still.findings(self._site)]
@@ -132,7 +133,7 @@ class Evaluation:
         return replace(
             located,
             report=report,
-            findings=memory.findings.diff(found, snapshot.offsets, at),
+            findings=memory.findings.diff(found, snapshot.offsets, at, now),
             placements=memory.bindings.diff(placed, now),
         )
 
@@ -181,10 +182,11 @@ class Evaluation:
         memory.own_writes.order(decisions.commands, decisions.snapshot, self._monotonic())
 
     def evaluate_at(self) -> float | None:
-        """When to evaluate though nothing changed, in monotonic seconds: a binding failed, a label becomes stale."""
-        if self._memory.bindings is None:
+        """When to evaluate though nothing changed, in monotonic seconds: a label becomes stale, an update is due."""
+        memory = self._memory
+        if memory.findings is None or memory.bindings is None:
             return None
-        waits = (self._memory.bindings.retry_at(), self._memory.stale.due, self._memory.tenants.due)
+        waits = (memory.bindings.retry_at(), memory.stale.due, memory.tenants.due, memory.findings.due)
         return min((at for at in waits if at is not None), default=None)
 
     def order_at(self, still: Standstill) -> float | None:

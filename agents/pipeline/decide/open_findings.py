@@ -3,7 +3,8 @@
 In: the findings of a report. Out: `opened`, `updated` and `resolved` records, the last followed by its tombstone. The
 evaluator of a site is the only writer of its findings: what is open is read from the table once, when the site becomes
 ready, so that a restart resolves what ended meanwhile and opens nothing twice. A finding that no record could hold is
-cut: its texts, and the peers that it names, with how many there are.
+cut: its texts, and the peers that it names, with how many there are. One that changes all the time is updated once in a
+second: a tenant whose pods come and go would otherwise have all its findings told anew with each of them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,19 +27,28 @@ FEW = 100
 STRANGERS = 100
 """Peers that are named where the rule is of one namespace and pods are of others: one term may select all of a site."""
 
+PACE = 1.0
+"""Seconds between two updates of a finding; the first one is told at once."""
+
 _LIFE = ("state", "first_seen", "updated_at", "snapshot")
 _CONTENT = tuple(name for name in FindingEvent.__struct_fields__ if name not in _LIFE)
 _SAID = tuple(name for name in _CONTENT if name != "site")
 
 
 class PublishedFindings:
-    """One site's open findings, as they were last published."""
+    """One site's open findings, as they were last published.
+
+    Attributes:
+        due: when an update that was held back is to be told, monotonic seconds; None where there is none.
+    """
 
     def __init__(self, site: str, published: Iterable[FindingEvent]) -> None:
         self._site = site
         rows = {row.id: row for row in published}
         self._open = {id_: row for id_, row in rows.items() if row.state != RESOLVED}
         self._told: dict[str, tuple[Finding, FindingEvent]] = {}
+        self._updated: dict[str, float] = {}
+        self.due: float | None = None
         # A worker that was killed between a resolution and its tombstone leaves the row: the tombstone is still due.
         self._due = sorted(set(rows) - set(self._open))
 
@@ -47,9 +57,13 @@ class PublishedFindings:
         """The ids of those that are open."""
         return self._open.keys()
 
-    def diff(self, findings: Sequence[Finding], snapshot: Mapping[str, int], now: str) -> FindingChange:
-        """What changed; nothing is remembered before `commit`. `now` is RFC 3339."""
+    def diff(
+        self, findings: Sequence[Finding], snapshot: Mapping[str, int], now: str, monotonic: float
+    ) -> FindingChange:
+        """What changed; what is open is remembered by `commit` alone. `now` is RFC 3339, `monotonic` in seconds."""
         open_: dict[str, FindingEvent] = {}
+        self._updated = {id_: at for id_, at in self._updated.items() if monotonic < at + PACE}
+        self.due = None
         records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._due]
         told, self._told = self._told, {}
         for finding in sorted(findings, key=lambda each: each.id):
@@ -60,14 +74,23 @@ class PublishedFindings:
                 event = self._event(fitted(finding), snapshot, now)
                 if before is not None and _same(before, event):
                     event = before
+                elif before is not None and finding.id in self._updated:
+                    open_[finding.id] = before
+                    self._wait_until(self._updated[finding.id] + PACE)
+                    continue
                 else:
                     records.append(self._record(event))
+                    if before is not None:
+                        self._updated[finding.id] = monotonic
             open_[finding.id], self._told[finding.id] = event, (finding, event)
         for id_, before in sorted(self._open.items()):
             if id_ not in open_:
                 event = msgspec.structs.replace(before, state=RESOLVED, updated_at=now, snapshot=dict(snapshot))
                 records += [self._record(event), tombstone(VIOLATIONS, finding_key(self._site, id_))]
         return FindingChange(open_, records)
+
+    def _wait_until(self, at: float) -> None:
+        self.due = at if self.due is None else min(self.due, at)
 
     def commit(self, change: FindingChange) -> None:
         """The records of this change are published."""

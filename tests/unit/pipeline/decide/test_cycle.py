@@ -28,6 +28,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import BadObjectError, Unreachable
 from underhost.schemas.keys import parse_key
 from underhost.schemas.records import Action, Outcome
+from underhost.schemas.shares import Capped
 from underhost.schemas.topics import PODS, SOURCE_TOPICS
 from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Outgoing
@@ -247,3 +248,15 @@ async def test_a_decider_that_may_not_order_is_not_waited_for() -> None:
     assert evaluation.order_at(Standstill(stale={"vsphere": "of an hour ago"}, kinds=frozenset({"label"}))) == 7.0
     assert evaluation.order_at(Standstill({"vsphere": "half of it is missing"})) is None
     assert evaluation.evaluate_at() is None
+
+
+async def test_what_was_due_is_not_due_for_ever_where_nothing_can_be_judged() -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("a bug")
+
+    evaluation = Site(FakeEvaluator(fail), FlakyPublisher())._begin()
+    said = Outcome(
+        "a", "drs-rule", "drs-rule/C0/r", "refused", str(Capped("drsRules", "evil", "", "the first are made"))
+    )
+    evaluation.evaluate(Snapshot(site=SITE), "2026-01-01T00:00:00Z", [said], Standstill(), changed=True)
+    assert (evaluation.failure, evaluation.evaluate_at()) == ("not evaluated: ZeroDivisionError: a bug", None)

@@ -28,8 +28,13 @@ def told(records: list[Outgoing]) -> list[tuple[str, str, str, str] | tuple[str,
     return lines
 
 
-def published(findings: PublishedFindings, *now: Finding, at: str) -> list[Outgoing]:
-    change = findings.diff(now, {"pods": 7}, at)
+def event_of(record: Outgoing) -> FindingEvent:
+    assert record.value is not None
+    return msgspec.json.decode(record.value, type=FindingEvent)
+
+
+def published(findings: PublishedFindings, *now: Finding, at: str, monotonic: float = 0.0) -> list[Outgoing]:
+    change = findings.diff(now, {"pods": 7}, at, monotonic)
     findings.commit(change)
     return change.records
 
@@ -58,12 +63,12 @@ def test_a_finding_that_ended_is_resolved_and_then_deleted() -> None:
 
 def test_what_is_not_committed_is_said_again() -> None:
     findings = PublishedFindings("prod", [])
-    first = findings.diff([finding("f1")], {"pods": 7}, MONDAY)
-    assert findings.diff([finding("f1")], {"pods": 7}, MONDAY).records == first.records
+    first = findings.diff([finding("f1")], {"pods": 7}, MONDAY, 0.0)
+    assert findings.diff([finding("f1")], {"pods": 7}, MONDAY, 0.0).records == first.records
 
 
 def test_a_restart_opens_nothing_twice_and_resolves_what_ended_meanwhile() -> None:
-    before = PublishedFindings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7}, MONDAY)
+    before = PublishedFindings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7}, MONDAY, 0.0)
     restarted = PublishedFindings("prod", before.open.values())
     assert told(published(restarted, finding("f2"), at=TUESDAY)) == [
         ("prod/f1", "resolved", MONDAY, TUESDAY),
@@ -72,8 +77,8 @@ def test_a_restart_opens_nothing_twice_and_resolves_what_ended_meanwhile() -> No
 
 
 def test_a_tombstone_that_a_kill_prevented_is_published_by_the_next_run() -> None:
-    opened = PublishedFindings("prod", []).diff([finding("f1")], {"pods": 7}, MONDAY)
-    resolved = PublishedFindings("prod", opened.open.values()).diff([], {"pods": 8}, TUESDAY)
+    opened = PublishedFindings("prod", []).diff([finding("f1")], {"pods": 7}, MONDAY, 0.0)
+    resolved = PublishedFindings("prod", opened.open.values()).diff([], {"pods": 8}, TUESDAY, 0.0)
     rows = [msgspec.json.decode(record.value, type=FindingEvent) for record in resolved.records if record.value]
     restarted = PublishedFindings("prod", rows)
     assert told(published(restarted, at=TUESDAY)) == [("prod/f1", None)]
@@ -81,8 +86,8 @@ def test_a_tombstone_that_a_kill_prevented_is_published_by_the_next_run() -> Non
 
 
 def test_equal_reports_give_equal_bytes_whatever_their_order() -> None:
-    one = PublishedFindings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7, "nodes": 3}, MONDAY)
-    other = PublishedFindings("prod", []).diff([finding("f2"), finding("f1")], {"nodes": 3, "pods": 7}, MONDAY)
+    one = PublishedFindings("prod", []).diff([finding("f1"), finding("f2")], {"pods": 7, "nodes": 3}, MONDAY, 0.0)
+    other = PublishedFindings("prod", []).diff([finding("f2"), finding("f1")], {"nodes": 3, "pods": 7}, MONDAY, 0.0)
     assert one.records == other.records
     assert one.records[0].value == (
         b'{"firstSeen":"2026-01-05T08:00:00.000Z","id":"f1","message":"message","peers":["shop/db-1"],"pod":"shop/db-0",'
@@ -122,5 +127,31 @@ def test_a_finding_that_stands_is_not_put_in_words_again(monkeypatch: pytest.Mon
 
 def test_a_finding_whose_record_was_not_published_is_told_again() -> None:
     findings, one = PublishedFindings("prod", []), finding("f1")
-    findings.diff([one], {"pods": 7}, MONDAY)
+    findings.diff([one], {"pods": 7}, MONDAY, 0.0)
     assert told(published(findings, one, at=TUESDAY)) == [("prod/f1", "opened", TUESDAY, TUESDAY)]
+
+
+def test_a_finding_that_changes_all_the_time_is_updated_once_in_a_second() -> None:
+    findings = PublishedFindings("prod", [])
+    published(findings, finding("f1", peers=()), at=MONDAY)
+    seen: list[tuple[float, str, float | None]] = []
+    for step in range(12):
+        number, seconds = min(step, 9), step * 0.25  # it changes nine times, and then no more
+        change = findings.diff([finding("f1", peers=(f"p{number}",))], {"pods": 7}, TUESDAY, seconds)
+        findings.commit(change)
+        seen += [(seconds, event.peers[0], findings.due) for event in map(event_of, change.records)]
+    assert seen == [(0.0, "p0", None), (1.0, "p4", None), (2.0, "p8", None)]
+    assert findings.due == 3.0
+    [last] = map(event_of, published(findings, finding("f1", peers=("p9",)), at=TUESDAY, monotonic=3.0))
+    assert (last.peers, findings.due) == (["p9"], None)
+
+
+def test_a_finding_ends_at_once_though_an_update_of_it_waits() -> None:
+    findings = PublishedFindings("prod", [])
+    for peer in ("a", "b", "c"):
+        published(findings, finding("f1", peers=(peer,)), at=MONDAY)
+    assert told(published(findings, at=TUESDAY, monotonic=0.1)) == [
+        ("prod/f1", "resolved", MONDAY, TUESDAY),
+        ("prod/f1", None),
+    ]
+    assert findings.due is None
