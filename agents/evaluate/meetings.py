@@ -135,21 +135,35 @@ class Meetings(ABC):
 
 def _rows(model: Model, separation: Separation, domains: Domains, value: str) -> list[Row]:
     """The pods on either side of the separation in one domain: by class, or by node where that is fewer."""
-    code = domains.code_of.get(value)
-    if code is None:
+    code, running = domains.code_of.get(value), model.running
+    if code is None or not _may_carry(model, separation, domains, code):
         return []
+    codes, class_at, node_at = domains.code_list, running.class_at, running.node_at
     owners, matched = frozenset(separation.owners), frozenset(separation.matched)
-    either, running = owners | matched, model.running
+    either = owners | matched
     pods: Iterable[int] = (pod for cls in either for pod in running.members[cls])
     if domains.unique:
         pods = running.on_node[code]
-    class_at, node_at = running.class_at, running.node_at
-    codes, values = domains.code_list, model.topology.of(separation.key).code_list
+    values = model.topology.of(separation.key).code_list
     rows = []
     for pod in pods:
         if (cls := class_at[pod]) in either and codes[node := node_at[pod]] == code:
             rows.append(Row(values[node], pod, cls in owners, cls in matched))
     return rows
+
+
+def _may_carry(model: Model, separation: Separation, domains: Domains, code: int) -> bool:
+    """Whether a pod in the domain may carry the term: most that select a whole site have carriers elsewhere alone.
+
+    Where more pods carry it than are on the node, looking at those is quicker.
+    """
+    codes, running, carriers = domains.code_list, model.running, 0
+    most = len(running.on_node[code]) if domains.unique else len(running.keys)
+    for cls in separation.owners:
+        carriers += len(running.members[cls])
+        if carriers > most or any(codes[running.node_at[pod]] == code for pod in running.members[cls]):
+            return True
+    return False
 
 
 def _merged(meetings: Sequence[tuple[Separation, _Pods]], namespace: str) -> list[Group]:
@@ -203,11 +217,15 @@ class _Kept:
         if not self.slot_of:
             return [], self._tie(list(self.by_id))
         void: dict[SeparationId, None] = {}
-        loose = list(touched)
+        loose, walked = list(touched), set[str]()
         seen = set(loose)
         while loose:
             at = loose.pop()
-            near = {other for pods in self.by_id.get(at, ()) for pod in pods for other in self._of_pod[pod]}
+            near = set[SeparationId]()
+            for pods in self.by_id.get(at, ()):
+                fresh = pods.keys() - walked  # each pod once: hundreds of separations may hold the very same pods
+                walked |= fresh
+                near.update(*(self._of_pod[pod] for pod in fresh))
             slot = self.slot_of.pop(at, None)
             if slot is not None:
                 void[slot] = None

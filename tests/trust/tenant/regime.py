@@ -21,7 +21,7 @@ from trust.regime import Tally
 from trust.soak.load import steadily
 from trust.tenant.attacks import NAMESPACE as EVIL
 from trust.tenant.attacks import Attacker
-from trust.tenant.verdict import Seen, faults
+from trust.tenant.verdict import Seen, Waited, faults
 
 VICTIM, REPLICAS = "shop", 3
 WAITING = 3300
@@ -94,14 +94,21 @@ class Site:
         pods, name = f"/api/v1/namespaces/{VICTIM}/pods", f"probe-{number}"
         node = self._nodes[number % len(self._nodes)]
         pod = a_pod(name, "").spec(nodeName=node, nodeSelector={"probe": "no"}, terminationGracePeriodSeconds=0)
-        begin = time.monotonic()
+        before = self._now()
         await self._api.ask("POST", pods, pod.sent())
         await until(f"{name} is a finding", lambda: self._is_found(f"{VICTIM}/{name}"))
-        self._seen.opened.append(time.monotonic() - begin)
-        begin = time.monotonic()
+        self._seen.opened.append(self._since(before))
+        before = self._now()
         await self._api.ask("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
         await until(f"{name} is no finding any more", lambda: self._is_not_found(f"{VICTIM}/{name}"))
-        self._seen.resolved.append(time.monotonic() - begin)
+        self._seen.resolved.append(self._since(before))
+
+    def _now(self) -> Waited:
+        return Waited(time.monotonic(), starved(self._worker.pid))
+
+    def _since(self, before: Waited) -> Waited:
+        now = self._now()
+        return Waited(now.seconds - before.seconds, now.starved - before.starved)
 
     async def _sample(self) -> None:
         self._seen.memory.append(resident(self._worker.pid))
@@ -137,6 +144,11 @@ class Site:
     def _rules(self) -> dict[str, tuple[bool, list[str]]]:
         """The victim's."""
         return {name: rule for name, rule in self._vcenter.rules().items() if name.startswith(RULES)}
+
+
+def starved(pid: int) -> float:
+    """Seconds for which the main thread of a process, its event loop, could run and had no processor."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 def replicas() -> dict[str, Any]:

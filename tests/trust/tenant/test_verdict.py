@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from trust.tenant.verdict import GROWTH, Seen, faults
+from trust.tenant.verdict import GROWTH, Seen, Waited, faults
 
-FINE = Seen(opened=[0.3], resolved=[0.4], memory=[1.0, 2.0], tenants=["namespace evil ..."])
+FINE = Seen(opened=[Waited(0.3)], resolved=[Waited(0.4)], memory=[1.0, 2.0], tenants=["namespace evil ..."])
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,16 @@ FINE = Seen(opened=[0.3], resolved=[0.4], memory=[1.0, 2.0], tenants=["namespace
             ["DRS rule r: (True, ['a']) → (True, ['a', 'b'])"],
             id="a rule that changed",
         ),
-        pytest.param(replace(FINE, opened=[2.1]), ["a finding opened after 2.1 s"], id="a late finding"),
-        pytest.param(replace(FINE, resolved=[2.1]), ["a finding was resolved after 2.1 s"], id="a late end"),
+        pytest.param(
+            replace(FINE, opened=[Waited(2.1)]),
+            ["a finding opened after 2.1 s (0.0 s of them without a processor)"],
+            id="a late finding",
+        ),
+        pytest.param(
+            replace(FINE, resolved=[Waited(2.1, 1.9)]),
+            ["a finding was resolved after 2.1 s (1.9 s of them without a processor)"],
+            id="a late end, though the machine was busy",
+        ),
         pytest.param(replace(FINE, resolved=[]), ["1 findings opened and 0 were resolved"], id="no end"),
         pytest.param(
             replace(FINE, memory=[0.0, GROWTH + 1.0, 5.0]), ["memory grew by 400 MiB"], id="memory at its highest"

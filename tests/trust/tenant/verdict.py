@@ -6,6 +6,7 @@ took, what the worker held, and the findings at the end. Out: a line for each th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 MIB = 1 << 20
 SOON = 2.0
@@ -19,31 +20,41 @@ Rules = Mapping[str, tuple[bool, list[str]]]
 """By name: whether it is enabled, and its VMs."""
 
 
+class Waited(NamedTuple):
+    """How long a finding took, and for how much of that the worker's event loop wanted a processor and had none."""
+
+    seconds: float
+    starved: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.1f} s ({self.starved:.1f} s of them without a processor)"
+
+
 @dataclass
 class Seen:
     """What was seen from the moment when the attack began.
 
     Attributes:
         writes: of the product. rules: before and at the end, without the tenant's own.
-        opened, resolved: seconds from the change to the finding, and from its end to the finding's.
+        opened, resolved: from the change to the finding, and from its end to the finding's.
         memory: bytes, before and after. tenants: messages of the findings of rule `Tenant`.
         answers: whether the worker still answers.
     """
 
     writes: Sequence[Write] = ()
     rules: tuple[Rules, Rules] = ({}, {})
-    opened: list[float] = field(default_factory=list)
-    resolved: list[float] = field(default_factory=list)
+    opened: list[Waited] = field(default_factory=list)
+    resolved: list[Waited] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
     tenants: Sequence[str] = ()
     answers: bool = True
 
     def figures(self) -> str:
         """A few words for the table."""
-        worst = max([*self.opened, *self.resolved], default=0.0)
+        worst = max([*self.opened, *self.resolved], default=Waited(0.0))
         before, after = (self.memory[0], max(self.memory)) if self.memory else (0.0, 0.0)
         probes, mib = len(self.resolved), f"{before / MIB:.0f} → {after / MIB:.0f} MiB at most"
-        return f"{probes} findings of others, the slowest {worst:.1f} s; memory {mib}; {len(self.tenants)} named"
+        return f"{probes} findings of others, the slowest {worst}; memory {mib}; {len(self.tenants)} named"
 
 
 def faults(seen: Seen, victim: str, soon: float = SOON) -> list[str]:
@@ -52,8 +63,8 @@ def faults(seen: Seen, victim: str, soon: float = SOON) -> list[str]:
     before, after = seen.rules
     changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
     found += [f"DRS rule {name}: {before.get(name)} → {after.get(name)}" for name in changed]
-    found += [f"a finding opened after {late:.1f} s" for late in seen.opened if late > soon]
-    found += [f"a finding was resolved after {late:.1f} s" for late in seen.resolved if late > soon]
+    found += [f"a finding opened after {late}" for late in seen.opened if late.seconds > soon]
+    found += [f"a finding was resolved after {late}" for late in seen.resolved if late.seconds > soon]
     if len(seen.opened) != len(seen.resolved) or not seen.opened:
         found.append(f"{len(seen.opened)} findings opened and {len(seen.resolved)} were resolved")
     if seen.memory and max(seen.memory) - seen.memory[0] > GROWTH:
