@@ -18,7 +18,7 @@ from underhost.schemas import kubernetes as k8s
 from underhost.schemas import storage
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.manifests import NULL, Manifest
-from underhost.streams.files.faults import Shapes, begins, fault_of, node_shapes, pod_shapes
+from underhost.streams.files.faults import Faults, Shapes, begins, fault_of, node_shapes, pod_shapes
 from underhost.streams.files.kinds import CLUSTER_SCOPED, GROUPS, KUBEVIRT, WORKLOADS, is_read
 from underhost.streams.files.objects import Objects
 
@@ -74,18 +74,20 @@ class Collected:
 
     Attributes:
         objects: the objects themselves.
-        incomplete, repeated: one line for each such object. ignored: objects by kind. generated: by generateName.
-        likes: by the uid of an owner, the last of its pods.
+        incomplete, repeated: one line for each such object. left_out: one for each such file. ignored: objects by kind. generated: by generateName.
+        likes: by the uid of an owner, the last of its pods. faults: of all that has been read.
     """
 
     objects: Objects = field(default_factory=Objects)
     first_file: str = ""
     incomplete: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     generated: Counter[str] = field(default_factory=Counter)
     likes: dict[str, k8s.Pod] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
+    faults: Faults = field(default_factory=Faults)
 
     def add(self, item: Item, file: str, implied: tuple[str, str] = ("", ""), place: str = "") -> None:
         """Read one object. `implied` is the (kind, apiVersion) that the list around it gives. Raises BadObjectError."""
@@ -261,6 +263,15 @@ _READ: Mapping[str, tuple[str, Callable[[k8s.Metadata, Item, Shapes], Struct]]] 
     "VolumeAttachment": ("attachments", _attachment),
 }
 """By kind: its table of `Objects`, and what makes the object; that raises BadObjectError with the field only."""
+
+
+def without_nulls(value: Any) -> Any:
+    """The same without the fields that are null: to the API these are absent."""
+    if isinstance(value, dict):
+        return {key: without_nulls(part) for key, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [without_nulls(part) for part in value]
+    return value
 
 
 def _present(raw: Raw) -> Raw:

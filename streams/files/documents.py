@@ -6,25 +6,33 @@ does not fit there either is decoded once more without its nulls, so that the fa
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import BadObjectError
-from underhost.streams.files.collect import Collected, Item
-from underhost.streams.files.faults import fault_of
+from underhost.schemas.manifests import NULL
+from underhost.streams.files.collect import Collected, Item, without_nulls
+from underhost.streams.files.faults import fault_of, type_of
 from underhost.streams.files.kinds import GROUPS, is_read
 from underhost.streams.files.pods import read_pod
+from underhost.streams.files.split import is_dense, items_of
 
 TABLE = "is a Table, what the API server answers for printing, without the objects: use `kubectl get … -o json`"
 GO_NAMES = (
     "is in the old form of `kubectl cluster-info dump` (Items, Go field names), which cannot be read: "
     "use `kubectl get nodes,pods,… -A -o json`"
 )
+STATUS = "Status"
+_REFUSED = {"Table": TABLE, STATUS: "is a Status, what the API server answers instead of objects"}
 INVENTORY, FOREIGN, UNKNOWN = "Inventory", "", "?"
+_LOOKED_AT = 1000
+"""Items of a list without a kind: where none of so many says its kind, it is no list of objects."""
 Text = bytes | memoryview | Raw
 
 
@@ -33,115 +41,190 @@ class _ObjectOrList(Item, rename="camel", gc=False):
 
     items: list[Raw] | UnsetType | None = UNSET
     go_items: Raw | UnsetType = msgspec.field(default=UNSET, name="Items")
+    message: Raw = NULL
 
 
 class _RawList(Struct, rename="camel"):
-    """A list in which something has a wrong shape."""
+    """A list in which something has a wrong shape, or of which nothing is to be held."""
 
     kind: str = ""
     api_version: str = ""
-    items: list[Raw] | None = None
+    items: Raw | UnsetType = UNSET
+
+
+class _Kind(Struct):
+    kind: str = ""
+
+
+class _Kept(Struct):
+    metadata: k8s.Metadata | None = None
 
 
 _document = msgspec.json.Decoder(_ObjectOrList)
 _raw_list = msgspec.json.Decoder(_RawList)
-_array = msgspec.json.Decoder(list[Raw])
 _item = msgspec.json.Decoder(Item)
+_kind = msgspec.json.Decoder(_Kind)
+_kept = msgspec.json.Decoder(_Kept)
 
 
-def read_document(data: Text, file: str, into: Collected) -> tuple[str, list[BadObjectError]]:
-    """Read one JSON document: its kind, and the faults of its objects in order.
+class Place(NamedTuple):
+    """Where a document stands. `told`: the kind of objects that a bundle keeps there, "" if it tells none.
+
+    `lenient`: it was found in a folder or an archive, where much is no Kubernetes object; else a person named it.
+    """
+
+    file: str
+    told: str = ""
+    lenient: bool = False
+
+
+def read_document(data: Text, place: Place, into: Collected) -> str:
+    """Read one JSON document; returns its kind. Faults are added to those of `into`.
 
     An Inventory, and a document that is no Kubernetes object (kind FOREIGN), are left to the caller. Raises
     msgspec.DecodeError where the text is not one JSON document, and RecursionError.
     """
     with _paused_gc():
+        dense = _list_of(Raw(bytes(data))) if is_dense(data) else None
+        if dense is not None:
+            return _read_items(*dense, place, into)
         try:
             document = _document.decode(data)
         except msgspec.ValidationError as error:
-            return _read_loosely(data, file, into, error)
-        kind = document.kind
-        if document.items is not UNSET and (_is_list(kind) or not kind):
-            return kind or "List", _read_items(document, file, into)
-        if kind == "Table":
-            return kind, [BadObjectError(TABLE, file=file)]
-        if document.go_items is not UNSET:
-            return "List", [BadObjectError(GO_NAMES, file=file)]
-        if kind == INVENTORY or (not kind and document.metadata is None):
-            return kind, []
-        return kind or UNKNOWN, _read(document, data, file, into, ("", ""), "")
+            return _read_loosely(data, place, into, error)
+        kind, metadata = document.kind, document.metadata
+        if document.items is not UNSET and _may_list(kind):
+            return _read_items(document.items or (), kind, document.api_version, place, into)
+        if kind in _REFUSED or document.go_items is not UNSET:
+            return _refuse(document, place, into)
+        if kind == INVENTORY or (not kind and metadata is None):
+            return kind
+        told = place.told if not kind and metadata is not None and metadata.name and metadata.uid else ""
+        if not kind and not told and place.lenient:
+            return FOREIGN  # a patch, or an object whose place tells nothing
+        _read(document, data, place.file, into, (told, ""), "")
+        return kind or UNKNOWN
 
 
-def _read_items(document: _ObjectOrList, file: str, into: Collected) -> list[BadObjectError]:
-    faults: list[BadObjectError] = []
-    implied = _implied(document.kind, document.api_version)
-    for index, raw in enumerate(document.items or ()):
+def _refuse(document: _ObjectOrList, place: Place, into: Collected) -> str:
+    """What stands for objects and holds none, which must not pass for an empty cluster."""
+    what = _REFUSED.get(document.kind, GO_NAMES)
+    if document.kind == STATUS:
+        said = msgspec.json.decode(document.message)
+        what = f"{what}: {said[:200]!r}" if isinstance(said, str) and said else what
+    if place.lenient and document.kind == STATUS:
+        into.left_out.append(f"{place.file}: {what}")
+    else:
+        into.faults.add(BadObjectError(what, file=place.file))
+    return document.kind or "List"
+
+
+def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: Place, into: Collected) -> str:
+    """Read the items of a list; of a list without a kind only where an item, or the place, tells of which kind it is."""
+    implied = _implied(kind, api_version)
+    if not kind:
+        implied = (place.told, "")
+        some = list(islice(raws := iter(raws), _LOOKED_AT))
+        if some and not any(map(_has_kind, some)) and not (place.told and all(map(_is_kept, some))):
+            return FOREIGN
+        raws = chain(some, raws)
+    file = place.file
+    for index, raw in enumerate(raws):
         if read_pod(raw, file, implied, into):
             continue
-        place = f"items[{index}]"
+        if into.faults.enough:
+            break
+        at = f"items[{index}]"
         try:
             item = _item.decode(raw)
         except msgspec.ValidationError:
-            faults += _read_again(raw, file, into, implied, place)
+            _read_again(raw, file, into, implied, at)
             continue
         if _is_list(item.kind):
-            faults += read_document(raw, file, into)[1]
+            read_document(raw, place, into)
         else:
-            faults += _read(item, raw, file, into, implied, place)
-    return faults
+            _read(item, raw, file, into, implied, at)
+    return kind or "List"
 
 
-def _read(
-    item: Item, data: Text, file: str, into: Collected, implied: tuple[str, str], place: str
-) -> list[BadObjectError]:
+def _has_kind(raw: Raw) -> bool:
     try:
-        into.add(item, file, implied, place)
-    except BadObjectError:
-        return _read_again(Raw(bytes(data)), file, into, implied, place)
-    return []
-
-
-def _read_loosely(
-    data: Text, file: str, into: Collected, error: msgspec.ValidationError
-) -> tuple[str, list[BadObjectError]]:
-    """A document in which something has a wrong shape: read its items one by one."""
-    try:
-        faults: list[BadObjectError] = []
-        try:
-            listed = _raw_list.decode(data)
-            raws, implied = listed.items, _implied(listed.kind, listed.api_version)
-        except msgspec.ValidationError:
-            raws, implied = _array.decode(data), ("", "")
+        return bool(_kind.decode(raw).kind)
     except msgspec.ValidationError:
-        return UNKNOWN, [fault_of(error, file=file)]
-    if raws is None:
-        return listed.kind, _read_again(Raw(bytes(data)), file, into, ("", ""), "")
-    for index, raw in enumerate(raws):
-        faults += _read_again(raw, file, into, implied, f"items[{index}]")
-    return "List", faults
+        return False
 
 
-def _read_again(raw: Raw, file: str, into: Collected, implied: tuple[str, str], place: str) -> list[BadObjectError]:
-    """Read one object without its nulls, which mean absent to the API, or return its fault with the object's name."""
+def _is_kept(raw: Raw) -> bool:
+    """Whether it is an object of a cluster, though it may lack its kind."""
+    try:
+        metadata = _kept.decode(raw).metadata
+    except msgspec.ValidationError:
+        return False
+    return metadata is not None and bool(metadata.name and metadata.uid)
+
+
+def _read(item: Item, data: Text, file: str, into: Collected, implied: tuple[str, str], at: str) -> None:
+    try:
+        into.add(item, file, implied, at)
+    except BadObjectError:
+        _read_again(Raw(bytes(data)), file, into, implied, at)
+
+
+def _read_loosely(data: Text, place: Place, into: Collected, error: msgspec.ValidationError) -> str:
+    """A document in which something has a wrong shape: read its items one by one."""
+    text = Raw(bytes(data))
+    listed = _list_of(text)
+    if listed is not None:
+        return _read_items(*listed, place, into)
+    try:
+        kind = _kind.decode(text).kind
+    except msgspec.ValidationError:
+        kind = UNKNOWN
+    if place.lenient and kind in (FOREIGN, UNKNOWN):
+        return FOREIGN
+    if kind == UNKNOWN or _is_list(kind):
+        into.faults.add(fault_of(error, file=place.file))
+    else:
+        _read_again(text, place.file, into, ("", ""), "")
+    return kind or UNKNOWN
+
+
+def _list_of(text: Raw) -> tuple[Iterable[Raw], str, str] | None:
+    """The items, kind and apiVersion of a list, None where the text is none."""
+    if bytes(text)[:4096].lstrip()[:1] == b"[":
+        return items_of(text), "", ""
+    try:
+        listed = _raw_list.decode(text)
+    except msgspec.ValidationError:
+        return None
+    if isinstance(listed.items, UnsetType) or bytes(listed.items)[:1] != b"[" or not _may_list(listed.kind):
+        return None
+    return items_of(listed.items), listed.kind, listed.api_version
+
+
+def _read_again(raw: Raw, file: str, into: Collected, implied: tuple[str, str], at: str) -> None:
+    """Read one object without its nulls, which mean absent to the API; add its fault with the object's name."""
     value = msgspec.json.decode(raw)
     if not isinstance(value, dict):
-        return [BadObjectError(f"expected an object, got {type(value).__name__}", object_=place, file=file)]
+        into.faults.add(BadObjectError(f"expected an object, got {type_of(value)}", object_=at, file=file))
+        return
     kind, api_version = value.get("kind") or implied[0], value.get("apiVersion") or implied[1]
     if isinstance(kind, str) and isinstance(api_version, str) and kind:
         if _is_list(kind) and isinstance(value.get("items"), list):
-            return read_document(raw, file, into)[1]
+            read_document(raw, Place(file), into)
+            return
         if not is_read(kind, api_version):
             into.ignored[kind] += 1
-            return []
+            return
     try:
-        item = _item.decode(msgspec.json.encode(_without_nulls(value)))
+        item = _item.decode(msgspec.json.encode(without_nulls(value)))
     except msgspec.ValidationError as error:
-        return [fault_of(error, object_=_label(value, kind, place), file=file)]
+        into.faults.add(fault_of(error, object_=_label(value, kind, at), file=file))
+        return
     try:
-        into.add(item, file, implied, place)
+        into.add(item, file, implied, at)
     except BadObjectError as fault:
-        return [fault]
-    return []
+        into.faults.add(fault)
 
 
 def _label(value: dict[str, Any], kind: object, place: str) -> str:
@@ -152,16 +235,12 @@ def _label(value: dict[str, Any], kind: object, place: str) -> str:
     return "/".join(parts) if len(parts) > 1 else " ".join([*parts, place]).strip()
 
 
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
-    if isinstance(value, list):
-        return [_without_nulls(part) for part in value]
-    return value
-
-
 def _is_list(kind: str) -> bool:
     return kind.endswith("List") and (kind == "List" or kind[:-4] in GROUPS)
+
+
+def _may_list(kind: str) -> bool:
+    return not kind or _is_list(kind)
 
 
 def _implied(kind: str, api_version: str) -> tuple[str, str]:

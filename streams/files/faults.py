@@ -13,6 +13,7 @@ from msgspec import Meta, Raw
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import BadObjectError
 
+MOST_FAULTS, ENOUGH = 50, 10_000
 LABEL_VALUE_MAX, LABEL_KEY_MAX = 63, 317
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _TYPE = re.compile(r"`([^`]+)`")
@@ -37,9 +38,46 @@ def fault_of(error: msgspec.ValidationError, prefix: str = "", object_: str = ""
     return BadObjectError(message[:1].lower() + message[1:], object_=object_, field=field, file=file)
 
 
+def type_of(value: object) -> str:
+    """What a value is in JSON, in words: `a list`, `null`."""
+    return _OF_TYPE.get(type(value), "a number")
+
+
+_OF_TYPE = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
+_OF_TYPE |= {type(None): "null"}
+
+
 def _words(types: str) -> str:
     names = [name for name in types.split(" | ") if name != "null" or types == "null"]
     return " or ".join(_WORDS.get(name, f"`{name}`") for name in names)
+
+
+class Faults:
+    """The faults of an input as lines; only the first are kept, as there may be one for every few bytes.
+
+    Attributes:
+        count: how many there were.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self.count = 0
+
+    def add(self, fault: object) -> None:
+        """One more fault: an error, or a line."""
+        self.count += 1
+        if len(self._lines) < MOST_FAULTS:
+            self._lines.append(str(fault))
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are so many that reading a list to its end tells nothing more."""
+        return self.count >= ENOUGH
+
+    def lines(self) -> list[str]:
+        """The first faults, and how many more there are."""
+        more = self.count - len(self._lines)
+        return [*self._lines, *([f"… and {more} more faults"] if more else [])]
 
 
 class Shapes:

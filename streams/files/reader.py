@@ -1,32 +1,37 @@
 """Reading files: dumps, manifests and inventories in, typed objects out.
 
-Reads JSON, YAML and KYAML, lists of every kind, several documents in a file, gzip, directories and stdin. What cannot
+Reads JSON, YAML and KYAML, lists of every kind, several documents in a file, gzip, directories, archives and stdin. What cannot
 be used is refused or noted, never skipped silently. Expanding manifests into pods, and joining nodes to hosts, is left
 to the agents.
 """
 
+import io
 import os
-import sys
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import msgspec
 
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.vsphere import Inventory
-from underhost.streams.files import split
+from underhost.streams.files import archives, split
 from underhost.streams.files.collect import Collected
-from underhost.streams.files.documents import FOREIGN, INVENTORY, read_document
+from underhost.streams.files.documents import FOREIGN, INVENTORY, Place, read_document
 from underhost.streams.files.inventory import read_inventory
 from underhost.streams.files.objects import Objects
-from underhost.streams.files.text import OF_WORKERS, BadText, plain
+from underhost.streams.files.places import kind_told
+from underhost.streams.files.text import OF_WORKERS, BadText, OtherText, plain
 
 SUFFIXES = (".json", ".yaml", ".yml", ".kyaml", ".jsonl", ".ndjson")
 STDIN = "-"
-MOST_FAULTS, MOST_SHOWN = 50, 3
+MOST_SHOWN = 3
+MOST_BYTES = 4 << 30
+"""Of one file: a device, or a pipe, may never end."""
+_PIECE = 1 << 20
 NO_OBJECT = "not a Kubernetes object (a chart's values, a patch, or another format?)"
 
 
@@ -59,35 +64,37 @@ class InputReader:
         self._stdin_read = False
         self._into = Collected()
         self._inventory: tuple[Inventory, str] | None = None
-        self._faults: list[str] = []
+        self._faults = self._into.faults
         self._notes: list[str] = []
         self._foreign: list[str] = []
 
     def read(self, path: str | Path) -> None:
-        """Read one argument of the command line: a file, a directory or stdin."""
-        if str(path) == STDIN or not Path(path).is_dir():
-            self._read_file(path, strict=True)
-            return
-        files = list(_files_of(Path(path)))
-        if not files:
-            self._faults.append(f"{path}: no file in it whose name ends in {', '.join(SUFFIXES)}")
-        for file in files:
-            self._read_file(file, strict=False)
+        """Read one argument of the command line: a file, an archive, a directory or stdin."""
+        if not str(path):
+            self._faults.add("-f: is empty: name a file, a directory, or - for stdin")
+        elif str(path) != STDIN and Path(path).is_dir():
+            self._read_directory(Path(path))
+        else:
+            data = self._bytes(path)
+            if data is not None and archives.is_archive(data):
+                self._read_archive(data, _shown(path))
+            elif data is not None:
+                self._read_text(data, Place(_shown(path)))
 
     def read_inventory_file(self, path: str | Path) -> None:
         """Read the argument of `--inventory`; it takes precedence over an inventory among the files."""
         file = _shown(path)
         data = self._bytes(path)
+        data = None if data is None else self._plain(data, file)
         if data is None:
             return
-        if self._each(data, file, lambda document: self._keep_inventory(bytes(document), file)) == 0:
-            self._faults.append(f"{file}: is empty")
+        if self._each(data, Place(file), lambda document: self._keep_inventory(bytes(document), file)) == 0:
+            self._faults.add(f"{file}: is empty")
 
     def result(self) -> Objects:
         """Everything that was read. Raises InputError with every fault."""
-        if self._faults:
-            more = len(self._faults) - MOST_FAULTS
-            raise InputError(*self._faults[:MOST_FAULTS], *([f"… and {more} more faults"] if more > 0 else []))
+        if self._faults.count:
+            raise InputError(*self._faults.lines())
         into = self._into
         if self._foreign:
             self._notes.append(f"ignored, {NO_OBJECT}: {', '.join(_some(self._foreign, 'files'))}")
@@ -98,16 +105,16 @@ class InputReader:
     def read_text(self, data: bytes, place: str) -> None:
         """Read a text; messages name `place`, its origin, instead of a file."""
         try:
-            self._read_plain(plain(data, OF_WORKERS), place, strict=True)
+            self._read_plain(plain(data, OF_WORKERS), Place(place))
         except BadText as error:
-            self._faults.append(f"{place}: {error}")
+            self._faults.add(f"{place}: {error}")
 
     def read_json(self, data: bytes, place: str) -> None:
         """Read one JSON document, which is nothing else: no YAML, no several documents, no gzip."""
         try:
-            self._read_document(data, place, strict=True)
+            self._read_document(data, Place(place))
         except (BadText, msgspec.DecodeError, RecursionError) as error:
-            self._faults.append(f"{place}: {_text_of(error, data)}")
+            self._faults.add(f"{place}: {_text_of(error, data)}")
 
     def note(self, line: str) -> None:
         """Add a line to the notes."""
@@ -117,18 +124,45 @@ class InputReader:
         """Take an inventory that has been read already."""
         self._inventory = inventory, ""
 
-    def _read_file(self, path: str | Path, strict: bool) -> None:
-        data = self._bytes(path)
-        if data is not None:
-            self._read_plain(data, _shown(path), strict)
+    def _read_directory(self, directory: Path) -> None:
+        some = False
+        for file in _files_of(directory):
+            some = True
+            if not _is_regular(file):
+                self._notes.append(f"{file}: not a regular file, left out")
+                continue
+            data = self._bytes(file)
+            if data is not None:
+                told = kind_told(PurePosixPath(file.relative_to(directory).as_posix()))
+                self._read_text(data, Place(str(file), told, lenient=True))
+        if not some:
+            self._faults.add(f"{directory}: no file in it whose name ends in {', '.join(SUFFIXES)}")
 
-    def _read_plain(self, data: bytes, file: str, strict: bool) -> None:
-        """Read one text. In a directory (not strict) a document that is no Kubernetes object is noted, not refused."""
-        self._into.first_file = self._into.first_file or file
-        if self._each(data, file, lambda document: self._read_document(document, file, strict)) == 0:
-            (self._faults if strict else self._notes).append(f"{file}: is empty")
+    def _read_archive(self, data: bytes, file: str) -> None:
+        some = False
+        try:
+            for name, content in archives.files_of(data, _is_wanted):
+                some = True
+                self._read_text(content, Place(f"{file}:{name}", kind_told(PurePosixPath(name)), lenient=True))
+        except BadText as error:
+            self._faults.add(f"{file}: {error}")
+            return
+        if not some:
+            self._faults.add(f"{file}: no file in it whose name ends in {', '.join(SUFFIXES)}")
 
-    def _each(self, data: bytes, file: str, handle: Callable[[bytes | memoryview], None]) -> int | None:
+    def _read_text(self, data: bytes, place: Place) -> None:
+        text = self._plain(data, place.file)
+        if text is not None:
+            self._read_plain(text, place)
+
+    def _read_plain(self, data: bytes, place: Place) -> None:
+        """Read one text. In a directory a document that is no Kubernetes object is noted, not refused."""
+        self._into.first_file = self._into.first_file or place.file
+        if self._each(data, place, lambda document: self._read_document(document, place)) == 0:
+            line = f"{place.file}: is empty"
+            self._notes.append(line) if place.lenient else self._faults.add(line)
+
+    def _each(self, data: bytes, place: Place, handle: Callable[[bytes | memoryview], None]) -> int | None:
         """Handle the file's documents as JSON; returns how many there are, None after a fault that ends the reading."""
         count = 0
         try:
@@ -144,57 +178,103 @@ class InputReader:
                 handle(document)
                 count += 1
         except (BadText, msgspec.DecodeError, RecursionError) as error:
-            self._faults.append(f"{file}: {_text_of(error, data)}")
+            line = f"{place.file}: {_text_of(error, data)}"
+            if place.lenient and isinstance(error, OtherText):
+                self._into.left_out.append(line)
+            else:
+                self._faults.add(line)
             return None
         return count
 
-    def _read_document(self, document: bytes | memoryview, file: str, strict: bool) -> None:
+    def _read_document(self, document: bytes | memoryview, place: Place) -> None:
         if self._compact:
             document = msgspec.json.format(bytes(document), indent=-1)
-        kind, faults = read_document(document, file, self._into)
-        self._faults.extend(str(fault) for fault in faults)
+        kind = read_document(document, place, self._into)
         if kind == INVENTORY:
-            self._keep_inventory(bytes(document), file)
+            self._keep_inventory(bytes(document), place.file)
         elif kind == FOREIGN:
-            if strict:
-                self._faults.append(f"{file}: has no kind: {NO_OBJECT}")
-            else:
-                self._foreign.append(file)
+            if not place.lenient:
+                self._faults.add(f"{place.file}: has no kind: {NO_OBJECT}")
+            elif self._foreign[-1:] != [place.file]:
+                self._foreign.append(place.file)
 
     def _keep_inventory(self, document: bytes, file: str) -> None:
         try:
             read = read_inventory(document, file)
         except BadObjectError as error:
-            self._faults.append(str(error))
+            self._faults.add(str(error))
             return
         if self._inventory is not None:
             self._notes.append(f"two inventories: {self._inventory[1]}, then {file}; the last one counts")
         self._inventory = read, file
 
     def _bytes(self, path: str | Path) -> bytes | None:
-        """The file's text, or None and a fault."""
+        """The file's bytes, or None and a fault."""
         file = _shown(path)
         try:
             if str(path) != STDIN:
-                return plain(Path(path).read_bytes())
+                with Path(path).open("rb") as opened:
+                    return _all_of(opened)
             if self._stdin_read:
                 raise BadText("is given twice")
             self._stdin_read = True
-            return plain((self._stdin or sys.stdin.buffer).read())
+            if self._stdin is None:
+                raise BadText("is closed")
+            return _all_of(self._stdin)
         except OSError as error:
-            self._faults.append(f"{file}: {error.strerror or error}")
+            self._faults.add(f"{file}: {error.strerror or error}")
         except BadText as error:
-            self._faults.append(f"{file}: {error}")
+            self._faults.add(f"{file}: {error}")
         return None
+
+    def _plain(self, data: bytes, file: str) -> bytes | None:
+        """The text, or None and a fault."""
+        try:
+            return plain(data)
+        except BadText as error:
+            self._faults.add(f"{file}: {error}")
+            return None
+
+
+def _all_of(file: BinaryIO) -> bytes:
+    """What is in the file. Raises BadText where that may never end."""
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:  # a text in memory
+        return file.read()
+    mode, size = status.st_mode, status.st_size
+    if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not file.isatty()):
+        raise BadText("is a device, not a file")
+    if stat.S_ISREG(mode) and size <= MOST_BYTES:
+        return file.read()
+    read = io.BytesIO()
+    while size <= MOST_BYTES and (piece := file.read(_PIECE)):
+        size = read.write(piece) and read.tell()
+    if size > MOST_BYTES:
+        raise BadText(f"has more than {MOST_BYTES >> 30} GiB: give parts of it, one after another")
+    return read.getvalue()
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether reading it ends; a file that cannot be looked at is for the reading to complain about."""
+    try:
+        return path.is_file() or not path.exists()
+    except OSError:
+        return True
+
+
+def _is_wanted(name: str) -> bool:
+    """Whether a file of a folder or an archive is read, by its name: hidden ones are not."""
+    parts = PurePosixPath(name).parts
+    hidden = any(part.startswith(".") and part != "." for part in parts)
+    return not hidden and name.removesuffix(".gz").endswith(SUFFIXES)
 
 
 def _files_of(directory: Path) -> Iterator[Path]:
-    """The files of a directory and those below it, by name; hidden ones are left out."""
+    """The files of a directory and those below it, by name."""
     for folder, folders, names in os.walk(directory):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if not name.startswith(".") and name.removesuffix(".gz").endswith(SUFFIXES):
-                yield Path(folder) / name
+        yield from (Path(folder) / name for name in sorted(names) if _is_wanted(name))
 
 
 def _shown(path: str | Path) -> str:
@@ -208,7 +288,8 @@ def _text_of(error: Exception, data: bytes) -> str:
 
 
 def _notes_of(into: Collected) -> list[str]:
-    notes = [f"{line}: incomplete, not expanded into pods" for line in _some(into.incomplete, "incomplete objects")]
+    notes = [f"{line}: left out" for line in _some(into.left_out, "files")]
+    notes += [f"{line}: incomplete, not expanded into pods" for line in _some(into.incomplete, "incomplete objects")]
     if into.repeated:
         notes.append(f"given twice, the last one counts: {'; '.join(_some(into.repeated, 'objects'))}")
     if into.generated:

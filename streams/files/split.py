@@ -15,13 +15,15 @@ _SMALL = 1_000_000
 """Bytes of broken JSON that are tried as YAML, which is slow."""
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 _LOGS_BEGIN, _LOGS_END = b"==== START logs for ", re.compile(rb"^==== END logs for .*$\n?", re.MULTILINE)
-_QUOTED_OR_END = (b'"', b"}", b"{", b"[", b"]", b"")
+_SEPARATORS = re.compile(rb"[\s,]*")
+_LARGE, _LEAST_ITEM = 1 << 20, 12
+"""Where items are longer than this many bytes, the list of them takes less memory than five times the text."""
+_JSON = re.compile(rb"""\{\s*(?:["}]|$)|\[\s*(?:["{\[\]0-9-]|null\b|true\b|false\b|$)""")
 
 
 def looks_like_json(data: bytes) -> bool:
     """Whether the text is JSON. `{` alone does not prove it: KYAML begins so, too, but with an unquoted key."""
-    head = data[:4096].lstrip()
-    return head[:1] in (b"{", b"[") and head[1:].lstrip()[:1] in _QUOTED_OR_END
+    return _JSON.match(data[:4096].lstrip()) is not None
 
 
 def other_documents(data: bytes, error: msgspec.DecodeError) -> Iterator[bytes | memoryview]:
@@ -63,6 +65,30 @@ def _without_logs(rest: memoryview) -> memoryview:
             return rest if head else rest[len(rest) :]
         end = _LOGS_END.search(rest)
         rest = rest[end.end() :] if end else rest[len(rest) :]
+
+
+def is_dense(data: bytes | memoryview | msgspec.Raw) -> bool:
+    """Whether a list in a large text could have so many items that taking hold of each takes many times its size."""
+    return len(memoryview(data)) > _LARGE and bytes(data).count(b",") * _LEAST_ITEM > len(memoryview(data))
+
+
+def items_of(array: msgspec.Raw) -> Iterator[msgspec.Raw]:
+    """The items of a JSON array one after the other, which is slow, and takes no memory for those that are not looked at."""
+    rest = memoryview(array)[bytes(array).index(b"[") + 1 :]
+    while rest[(at := _end(rest)) : at + 1] != b"]":
+        rest = rest[at:]
+        try:
+            msgspec.json.decode(rest, type=msgspec.Raw)
+        except msgspec.DecodeError as error:  # always: what follows the item is its comma, or the end of the array
+            end = _trailing(error) or len(rest)
+        yield msgspec.Raw(bytes(rest[:end]))
+        rest = rest[end:]
+
+
+def _end(rest: memoryview) -> int:
+    found = _SEPARATORS.match(rest)
+    assert found is not None  # it matches nothing, too
+    return found.end()
 
 
 def _trailing(error: msgspec.DecodeError) -> int | None:

@@ -31,6 +31,10 @@ class BadText(Exception):
     """The text is no JSON or YAML; the message is one line without the file's name."""
 
 
+class OtherText(BadText):
+    """The text is of another kind, and not meant to be one: a chart's template."""
+
+
 def plain(data: bytes, unpacked: Unpacked = OF_FILES) -> bytes:
     """The file's text as UTF-8 without a byte order mark: gunzipped, and decoded from UTF-16 (PowerShell writes it).
 

@@ -35,7 +35,7 @@ def read(given: From) -> Found:
     cluster, a vCenter or a worker is unreachable, refuses, or has no complete picture.
     """
     _check(given)
-    reading = InputReader(sys.stdin.buffer)
+    reading = InputReader(sys.stdin.buffer if sys.stdin is not None else None)  # closed by whoever started us
     found = Found(Objects())
     # Clients of a worker, a cluster and a vCenter take up to a second to import, which files need not wait for.
     if given.server is not None:

@@ -91,6 +91,12 @@ KYAML = """---
             id="kubectl cluster-info dump, with logs between the lists",
         ),
         pytest.param(KYAML, ["Pod/default/a"], id="KYAML"),
+        pytest.param(
+            "kind: Pod\nmetadata: {name: a, labels: {equals: =}}\n", ["Pod/default/a"], id="an equals sign is text"
+        ),
+        pytest.param(
+            "a: &a {labels: {x: y}}\nkind: Pod\nmetadata: {<<: *a, name: a}\n", ["Pod/default/a"], id="a merge key"
+        ),
         pytest.param(KYAML[4:], ["Pod/default/a"], id="KYAML without its first line"),
         pytest.param(
             '{"kind": "Namespace", "metadata": {"name": "n"},}', ["Namespace/n"], id="a comma too many is YAML"
@@ -175,6 +181,32 @@ def test_every_form_of_input_is_read(write: Write, content: Any, expected: list[
             id="a bomb of aliases",
         ),
         pytest.param("a: &a [*a]", "an anchor that holds itself", id="an anchor that holds itself"),
+        pytest.param(
+            "a0: &a0 {x: 1, y: 2}\n" + "".join(f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 60)),
+            "not valid YAML: merge keys (<<) that add more than 100000 entries (line 16, column 12)",
+            id="a bomb of merge keys",
+        ),
+        pytest.param("a: &a {<<: *a}", "nested deeper than 200 levels", id="a mapping that merges itself"),
+        pytest.param(
+            "{{ if .Values.on }}\nkind: Pod\n{{ end }}\n",
+            "a chart template ({{ … }}), not a manifest: render it first",
+            id="a chart template that begins so",
+        ),
+        pytest.param(
+            "{{- range .Values.all }}\nkind: Pod\n{{- end }}\n",
+            "a chart template ({{ … }}), not a manifest: render it first",
+            id="a chart template that begins with a dash",
+        ),
+        pytest.param(
+            "NAME   READY   STATUS    RESTARTS   AGE\ndb-0   1/1     Running   0          3d\n",
+            "the table that kubectl get prints, without the objects: use `kubectl get … -o json`",
+            id="the text of kubectl get",
+        ),
+        pytest.param(
+            "NAMESPACE   NAME   READY   STATUS    RESTARTS   AGE\nshop        db-0   1/1     Running   0          3d\n",
+            "the table that kubectl get prints, without the objects: use `kubectl get … -o json`",
+            id="the text of kubectl get of all namespaces",
+        ),
         pytest.param(
             {"kind": "Table", "rows": []}, "is a Table, what the API server answers for printing", id="a Table"
         ),

@@ -1,0 +1,103 @@
+"""What a file may cost: time and memory stay near its size, and reading ends."""
+
+import io
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from underhost.schemas.errors import InputError
+from underhost.streams.files import reader
+from underhost.streams.files.reader import load_files
+
+FOREIGN = "has no kind: not a Kubernetes object (a chart's values, a patch, or another format?)"
+SCALARS = b",".join([b"1"] * 750_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "more"),
+    [
+        pytest.param(b"[" + SCALARS + b"]", FOREIGN, None, id="an array of numbers"),
+        pytest.param(
+            b'[{"kind":"Pod"},' + SCALARS + b"]",
+            "Pod items[0]: metadata.name: missing: an incomplete object (a patch, or a template that was not rendered?)",
+            9950,
+            id="a pod among numbers",
+        ),
+        pytest.param(
+            b'{"kind":"List","items":[' + SCALARS + b"]}",
+            "items[0]: expected an object, got an integer",
+            9950,
+            id="a List of numbers",
+        ),
+        pytest.param(
+            b'{"kind":"PodList","items":[' + b"{}," * 500_000 + b"null]}",
+            "Pod items[0]: metadata.name: missing: an incomplete object (a patch, or a template that was not rendered?)",
+            9950,
+            id="a PodList of nothing",
+        ),
+    ],
+)
+def test_a_list_of_foreign_things_takes_no_memory_for_each(
+    tmp_path: Path, text: bytes, fault: str, more: int | None
+) -> None:
+    path = tmp_path / "input.json"
+    path.write_bytes(text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught:
+            load_files([path])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert caught.value.faults[0] == f"{path}: {fault}"
+    assert caught.value.faults[-1] == (f"… and {more} more faults" if more else f"{path}: {fault}")
+    assert len(caught.value.faults) == (51 if more else 1)
+    assert peak < 10 * len(text)
+
+
+def test_what_is_no_regular_file_in_a_directory_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "n.json").write_text('{"kind": "Node", "metadata": {"name": "n1", "uid": "u"}}')
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    objects = load_files([tmp_path])
+    assert list(objects.nodes) == ["n1"]
+    assert objects.notes == (
+        f"{tmp_path}/pipe.json: not a regular file, left out",
+        f"{tmp_path}/zero.json: not a regular file, left out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [
+        pytest.param("/dev/zero", "/dev/zero: is a device, not a file", id="a device"),
+        pytest.param("", "-f: is empty: name a file, a directory, or - for stdin", id="no name"),
+        pytest.param("-", "stdin: is closed", id="standard input that is closed"),
+    ],
+)
+def test_what_cannot_be_read_to_its_end_is_refused(path: str, fault: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_files([path], stdin=None)
+    assert caught.value.faults == (fault,)
+
+
+@pytest.mark.parametrize("size", [999, 1000, 1001])
+def test_a_pipe_is_read_up_to_a_bound(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MOST_BYTES", 1000)
+    node = json.dumps({"kind": "Node", "metadata": {"name": "n1", "uid": "u"}}).encode()
+    ours, theirs = os.pipe()
+    os.write(theirs, node.ljust(size))
+    os.close(theirs)
+    with open(ours, "rb") as pipe:
+        if size > 1000:
+            with pytest.raises(InputError, match="stdin: has more than 0 GiB: give parts of it"):
+                load_files(["-"], stdin=pipe)
+        else:
+            assert list(load_files(["-"], stdin=pipe).nodes) == ["n1"]
+
+
+def test_a_text_in_memory_is_standard_input_too() -> None:
+    assert list(load_files(["-"], stdin=io.BytesIO(b'{"kind": "Node", "metadata": {"name": "n1"}}')).nodes) == ["n1"]
