@@ -349,6 +349,13 @@ def test_output_that_a_full_disk_does_not_take_is_an_error_and_no_answer(output:
     )
 
 
+def test_a_closed_input_is_an_error_in_one_line():
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -c '{PROGRAM}' check -f - <&-"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "error: stdin: is closed\n")
+
+
 def test_a_closed_output_leaves_the_exit_code():
     arguments = f'"{sys.executable}" -c "{PROGRAM}" check -f "{DUMP}" --inventory "{INVENTORY}"'
     done = subprocess.run(["sh", "-c", f"{arguments} >&-"], capture_output=True, text=True, check=False)
