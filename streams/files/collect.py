@@ -74,13 +74,14 @@ class Collected:
 
     Attributes:
         objects: the objects themselves.
-        incomplete, repeated: one line for each such object. left_out: one for each such file. ignored: objects by kind. generated: by generateName.
+        incomplete, node_patches, repeated: one line for each such object. left_out: one for each such file. ignored: objects by kind. generated: by generateName.
         likes: by the uid of an owner, the last of its pods. faults: of all that has been read.
     """
 
     objects: Objects = field(default_factory=Objects)
     first_file: str = ""
     incomplete: list[str] = field(default_factory=list)
+    node_patches: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
@@ -119,6 +120,9 @@ class Collected:
             self._store(self.objects.pods, key, pod, kind, file)
             return
         self.shapes.strings(metadata.labels, "metadata.labels")
+        if kind == "Node" and _is_node_patch(metadata, item, key in self.objects.nodes):
+            self.node_patches.append(f"{file}: Node/{key}: status.allocatable: there is none")
+            return
         if kind == "PodDisruptionBudget":
             self._put_budget(api_version or "policy/v1", key, metadata, item, file)
         elif kind in _READ:
@@ -272,6 +276,14 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(part) for part in value]
     return value
+
+
+def _is_node_patch(metadata: k8s.Metadata, item: Item, is_known: bool) -> bool:
+    """Whether a node manifest only says labels or taints for a node that is elsewhere: it would have room for nothing."""
+    if metadata.uid or item.status is not NULL or not item.kind:
+        return False
+    says = metadata.labels is not k8s.EMPTY_OBJECT or item.spec is not NULL
+    return is_known or (says and not _decoded(item.spec, k8s.NodeSpec, "spec").provider_id)
 
 
 def _present(raw: Raw) -> Raw:

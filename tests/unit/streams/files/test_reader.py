@@ -365,6 +365,31 @@ def test_a_patch_does_not_take_the_place_of_the_object_it_patches(write: Write) 
     )
 
 
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param({"metadata": {"name": "n1", "labels": {"gpu": "nvidia"}}}, id="labels"),
+        pytest.param({"metadata": {"name": "n1"}, "spec": {"taints": []}}, id="taints"),
+        pytest.param({"metadata": {"name": "n1"}}, id="a name"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+def test_a_patch_of_a_node_does_not_take_the_place_of_the_node(write: Write, patch: Any, first: bool) -> None:
+    live = {"kind": "Node", "metadata": {"name": "n1", "uid": "u"}, "status": {"allocatable": {"cpu": "4"}}}
+    paths = [write(live, "1.json"), write({"kind": "Node"} | patch, "2.json")]
+    objects = load_files(paths[::-1] if first else paths)
+    assert objects.nodes["n1"].metadata.uid == "u"
+
+
+def test_a_node_that_is_only_labels_is_no_node(write: Write) -> None:
+    path = write({"kind": "Node", "metadata": {"name": "n1", "labels": {"gpu": "nvidia"}}})
+    objects = load_files([path])
+    assert (objects.nodes, objects.notes) == (
+        {},
+        (f"{path}: Node/n1: status.allocatable: there is none: incomplete, not counted as a node",),
+    )
+
+
 def test_a_directory_is_read_recursively_by_name(write: Write, tmp_path: Path) -> None:
     write(a_pod("b"), "dir/sub/b.json")
     write(gzip.compress(json.dumps(a_pod("c")).encode()), "dir/sub/c.json.gz")
