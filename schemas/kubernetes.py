@@ -32,6 +32,7 @@ class Annotations(ApiObject, frozen=True):
     """The few annotations that are read."""
 
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
+    hook: str | None = field(default=None, name="helm.sh/hook")
     bind_completed: str | None = field(default=None, name="pv.kubernetes.io/bind-completed")
     selected_node: str | None = field(default=None, name="volume.kubernetes.io/selected-node")
     storage_class: str | None = field(default=None, name="volume.beta.kubernetes.io/storage-class")

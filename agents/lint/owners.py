@@ -10,12 +10,10 @@ from collections.abc import Iterable, Mapping
 
 from underhost.agents.lint.subjects import Subject
 from underhost.agents.manifests.parts import VM, VMI, VMI_SET
-from underhost.agents.manifests.replicas import deployment_by_name
-from underhost.agents.site import terms
+from underhost.agents.manifests.replicas import deployment_by_name, would_adopt
 from underhost.agents.site.owners import controller_of
-from underhost.agents.site.selectors import matches
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.kubernetes import Metadata, Pod, Workload
+from underhost.schemas.kubernetes import Pod, Workload
 from underhost.schemas.manifests import Manifest
 
 
@@ -35,19 +33,20 @@ class Owners:
         """The workload over a pod, `Pod/namespace/name` where there is none. Raises Fault for labels that are none."""
         namespace, owner = pod.metadata.namespace, controller_of(pod.metadata.owner_references)
         if owner is None:
-            return self._adopter(pod.metadata) or f"Pod/{key}"
+            return self._adopter(pod) or f"Pod/{key}"
         known = self._known.get((namespace, owner.kind, owner.name))
         if known is None:
             known = self._over(pod, owner.kind, owner.name)
             self._known[(namespace, owner.kind, owner.name)] = known
         return known
 
-    def _adopter(self, metadata: Metadata) -> str | None:
-        candidates = self._adopting.get(metadata.namespace)
-        if not candidates:
-            return None
-        labels = terms.labels(bytes(metadata.labels))
-        return min((one.object for one in candidates if matches(one.adopts or (), labels)), default=None)
+    def _adopter(self, pod: Pod) -> str | None:
+        taking = (
+            one.object
+            for one in self._adopting.get(pod.metadata.namespace, ())
+            if would_adopt(one.kind, one.object.rpartition("/")[2], one.adopts, pod)
+        )
+        return min(taking, default=None)
 
     def _over(self, pod: Pod, kind: str, name: str) -> str:
         """Up the chain of controllers, as far as the input holds them."""
@@ -71,7 +70,7 @@ class Owners:
             machine = f"{VM}/{namespace}/{name}"
             if machine in self._manifests:
                 return machine
-            adopter = self._adopter(pod.metadata)
+            adopter = self._adopter(pod)
             if adopter is not None and adopter.startswith(VMI_SET):
                 return adopter
         return f"{kind}/{namespace}/{name}"

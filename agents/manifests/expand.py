@@ -6,7 +6,7 @@ as it is. Which pods belong to a workload is told by `replicas.py`.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -26,6 +26,8 @@ from underhost.agents.manifests.parts import (
     digest_of,
     is_over,
     member,
+    object_of,
+    objects_of,
     owner_of,
     status_of,
     template_of,
@@ -60,16 +62,20 @@ def expand(
     workloads: Mapping[str, k8s.Workload],
     others: Mapping[str, Manifest],
     allowance: Allowance | None = None,
+    claims: Collection[str] = (),
 ) -> Expansion:
     """Complete the pods that no API server has seen (no uid), and add those that workloads lack, in their order.
 
-    `allowance` bounds what all of them make. Raises BadObjectError for a manifest that the API server would refuse,
+    `allowance` bounds what all of them make. `claims`: the volume claims that there are (`namespace/name`). Raises BadObjectError for a manifest that the API server would refuse,
     InputError where the allowance is used up.
     """
     classes = PriorityClasses(others)
-    expansion = _Expander(pods, nodes, dict(workloads), others, classes, allowance)
+    expansion = _Expander(pods, nodes, dict(workloads), others, classes, allowance, claims)
     for key, pod in pods.items():
-        if not pod.metadata.uid and needs_completion(pod, classes):
+        if _is_hook(pod.metadata):
+            expansion.leave_out(f"Pod/{key}")
+            del expansion.pods[key]
+        elif not pod.metadata.uid and needs_completion(pod, classes):
             value = JSON_OBJECT.decode(k8s.encode(pod))
             expansion.unknown(complete(value, classes))
             expansion.pods[key] = typed(value, "", f"Pod/{key}")
@@ -90,10 +96,12 @@ class _Expander:
         others: Mapping[str, Manifest],
         classes: PriorityClasses,
         allowance: Allowance | None,
+        claims: Collection[str],
     ) -> None:
         self.pods, self.workloads = dict(given), workloads
         self._nodes, self._others, self._classes = nodes, others, classes
-        self._given, self._allowance = given, allowance
+        self._given, self._allowance, self._claims = given, allowance, claims
+        self._hooks: list[str] = []
         self._added: dict[str, int] = {}
         self._unknown: set[str] = set()
         self._stopped: list[str] = []
@@ -113,6 +121,9 @@ class _Expander:
         gone = manifest.metadata.deletion_timestamp is not None or is_over(manifest)
         if gone or is_managed(manifest, self._others):
             return
+        if _is_hook(manifest.metadata):
+            self.leave_out(label)
+            return
         with faults_of(label):
             if manifest.metadata.uid and not self._replicas.of(manifest):
                 return  # of a cluster, not a manifest: a dump without its pods does not mean that there are none
@@ -131,8 +142,18 @@ class _Expander:
             lines.append(f"pods added, pending, for workloads that lack them: {', '.join(shown + more)}")
         if self._stopped:
             lines.append(f"stopped, so without a pod: VirtualMachine {', '.join(self._stopped[:5])}")
+        if self._hooks:
+            more = [f"{len(self._hooks) - 5} more"] if len(self._hooks) > 5 else []
+            lines.append(
+                f"hooks of Helm, which end before the rest is at work, are not placed: "
+                f"{', '.join(self._hooks[:5] + more)}"
+            )
         lines += [f"priority class {name!r} is not in the input: taken as 0" for name in sorted(self._unknown)]
         return lines
+
+    def leave_out(self, label: str) -> None:
+        """Remember a hook of Helm: it is no load."""
+        self._hooks.append(label)
 
     def unknown(self, priority_class: str) -> None:
         """Remember a priority class that the input lacks."""
@@ -198,7 +219,23 @@ class _Expander:
             labels = {"statefulset.kubernetes.io/pod-name": name}
             labels["apps.kubernetes.io/pod-index"] = name.rpartition("-")[2]
             labels["controller-revision-hash"] = f"{manifest.metadata.name}-{digest_of(template)}"
-            yield self._pod(manifest, name, template, owner_of(manifest), **labels)
+            pod = self._pod(manifest, name, template, owner_of(manifest), **labels)
+            self._claim(pod, spec)
+            yield pod
+
+    def _claim(self, pod: Json, spec: Json) -> None:
+        """The volumes that the controller puts in the place of those that the template calls the same.
+
+        A claim that there is not yet is made with the pod: nothing is known of it that could refuse a node.
+        """
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        own = [object_of(one.get("metadata")).get("name") for one in objects_of(spec.get("volumeClaimTemplates"))]
+        volumes = [one for one in objects_of(pod["spec"].get("volumes")) if one.get("name") not in own]
+        for volume in own:
+            if f"{namespace}/{volume}-{name}" in self._claims:
+                volumes.append({"name": volume, "persistentVolumeClaim": {"claimName": f"{volume}-{name}"}})
+        if own:
+            pod["spec"]["volumes"] = volumes
 
     def _job(self, manifest: Manifest, spec: Json, template: Json) -> Iterator[Json]:
         if spec.get("suspend") is True:
@@ -252,6 +289,11 @@ class _Expander:
     def _ask(self, pods: int) -> None:
         if self._allowance is not None:
             self._allowance.take(pods)
+
+
+def _is_hook(metadata: k8s.Metadata) -> bool:
+    """Whether a manifest is a hook of Helm (a test, a migration); what runs in a cluster is load, whoever made it."""
+    return not metadata.uid and metadata.annotations is not None and bool(metadata.annotations.hook)
 
 
 _EXPANDED: Mapping[str, Callable[[_Expander, Manifest, Json, Json], Iterator[Json]]] = {

@@ -64,11 +64,11 @@ class Replicas:
         return (namespace, "Deployment", deployment) if deployment else (namespace, "ReplicaSet", controller.name)
 
     def _adopted(self, manifest: Manifest, candidates: list[k8s.Pod]) -> list[k8s.Pod]:
-        """Of pods without a controller, those that the workload's selector matches: it would take them for its own."""
+        """Of pods without a controller, those that the workload would take for its own."""
         if not candidates:
             return []
         requirements = adopts(manifest.kind, msgspec.json.decode(manifest.spec, type=_Selected).selector)
-        return [pod for pod in candidates if requirements and matches(requirements, _labels(pod.metadata))]
+        return [pod for pod in candidates if would_adopt(manifest.kind, manifest.metadata.name, requirements, pod)]
 
 
 class _Selected(msgspec.Struct):
@@ -81,6 +81,21 @@ def adopts(kind: str, selector: msgspec.Raw) -> tuple[Requirement, ...] | None:
         wanted = terms.labels(bytes(selector), "spec.selector")
         return tuple((name, IN, (value,)) for name, value in sorted(wanted.items()))
     return terms.label_selector(bytes(selector), "spec.selector")
+
+
+def would_adopt(kind: str, name: str, requirements: tuple[Requirement, ...] | None, pod: k8s.Pod) -> bool:
+    """Whether a workload's controller takes a pod without one: by its selector, a StatefulSet by name too.
+
+    A Deployment takes no pods, its ReplicaSets do: their selectors ask for the hash as well.
+    Sources: pkg/controller/statefulset/stateful_set_utils.go `isMemberOf`, pkg/controller/deployment/sync.go.
+    """
+    labels = _labels(pod.metadata)
+    if not requirements or not matches(requirements, labels):
+        return False
+    if kind == "StatefulSet":
+        parent, _, ordinal = pod.metadata.name.rpartition("-")
+        return parent == name and ordinal.isdecimal()
+    return kind != "Deployment" or POD_HASH in labels
 
 
 def is_managed(manifest: Manifest, manifests: Mapping[str, Manifest]) -> bool:

@@ -24,7 +24,7 @@ def snapshot_of(
     """
     made = Expansion(dict(objects.pods), dict(objects.workloads))
     if manifests:
-        made = expand(objects.pods, objects.nodes, objects.workloads, objects.others)
+        made = expand(objects.pods, objects.nodes, objects.workloads, objects.others, claims=objects.claims)
     inventory = objects.inventory or Inventory()
     snapshot = Snapshot(
         site=site,

@@ -165,8 +165,30 @@ def owned(name: str, owner: str, **labels: str) -> PodBuilder:
         pytest.param(
             [a_workload("Deployment", replicas=2)],
             [written(a_pod("loose").labels(app="web")), written(a_pod("other").labels(app="db"))],
+            ["web-0", "web-1"],
+            id="a Deployment takes no pod without a hash",
+        ),
+        pytest.param(
+            [a_workload("Deployment", replicas=2)],
+            [written(a_pod("loose").labels(**{"app": "web", HASH: "1a"}))],
             ["web-0"],
-            id="pods without an owner that the selector matches",
+            id="a Deployment takes a pod with a hash",
+        ),
+        pytest.param(
+            [a_workload("ReplicaSet", replicas=2)],
+            [written(a_pod("loose").labels(app="web")), written(a_pod("other").labels(app="db"))],
+            ["web-0"],
+            id="a ReplicaSet takes pods by its selector",
+        ),
+        pytest.param(
+            [a_workload("StatefulSet", replicas=3)],
+            [
+                written(a_pod("web-test").labels(app="web")),
+                written(a_pod("web-1").labels(app="web")),
+                written(a_pod("other-2").labels(app="web")),
+            ],
+            ["web-0", "web-2"],
+            id="a StatefulSet takes pods by name and selector",
         ),
         pytest.param(
             [a_workload("ReplicaSet", replicas=1)],
@@ -331,6 +353,43 @@ def test_a_priority_class_that_the_input_lacks_is_noted() -> None:
         "pods added, pending, for workloads that lack them: Deployment/shop/web 1",
         "priority class 'gold' is not in the input: taken as 0",
     ]
+
+
+def test_hooks_of_helm_are_no_load_and_are_noted() -> None:
+    hook = k8s.Annotations(hook="test")
+    pod = written(a_pod("web-test").labels(app="web"))
+    pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=hook))
+    running = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name="runs", uid="u"))
+    job = a_workload("Job", "migrate")
+    job = msgspec.structs.replace(job, metadata=msgspec.structs.replace(job.metadata, annotations=hook))
+    expansion = expanded(a_workload("ReplicaSet", replicas=1), job, pods=[pod, running])
+    assert names(expansion) == ["runs"]  # whose labels the ReplicaSet takes
+    assert expansion.notes == [
+        "hooks of Helm, which end before the rest is at work, are not placed: Pod/shop/web-test, Job/shop/migrate"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("claims", "volumes"),
+    [
+        pytest.param([], [{"name": "tmp", "emptyDir": {}}], id="claims that are made with the pods"),
+        pytest.param(
+            ["shop/data-web-0"],
+            [{"name": "tmp", "emptyDir": {}}, {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}}],
+            id="a claim that is there",
+        ),
+    ],
+)
+def test_a_statefulset_replaces_the_volume_that_its_claims_are_called(claims: list[str], volumes: list[Json]) -> None:
+    template = a_template(
+        volumes=[
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "tmp", "emptyDir": {}},
+        ]
+    )
+    manifest = a_workload("StatefulSet", template=template, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+    expansion = expand({}, {}, {}, {"StatefulSet/shop/web": manifest}, claims=claims)
+    assert spec_of(expansion, "web-0")["volumes"] == volumes
 
 
 def test_a_stopped_machine_is_noted() -> None:
