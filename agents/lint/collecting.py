@@ -21,6 +21,7 @@ from underhost.agents.site.owners import FINISHED, controller_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, PodSpec
 from underhost.schemas.manifests import Manifest
+from underhost.schemas.shapes import worded
 
 _GUESTS = frozenset({VM, VMI, VMI_SET})
 _TEMPLATED = _GUESTS | {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", DAEMON_SET, JOB}
@@ -109,9 +110,11 @@ def _templated(key: str, manifest: Manifest) -> Subject | None:
             pod_spec = spec.template.spec
             labels = spec.template.metadata.labels if spec.template.metadata is not None else EMPTY_OBJECT
             replicas, adopted = _replicas(manifest.kind, spec), adopts(manifest.kind, spec.selector)
-    except (msgspec.ValidationError, RecursionError) as error:
-        message, _, path = str(error).partition(" - at `$")
-        raise Fault(f"spec{path.rstrip('`')}", message) from None
+    except msgspec.ValidationError as error:
+        message, path = worded(error, manifest.spec)
+        raise Fault(f"spec{path}", message) from None
+    except RecursionError as error:
+        raise Fault("spec", str(error)) from None
     return Subject(
         object=key,
         kind=manifest.kind,

@@ -35,8 +35,8 @@ class RuleParser:
         try:
             return self._parse(subject)
         except Fault as fault:
-            place = fault.field.removeprefix("spec")
-            raise Fault(f"{subject.at}{place}", fault.message).within(subject.object) from None
+            field = f"{subject.at.removesuffix('spec')}{fault.field}"
+            raise Fault(field, fault.message).within(subject.object) from None
 
     def _parse(self, subject: Subject) -> Rules:
         parts, rules = subject.parts, Rules()

@@ -66,8 +66,8 @@ def expand(
 ) -> Expansion:
     """Complete the pods that no API server has seen (no uid), and add those that workloads lack, in their order.
 
-    `allowance` bounds what all of them make. `claims`: the volume claims that there are (`namespace/name`). Raises BadObjectError for a manifest that the API server would refuse,
-    InputError where the allowance is used up.
+    `allowance` bounds what all of them make. `claims`: the volume claims that there are (`namespace/name`).
+    Raises BadObjectError for a manifest that the API server would refuse, InputError where the allowance is used up.
     """
     classes = PriorityClasses(others)
     expansion = _Expander(pods, nodes, dict(workloads), others, classes, allowance, claims)

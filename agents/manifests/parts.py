@@ -13,6 +13,7 @@ from underhost.agents.site.fault import Fault, decode
 from underhost.agents.site.owners import FINISHED
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.manifests import Manifest
+from underhost.schemas.shapes import type_of
 
 Json = dict[str, Any]
 JSON_OBJECT = msgspec.json.Decoder(dict[str, Any])
@@ -63,7 +64,7 @@ def member(value: Json, key: str, field: str) -> Json:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise Fault(field, f"expected an object, got {type(found).__name__}")
+        raise Fault(field, f"expected an object, got {type_of(found)}")
     return found
 
 

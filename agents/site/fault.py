@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from underhost.schemas.errors import BadObjectError
+from underhost.schemas.shapes import worded
 
 T = TypeVar("T")
 _SHOWN = 120  # characters of a value that a message repeats
@@ -42,8 +43,8 @@ def decode(data: bytes, decoder: "msgspec.json.Decoder[T]", field: str) -> T:
     try:
         return decoder.decode(data)
     except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        raise Fault(field + path.rstrip("`"), message) from None
+        message, path = worded(error, data)
+        raise Fault(field + path, message) from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise Fault(field, str(error)) from None
 

@@ -53,7 +53,8 @@ def _add_pods(world: World, step: Add) -> None:
     always = (DAEMON_SET, "PriorityClass")
     manifests = {key: one for key, one in world.others.items() if key in step.others or one.kind in always}
     nodes = {name: node for name, node in world.snapshot.nodes.items() if name not in world.lost}
-    made = expand({**there, **held, **given}, nodes, world.snapshot.workloads, manifests, step.allowance)
+    claims = world.snapshot.claims
+    made = expand({**there, **held, **given}, nodes, world.snapshot.workloads, manifests, step.allowance, claims)
     fresh = {
         key: pod
         for key, pod in made.pods.items()

@@ -74,7 +74,8 @@ class Collected:
 
     Attributes:
         objects: the objects themselves.
-        incomplete, node_patches, repeated: one line for each such object. left_out: one for each such file. ignored: objects by kind. generated: by generateName.
+        incomplete, node_patches, repeated: one line for each such object. left_out: one for each such file.
+        ignored: objects by kind. generated: by generateName.
         likes: by the uid of an owner, the last of its pods. faults: of all that has been read.
     """
 
@@ -145,6 +146,8 @@ class Collected:
         """A workload (also as the owner that budgets and counts read), or a PriorityClass."""
         spec, status = _present(item.spec), _present(item.status)
         begins(spec, "{", "spec")
+        if not metadata.uid and b"null" in bytes(spec):  # to the API they are absent; a cluster's have none that matter
+            spec = Raw(msgspec.json.encode(without_nulls(msgspec.json.decode(spec))))
         key = f"{kind}/{key}"
         lacking = _lacking(kind, spec)
         if lacking:
@@ -153,7 +156,7 @@ class Collected:
             if key in self.objects.others:
                 return  # a patch must not replace the object that it patches
         if kind in WORKLOADS:
-            owner = k8s.Workload(kind, metadata, api_version, _decoded(item.spec, k8s.WorkloadSpec, "spec"))
+            owner = k8s.Workload(kind, metadata, api_version, _decoded(spec, k8s.WorkloadSpec, "spec"))
             begins(owner.spec.selector, "{", "spec.selector")
             self.objects.workloads[key] = owner
         manifest = Manifest(
@@ -206,7 +209,7 @@ def _decoded(raw: Raw, type_: type[T], name: str) -> T:
     try:
         value: T | None = _DECODERS[type_].decode(raw)
     except msgspec.ValidationError as error:
-        raise fault_of(error, name) from error
+        raise fault_of(error, name, data=raw) from error
     return type_() if value is None else value
 
 
@@ -279,7 +282,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def _is_node_patch(metadata: k8s.Metadata, item: Item, is_known: bool) -> bool:
-    """Whether a node manifest only says labels or taints for a node that is elsewhere: it would have room for nothing."""
+    """Whether a manifest only says labels or taints for a node that is elsewhere: it would have room for nothing."""
     if metadata.uid or item.status is not NULL or not item.kind:
         return False
     says = metadata.labels is not k8s.EMPTY_OBJECT or item.spec is not NULL
@@ -303,7 +306,7 @@ def _lacking(kind: str, spec: Raw) -> str:
         if GROUPS[kind] is not KUBEVIRT and not msgspec.json.decode(template.spec, type=_Containers).containers:
             return "spec.template.spec.containers: there is none"
     except msgspec.ValidationError as error:
-        raise fault_of(error, "spec") from error
+        raise fault_of(error, "spec", data=spec) from error
     return ""
 
 

@@ -17,8 +17,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.manifests import NULL
+from underhost.schemas.shapes import type_of
 from underhost.streams.files.collect import Collected, Item, without_nulls
-from underhost.streams.files.faults import fault_of, type_of
+from underhost.streams.files.faults import fault_of
 from underhost.streams.files.kinds import GROUPS, is_read
 from underhost.streams.files.pods import read_pod
 from underhost.streams.files.split import is_dense, items_of
@@ -120,7 +121,7 @@ def _refuse(document: _ObjectOrList, place: Place, into: Collected) -> str:
 
 
 def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: Place, into: Collected) -> str:
-    """Read the items of a list; of a list without a kind only where an item, or the place, tells of which kind it is."""
+    """Read the items of a list; of one without a kind only where an item, or the place, tells of which kind it is."""
     implied = _implied(kind, api_version)
     if not kind:
         implied = (place.told, "")
@@ -183,7 +184,7 @@ def _read_loosely(data: Text, place: Place, into: Collected, error: msgspec.Vali
     if place.lenient and kind in (FOREIGN, UNKNOWN):
         return FOREIGN
     if kind == UNKNOWN or _is_list(kind):
-        into.faults.add(fault_of(error, file=place.file))
+        into.faults.add(fault_of(error, file=place.file, data=text))
     else:
         _read_again(text, place.file, into, ("", ""), "")
     return kind or UNKNOWN
@@ -217,9 +218,9 @@ def _read_again(raw: Raw, file: str, into: Collected, implied: tuple[str, str], 
             into.ignored[kind] += 1
             return
     try:
-        item = _item.decode(msgspec.json.encode(without_nulls(value)))
+        item = _item.decode(data := msgspec.json.encode(without_nulls(value)))
     except msgspec.ValidationError as error:
-        into.faults.add(fault_of(error, object_=_label(value, kind, at), file=file))
+        into.faults.add(fault_of(error, object_=_label(value, kind, at), file=file, data=data))
         return
     try:
         into.add(item, file, implied, at)

@@ -4,7 +4,6 @@ A shape is the JSON type of each part (labels are an object of strings). What op
 is judged when the agents parse them.
 """
 
-import re
 from typing import Annotated, Any
 
 import msgspec
@@ -12,13 +11,10 @@ from msgspec import Meta, Raw
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import BadObjectError
+from underhost.schemas.shapes import worded
 
 MOST_FAULTS, ENOUGH = 50, 10_000
 LABEL_VALUE_MAX, LABEL_KEY_MAX = 63, 317
-_AT = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?$", re.DOTALL)
-_TYPE = re.compile(r"`([^`]+)`")
-_WORDS = {"str": "a string", "int": "an integer", "bool": "true or false", "array": "a list", "object": "an object"}
-_WORDS |= {"null": "null", "float": "a number"}
 
 _Key = Annotated[str, Meta(max_length=LABEL_KEY_MAX)]
 _Value = Annotated[str, Meta(max_length=LABEL_VALUE_MAX)]
@@ -29,27 +25,12 @@ _quantities = msgspec.json.Decoder(dict[str, str | int | float] | None)
 _objects = msgspec.json.Decoder(list[dict[str, Any]] | None)
 
 
-def fault_of(error: msgspec.ValidationError, prefix: str = "", object_: str = "", file: str = "") -> BadObjectError:
-    """A decoder's error as one line that names the field (below `prefix`) in the API's spelling."""
-    match = _AT.match(str(error))
-    what, path = (match["what"], match["path"] or "") if match else (str(error), "")
-    message = _TYPE.sub(lambda found: _words(found[1]), what)
-    field = (prefix + path).lstrip(".").replace("[...]", "[]")
-    return BadObjectError(message[:1].lower() + message[1:], object_=object_, field=field, file=file)
-
-
-def type_of(value: object) -> str:
-    """What a value is in JSON, in words: `a list`, `null`."""
-    return _OF_TYPE.get(type(value), "a number")
-
-
-_OF_TYPE = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
-_OF_TYPE |= {type(None): "null"}
-
-
-def _words(types: str) -> str:
-    names = [name for name in types.split(" | ") if name != "null" or types == "null"]
-    return " or ".join(_WORDS.get(name, f"`{name}`") for name in names)
+def fault_of(
+    error: msgspec.ValidationError, prefix: str = "", object_: str = "", file: str = "", data: bytes | Raw = b""
+) -> BadObjectError:
+    """A decoder's error as one line that names the field (below `prefix`) in the API's spelling; `data` was decoded."""
+    message, path = worded(error, data)
+    return BadObjectError(message, object_=object_, field=(prefix + path).lstrip("."), file=file)
 
 
 class Faults:
@@ -139,7 +120,7 @@ def _decoded(decoder: msgspec.json.Decoder[Any], raw: Raw, field: str) -> Any:
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise fault_of(error, field) from error
+        raise fault_of(error, field, data=raw) from error
 
 
 def _too_long(field: str, what: str, length: int, most: int) -> None:

@@ -35,7 +35,7 @@ def read_inventory(data: bytes, file: str) -> Inventory:
     try:
         inventory = msgspec.convert(value, Inventory)
     except msgspec.ValidationError as error:
-        raise fault_of(error, file=file) from error
+        raise fault_of(error, file=file, data=msgspec.json.encode(value)) from error
     _check(value, inventory, file)
     return _canonical(inventory, file)
 

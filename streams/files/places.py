@@ -1,7 +1,7 @@
 """Which kind of objects a bundle keeps in a file, by the file's place: some bundles leave `kind` out of the objects.
 
 In: a path inside a folder or an archive. Out: a kind, "" where the place tells none. Insights has
-`config/node/NAME.json`, Sonobuoy `resources/ns/NAME/Pods.json`, a support bundle `cluster-resources/pods/NAMESPACE.json`.
+`config/node/NAME.json`, Sonobuoy `resources/ns/NAME/Pods.json`, a support bundle `cluster-resources/pods/NAME.json`.
 """
 
 from pathlib import PurePosixPath

@@ -1,8 +1,8 @@
 """Reading files: dumps, manifests and inventories in, typed objects out.
 
-Reads JSON, YAML and KYAML, lists of every kind, several documents in a file, gzip, directories, archives and stdin. What cannot
-be used is refused or noted, never skipped silently. Expanding manifests into pods, and joining nodes to hosts, is left
-to the agents.
+Reads JSON, YAML and KYAML, lists of every kind, several documents in a file, gzip, folders, archives and stdin. What
+cannot be used is refused or noted, never skipped silently. Expanding manifests into pods, and joining nodes to hosts,
+is left to the agents.
 """
 
 import io

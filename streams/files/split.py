@@ -73,7 +73,7 @@ def is_dense(data: bytes | memoryview | msgspec.Raw) -> bool:
 
 
 def items_of(array: msgspec.Raw) -> Iterator[msgspec.Raw]:
-    """The items of a JSON array one after the other, which is slow, and takes no memory for those that are not looked at."""
+    """The items of a JSON array one after another, which is slow, and holds none of those that are not looked at."""
     rest = memoryview(array)[bytes(array).index(b"[") + 1 :]
     while rest[(at := _end(rest)) : at + 1] != b"]":
         rest = rest[at:]

@@ -140,7 +140,7 @@ def _key(key: Any) -> Any:
 
 
 def _number_resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """The scalars that are not text: PyYAML's own, but without dates and `=`, and with numbers in base ten, two, eight, 16."""
+    """The scalars that are not text: PyYAML's own without dates and `=`, and numbers in base ten, two, eight, 16."""
     resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     replaced = (_VALUE, "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
     for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items():

@@ -188,7 +188,7 @@ def test_the_output_is_byte_identical_for_every_order_of_the_input() -> None:
                 a_manifest().spec(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "x"}})
             ),
             "stdin: Deployment/shop/db: spec.template.spec.affinity.podAntiAffinity"
-            ".requiredDuringSchedulingIgnoredDuringExecution: Expected `array | null`, got `str`",
+            ".requiredDuringSchedulingIgnoredDuringExecution: expected a list, got a string",
         ),
         ('{"kind": "Deployment", "metadata": {"name": "x"', "stdin: "),
         ("just: text", "stdin: has no kind"),

@@ -351,7 +351,7 @@ def test_every_check_has_a_name_of_its_own_a_reason_and_a_source() -> None:
             [a_manifest().prefers_apart("ten", term(HOST, app("db")))],
             "Deployment/shop/db",
             f"{POD_SPEC}.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight",
-            "Expected `int`, got `str`",
+            "expected an integer, got a string",
         ),
         (
             [a_manifest().spec(tolerations=[{"key": "a", "operator": "Perhaps"}])],
@@ -363,7 +363,7 @@ def test_every_check_has_a_name_of_its_own_a_reason_and_a_source() -> None:
             [a_pod("p").near({"topologyKey": 5, "labelSelector": {}})],
             "Pod/shop/p",
             "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey",
-            "Expected `str`, got `int`",
+            "expected a string, got an integer",
         ),
         (
             [a_pod("p").near(term(HOST, app("db"), namespaceSelector=labelled("a", "Is")))],

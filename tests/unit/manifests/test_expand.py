@@ -467,12 +467,12 @@ def test_a_guest_keeps_its_labels_and_placement_rules() -> None:
         ),
         pytest.param(
             a_workload("Deployment", template={"metadata": [], "spec": {"containers": [{}]}}),
-            "Deployment/shop/web: spec.template.metadata: expected an object, got list",
+            "Deployment/shop/web: spec.template.metadata: expected an object, got a list",
             id="metadata as a list",
         ),
         pytest.param(
             a_workload("Deployment", template=a_template(nodeName=5)),
-            "Deployment/shop/web: spec.template.spec.nodeName: Expected `str`, got `int`",
+            "Deployment/shop/web: spec.template.spec.nodeName: expected a string, got an integer",
             id="a number as node name",
         ),
         pytest.param(a_class("gold", "high"), "PriorityClass/gold: value: must be an integer", id="a class in words"),

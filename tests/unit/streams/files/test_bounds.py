@@ -13,6 +13,7 @@ from underhost.streams.files import reader
 from underhost.streams.files.reader import load_files
 
 FOREIGN = "has no kind: not a Kubernetes object (a chart's values, a patch, or another format?)"
+NO_NAME = "Pod items[0]: metadata.name: missing: an incomplete object (a patch, or a template that was not rendered?)"
 SCALARS = b",".join([b"1"] * 750_000)
 
 
@@ -22,7 +23,7 @@ SCALARS = b",".join([b"1"] * 750_000)
         pytest.param(b"[" + SCALARS + b"]", FOREIGN, None, id="an array of numbers"),
         pytest.param(
             b'[{"kind":"Pod"},' + SCALARS + b"]",
-            "Pod items[0]: metadata.name: missing: an incomplete object (a patch, or a template that was not rendered?)",
+            NO_NAME,
             9950,
             id="a pod among numbers",
         ),
@@ -34,7 +35,7 @@ SCALARS = b",".join([b"1"] * 750_000)
         ),
         pytest.param(
             b'{"kind":"PodList","items":[' + b"{}," * 500_000 + b"null]}",
-            "Pod items[0]: metadata.name: missing: an incomplete object (a patch, or a template that was not rendered?)",
+            NO_NAME,
             9950,
             id="a PodList of nothing",
         ),
@@ -91,7 +92,7 @@ def test_a_pipe_is_read_up_to_a_bound(size: int, monkeypatch: pytest.MonkeyPatch
     ours, theirs = os.pipe()
     os.write(theirs, node.ljust(size))
     os.close(theirs)
-    with open(ours, "rb") as pipe:
+    with os.fdopen(ours, "rb") as pipe:
         if size > 1000:
             with pytest.raises(InputError, match="stdin: has more than 0 GiB: give parts of it"):
                 load_files(["-"], stdin=pipe)

@@ -238,12 +238,12 @@ def test_every_form_of_input_is_read(write: Write, content: Any, expected: list[
         ),
         pytest.param(
             a_pod(metadata={"name": "a", "namespace": "n", "labels": {"app": 5}}),
-            "Pod/n/a: metadata.labels[]: expected a string, got an integer",
+            "Pod/n/a: metadata.labels[app]: expected a string, got an integer",
             id="a number as label",
         ),
         pytest.param(
             "kind: Pod\nmetadata: {name: a, labels: {enabled: yes}}",
-            "Pod/default/a: metadata.labels[]: expected a string, got true or false",
+            "Pod/default/a: metadata.labels[enabled]: expected a string, got true or false",
             id="a bare yes as label",
         ),
         pytest.param(
@@ -272,7 +272,7 @@ def test_every_form_of_input_is_read(write: Write, content: Any, expected: list[
         pytest.param(a_pod() | {"spec": 7}, "Pod/default/a: spec: expected an object, got an integer", id="a spec"),
         pytest.param(
             {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": ["4"]}}},
-            "Node/n: status.allocatable[]: expected an integer or a number or a string, got a list",
+            "Node/n: status.allocatable[cpu]: expected an integer or a number or a string, got a list",
             id="allocatable",
         ),
         pytest.param(
@@ -388,6 +388,18 @@ def test_a_node_that_is_only_labels_is_no_node(write: Write) -> None:
         {},
         (f"{path}: Node/n1: status.allocatable: there is none: incomplete, not counted as a node",),
     )
+
+
+def test_a_null_in_a_manifest_is_the_same_as_an_absent_field(write: Write) -> None:
+    container = {"name": "c", "resources": {"limits": {"cpu": None}, "requests": {"memory": "1Gi"}}}
+    template = {"metadata": {"labels": {"app": "x", "old": None}}, "spec": {"containers": [container]}}
+    objects = load_files([write({"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": template}})])
+    assert json.loads(bytes(objects.others["Deployment/default/d"].spec)) == {
+        "template": {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "c", "resources": {"limits": {}, "requests": {"memory": "1Gi"}}}]},
+        }
+    }
 
 
 def test_a_directory_is_read_recursively_by_name(write: Write, tmp_path: Path) -> None:
