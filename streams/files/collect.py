@@ -18,6 +18,7 @@ from underhost.schemas import kubernetes as k8s
 from underhost.schemas import storage
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.manifests import NULL, Manifest
+from underhost.streams.files.autoscalers import Autoscaler, AutoscalerSpec, scaled, with_replicas
 from underhost.streams.files.faults import Faults, Shapes, begins, fault_of, node_shapes, pod_shapes
 from underhost.streams.files.kinds import CLUSTER_SCOPED, GROUPS, KUBEVIRT, WORKLOADS, is_read
 from underhost.streams.files.objects import Objects
@@ -44,7 +45,7 @@ class Item(Struct, rename="camel", gc=False):
 
 _TYPES: tuple[Any, ...] = (k8s.NodeSpec, k8s.NodeStatus, k8s.PodSpec, k8s.PodStatus, k8s.ServiceSpec, k8s.WorkloadSpec)
 _TYPES += (k8s.BudgetSpec, k8s.BudgetStatus, storage.ClaimSpec, storage.VolumeSpec, storage.CsiNodeSpec)
-_TYPES += (storage.AttachmentSpec, storage.Phase, tuple[storage.TopologyTerm, ...], str)
+_TYPES += (AutoscalerSpec, storage.AttachmentSpec, storage.Phase, tuple[storage.TopologyTerm, ...], str)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_ | None) for type_ in _TYPES}
 
 
@@ -75,7 +76,7 @@ class Collected:
     Attributes:
         objects: the objects themselves.
         incomplete, node_patches, repeated: one line for each such object. left_out: one for each such file.
-        ignored: objects by kind. generated: by generateName.
+        ignored: objects by kind. generated: by generateName. autoscalers: by `namespace/name`.
         likes: by the uid of an owner, the last of its pods. faults: of all that has been read.
     """
 
@@ -87,6 +88,7 @@ class Collected:
     left_out: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     generated: Counter[str] = field(default_factory=Counter)
+    autoscalers: dict[str, Autoscaler] = field(default_factory=dict)
     likes: dict[str, k8s.Pod] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
     faults: Faults = field(default_factory=Faults)
@@ -110,6 +112,16 @@ class Collected:
         except BadObjectError as fault:
             raise BadObjectError(fault.message, object_=f"{kind}/{key}", field=fault.field, file=file) from fault
 
+    def scale(self) -> list[str]:
+        """Let the autoscalers say how many replicas manifests have; `Kind/namespace/name: replicas` of each."""
+        found = scaled(self.autoscalers.values(), self.objects.others)
+        for key, replicas in found.items():
+            self.objects.others[key] = with_replicas(self.objects.others[key], replicas)
+            if key in self.objects.workloads:
+                owner = self.objects.workloads[key]
+                self.objects.workloads[key] = replace(owner, spec=replace(owner.spec, replicas=replicas))
+        return [f"{key}: {replicas}" for key, replicas in found.items()]
+
     def _put(self, kind: str, api_version: str, key: str, metadata: k8s.Metadata, item: Item, file: str) -> None:
         if kind == "Pod":
             spec, status = _decoded(item.spec, k8s.PodSpec, "spec"), _decoded(item.status, k8s.PodStatus, "status")
@@ -126,6 +138,8 @@ class Collected:
             return
         if kind == "PodDisruptionBudget":
             self._put_budget(api_version or "policy/v1", key, metadata, item, file)
+        elif kind == "HorizontalPodAutoscaler":
+            self.autoscalers[key] = Autoscaler(metadata.namespace, _decoded(item.spec, AutoscalerSpec, "spec"))
         elif kind in _READ:
             table, read = _READ[kind]
             self._store(getattr(self.objects, table), key, read(metadata, item, self.shapes), kind, file)

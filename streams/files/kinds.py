@@ -12,6 +12,7 @@ GROUPS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("VirtualMachineInstanceReplicaSet", "VirtualMachine", "VirtualMachineInstance"), KUBEVIRT),
     **dict.fromkeys(("StorageClass", "CSINode", "VolumeAttachment"), _STORAGE),
     "Job": frozenset({"batch"}),
+    "HorizontalPodAutoscaler": frozenset({"autoscaling"}),
     "PodDisruptionBudget": frozenset({"policy"}),
     "PriorityClass": frozenset({"scheduling.k8s.io"}),
 }

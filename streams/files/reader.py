@@ -98,6 +98,8 @@ class InputReader:
         into = self._into
         if self._foreign:
             self._notes.append(f"ignored, {NO_OBJECT}: {', '.join(_some(self._foreign, 'files'))}")
+        if lines := into.scale():
+            self._notes.append(f"replicas as autoscalers have them: {', '.join(_some(lines, 'workloads'))}")
         inventory = self._inventory[0] if self._inventory else None
         notes = tuple(self._notes + _notes_of(into))
         return replace(into.objects, inventory=inventory, notes=notes, first_file=into.first_file)

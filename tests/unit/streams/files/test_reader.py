@@ -402,6 +402,31 @@ def test_a_null_in_a_manifest_is_the_same_as_an_absent_field(write: Write) -> No
     }
 
 
+@pytest.mark.parametrize(
+    ("replicas", "scaler", "uid", "expected"),
+    [
+        pytest.param(None, {"minReplicas": 3, "maxReplicas": 9}, "", 3, id="no replicas are the least"),
+        pytest.param(5, {"minReplicas": 3, "maxReplicas": 9}, "", 5, id="replicas between"),
+        pytest.param(12, {"minReplicas": 3, "maxReplicas": 9}, "", 9, id="too many"),
+        pytest.param(0, {"minReplicas": 3, "maxReplicas": 9}, "", 0, id="0 turns it off"),
+        pytest.param(None, {"maxReplicas": 9}, "", None, id="one, unless it says the least"),
+        pytest.param(1, {"minReplicas": 3, "maxReplicas": 9}, "u", 1, id="a cluster has its replicas already"),
+    ],
+)
+def test_an_autoscaler_says_how_many_replicas_a_manifest_has(
+    write: Write, replicas: int | None, scaler: Any, uid: str, expected: int | None
+) -> None:
+    spec = {"template": {"spec": {"containers": [{"name": "c"}]}}} | (
+        {} if replicas is None else {"replicas": replicas}
+    )
+    web = {"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "uid": uid}, "spec": spec}
+    of = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+    scale = {"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2", "spec": of | scaler}
+    objects = load_files([write([scale | {"metadata": {"name": "any", "namespace": "shop"}}, web])])
+    assert json.loads(bytes(objects.others["Deployment/shop/web"].spec)).get("replicas") == expected
+    assert objects.workloads["Deployment/shop/web"].spec.replicas == expected
+
+
 def test_a_directory_is_read_recursively_by_name(write: Write, tmp_path: Path) -> None:
     write(a_pod("b"), "dir/sub/b.json")
     write(gzip.compress(json.dumps(a_pod("c")).encode()), "dir/sub/c.json.gz")
