@@ -74,17 +74,19 @@ async def body_of(request: web.Request, limit: int = BODY) -> bytearray:
         limit = min(limit, BODY)
     elif announced > limit:
         raise web.HTTPRequestEntityTooLarge(limit, announced)
-    # One that grew would be copied from place to place; what is announced and not sent yet is not in memory.
-    body, size = bytearray(announced or 0), 0
+    body, chunk = bytearray(), b""  # it grows with what comes: zeros for what is only announced would be memory, too
     try:
         with request.app[CONNECTIONS].waiting_for(request):
             async with asyncio.timeout(request.app[SENDING]):
                 while chunk := await request.content.readany():
                     held.take(request, len(chunk))
-                    if size + len(chunk) > limit:
-                        raise web.HTTPRequestEntityTooLarge(limit, size + len(chunk))
-                    body[size : size + len(chunk)] = chunk
-                    size += len(chunk)
-    except TimeoutError:
-        raise web.HTTPRequestTimeout from None
+                    if len(body) + len(chunk) > limit:
+                        raise web.HTTPRequestEntityTooLarge(limit, len(body) + len(chunk))
+                    body += chunk
+    except BaseException as error:
+        # The stream keeps the error of a lost connection, and the error this frame, until a collection.
+        body, chunk = bytearray(), b""
+        if isinstance(error, TimeoutError):
+            raise web.HTTPRequestTimeout from None
+        raise
     return body

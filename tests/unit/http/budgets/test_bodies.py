@@ -1,17 +1,22 @@
 """Bodies: plain, of bounded size, and bounded together."""
 
 import asyncio
+import gc
 import gzip
+import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import aiohttp
 import pytest
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
 
 from underhost.agents.http.budgets import bodies
 from underhost.agents.http.budgets.bodies import body_of
+from underhost.agents.http.budgets.connections import CONNECTIONS, HeldConnections
 from underhost.agents.http.routes import HttpRoutes
 from underhost.agents.http.server import start_server
 
@@ -118,3 +123,42 @@ def test_nothing_is_remembered_of_a_request_that_is_answered() -> None:
         held.take(request, 10)  # type: ignore[arg-type]
         held.give_back(request)  # type: ignore[arg-type]
     assert (held.size, request) == (0, {})
+
+
+def announced(size: int, sent: bytes, lost: Exception | None = None) -> web.Request:
+    """A request that announces so many bytes, what its client has sent of them, and how the connection ended."""
+    loop, app = asyncio.get_running_loop(), web.Application()
+    app[bodies.HELD], app[bodies.SENDING], app[CONNECTIONS] = bodies.HeldBodies(), 60.0, HeldConnections()
+    connected = BaseProtocol(loop)
+    connected.connection_made(asyncio.Transport())
+    content = StreamReader(connected, 64 << 20, loop=loop)
+    content.feed_data(sent)
+    if lost is None:
+        content.feed_eof()
+    else:
+        loop.call_soon(loop.call_soon, content.set_exception, lost)
+    return make_mocked_request("POST", "/", {"Content-Length": str(size)}, app=app, payload=content)
+
+
+async def test_what_is_announced_and_not_sent_takes_no_memory() -> None:
+    request = announced(64 << 20, b"{}")
+    tracemalloc.start()
+    try:
+        assert await body_of(request, 64 << 20) == b"{}"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_what_came_over_a_lost_connection_is_not_kept_with_its_error() -> None:
+    gc.collect()
+    gc.disable()  # the stream keeps the error, and the error the frames that it came through
+    tracemalloc.start()
+    try:
+        request = announced(64 << 20, bytes(32 << 20), ConnectionResetError())
+        with pytest.raises(ConnectionResetError):
+            await body_of(request, 64 << 20)
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
+        gc.enable()

@@ -1,7 +1,11 @@
 """Long work: for so long, and only while somebody waits for it."""
 
 import asyncio
+import gc
 import threading
+import weakref
+from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,6 +50,38 @@ async def test_work_that_takes_too_long_ends_and_its_thread_is_free() -> None:
     with pytest.raises(RequestRefused, match="it takes longer than 0 s; use something else") as refused:
         await bench.do(asked(Connection()), lambda: for_ever(threading.Event()))
     assert refused.value.status == 422
+
+
+class Picture:
+    """What work holds, much of it perhaps."""
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("leaves", [pytest.param(False, id="refused"), pytest.param(True, id="given up")])
+async def test_what_failed_work_held_is_gone_with_its_answer(leaves: bool) -> None:
+    bench, pictures = Bench("test", 60.0, ""), list[weakref.ref[Picture]]()
+
+    def fail(connection: Connection) -> None:
+        picture = Picture()
+        pictures.append(weakref.ref(picture))
+        connection.closed = leaves
+        if leaves:
+            for_ever(threading.Event())
+        raise RequestRefused(422, f"no room for {picture}")
+
+    for _ in range(2):  # once the thread has begun the second, it has let go of the first
+        connection = Connection()
+        with pytest.raises(RequestRefused):
+            await bench.do(asked(connection), partial(fail, connection))
+    assert pictures[0]() is None
 
 
 async def test_work_ends_when_its_client_leaves_and_the_next_begins() -> None:
