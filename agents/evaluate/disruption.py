@@ -194,23 +194,23 @@ def covered_of(snapshot: Snapshot, budget: Budget, matched: CoveredPods) -> Cove
     if spec.max_unavailable is None and spec.min_available is None:
         return _covered(0, current, 0, living, len(living), "it sets neither minAvailable nor maxUnavailable")
     if spec.max_unavailable is None and isinstance(spec.min_available, int):
-        attainable = max(len(living), scale.count)
+        attainable = max(len(living), scale.total)
         why = f"minAvailable is {spec.min_available} and there are {attainable} of them"
         return _covered(len(matched), current, spec.min_available, living, attainable, why)
     if spec.max_unavailable is not None:
         field, value = "maxUnavailable", spec.max_unavailable
     else:
         field, value = "minAvailable", spec.min_available or ""
-    scaled = _scaled(value, scale.count)
+    scaled = _scaled(value, scale.total)
     if scaled is None:
         scale.complete, scale.unreadable = False, f"{field} {value!r} is neither a number nor a percentage"
     if scaled is None or not scale.complete:
         return _failed(budget, current, living, scale, f"{field} {value}")
-    desired = max(0, scale.count - scaled) if field == "maxUnavailable" else scaled
-    why = f"{field} is {value} of {scale.count} replicas"
-    if scale.count == 0 and scale.unmanaged:
+    desired = max(0, scale.total - scaled) if field == "maxUnavailable" else scaled
+    why = f"{field} is {value} of {scale.total} replicas"
+    if scale.total == 0 and scale.unmanaged:
         why = f"{field} is counted in their controllers' replicas, and they have no controller"
-    return _covered(scale.count, current, desired, living, scale.count + scale.unmanaged, why)
+    return _covered(scale.total, current, desired, living, scale.total + scale.unmanaged, why)
 
 
 def _covered(expected: int, current: int, desired: int, pods: list[str], attainable: int, why: str) -> Covered:
@@ -240,7 +240,7 @@ def _failed(budget: Budget, current: int, pods: list[str], scale: "_Scale", why:
 class _Replicas(NamedTuple):
     """Sum of the replicas of some owners, `complete` where each has a scale; `unscalable`: one that never has one."""
 
-    count: int
+    total: int
     complete: bool
     unscalable: str
 
@@ -249,7 +249,7 @@ class _Replicas(NamedTuple):
 class _Scale:
     """The same with `unmanaged`, the pods without a controller; `unreadable` says why not even a scale would help."""
 
-    count: int
+    total: int
     complete: bool
     unscalable: str
     unmanaged: int
