@@ -112,9 +112,10 @@ class CoLocated:
         found = NOTHING
         if place is not None and len(replicas) > 1:
             shared = [at for key in replicas for at in self._store.of_pod.get(key, ())]
-            gathered = any(_is_gathered(case.model.classes[cls]) for cls in set(replicas.values()))
-            if len(shared) == len(set(shared)) and not gathered:
-                found = [_finding(case.snapshot, application, sorted(replicas), place)]
+            classes = [case.model.classes[cls] for cls in set(replicas.values())]
+            if len(shared) == len(set(shared)) and not any(map(_is_gathered, classes)):
+                preferred = any(map(_prefers_apart, classes))
+                found = [_finding(case.snapshot, application, sorted(replicas), place, preferred)]
         self._store.put((CO_LOCATED, application), found)
 
 
@@ -123,21 +124,30 @@ def _is_gathered(cls: PodClass) -> bool:
     return any(term.selector is not None and cls.id in term.selector.classes for term in cls.required_affinity)
 
 
+def _prefers_apart(cls: PodClass) -> bool:
+    """Whether a preference of the class, not one of the scheduler's own, keeps its pods apart."""
+    own = any(one.weight < 0 and one.selector is not None and cls.id in one.selector.classes for one in cls.preferred)
+    return own or (not cls.system_default and any(one.self_match for one in cls.soft))
+
+
 def _common(snapshot: Snapshot, nodes: Sequence[str]) -> SamePlace | None:
     """The place that the nodes share; most applications are spread after their second pod."""
     first = place_of(snapshot, nodes[0]) if nodes else None
     return first if all(node == nodes[0] or place_of(snapshot, node) == first for node in nodes) else None
 
 
-def _finding(snapshot: Snapshot, application: Application, pods: list[str], place: SamePlace) -> Finding:
+def _finding(
+    snapshot: Snapshot, application: Application, pods: list[str], place: SamePlace, preferred: bool
+) -> Finding:
     """All ready replicas of an application in one place."""
     first = snapshot.pods[pods[0]]
     where = f"ESXi host {place.name}" if place.kind == HOST else f"node {place.name}"
     nodes = sorted({snapshot.pods[pod].spec.node_name for pod in pods})
     on = f" (nodes {f.listing(nodes)})" if place.kind == HOST and len(nodes) > 1 else ""
+    rule = "only a preference keeps" if preferred else "no rule keeps"
     message = (
         f"All {len(pods)} ready replicas of {application.kind} {application.namespace}/{application.name} "
-        f"({f.listing(pods)}) run on {where}{on}, and no rule keeps them apart."
+        f"({f.listing(pods)}) run on {where}{on}, and {rule} them apart."
     )
     return Finding(
         id=f.finding_id(snapshot.site, CO_LOCATED, RULE, place.kind, place.id, f.uid_of(pods[0], first)),

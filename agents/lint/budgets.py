@@ -55,6 +55,23 @@ def both(view: View, one: JudgedBudget) -> Iterator[Complaint]:
         yield one.complaint("spec.maxUnavailable", says)
 
 
+def out_of_range(view: View, one: JudgedBudget) -> Iterator[Complaint]:
+    """A bound that is negative, above 100 %, or neither a number nor a percentage."""
+    for field, value in (("minAvailable", one.spec.min_available), ("maxUnavailable", one.spec.max_unavailable)):
+        if value is not None and not _is_allowed(value):
+            says = (
+                f"has {field} {str(value)[:40]}, which the API server refuses: use a number from 0 on, or 0% to 100%."
+            )
+            yield one.complaint(f"spec.{field}", says)
+
+
+def _is_allowed(value: int | str) -> bool:
+    if isinstance(value, int):
+        return value >= 0
+    percent = _percent(value)
+    return percent is not None and percent <= 100
+
+
 def neither(view: View, one: JudgedBudget) -> Iterator[Complaint]:
     """Neither minAvailable nor maxUnavailable."""
     if one.spec.min_available is None and one.spec.max_unavailable is None:
@@ -62,8 +79,8 @@ def neither(view: View, one: JudgedBudget) -> Iterator[Complaint]:
 
 
 def beta(view: View, one: JudgedBudget) -> Iterator[Complaint]:
-    """The API version that Kubernetes 1.25 removed."""
-    if one.budget.api_version == BETA:
+    """The API version that Kubernetes 1.25 removed, in a manifest: an old cluster answers with no other."""
+    if one.budget.api_version == BETA and not one.budget.metadata.uid:
         yield one.complaint(
             "apiVersion",
             f"is of {BETA}, which Kubernetes 1.25 removed: use policy/v1, where an empty selector "
@@ -96,7 +113,7 @@ def matches_nothing(view: View, one: JudgedBudget) -> Iterator[Complaint]:
     lasting = [requirement for requirement in requirements if requirement[0] not in ADDED]
     templates = (subject.template_labels for subject in there if subject.template_labels is not None)
     if not any(matches(lasting, terms.labels(labels)) for labels in templates):
-        says = "covers no pod of the input: select the labels of the pods that are meant."
+        says = "covers no pod of the input: select the labels of the pods that are meant, or leave it out with them."
         yield one.complaint("spec.selector", says)
 
 
@@ -112,6 +129,8 @@ def protects_nothing(view: View, one: JudgedBudget) -> Iterator[Complaint]:
 def never(view: View, one: JudgedBudget) -> Iterator[Complaint]:
     """A budget that allows no eviction even with every replica healthy."""
     spec, covered = one.spec, one.covered
+    if not all(_is_allowed(value) for value in (spec.min_available, spec.max_unavailable) if value is not None):
+        return  # no cluster has such a budget
     if covered.best == 0 and covered.pods and not (spec.min_available is None and spec.max_unavailable is None):
         yield one.complaint(
             one.bound,
@@ -125,7 +144,21 @@ def _remedy(one: JudgedBudget) -> str:
         return "count them with an integer minAvailable"
     if one.spec.max_unavailable is not None:
         return "raise it"
-    return "lower it" if one.spec.min_available == "100%" else "run one replica more, or lower it"
+    enough = _enough(one.spec.min_available)
+    return "lower it" if enough is None else f"run {enough} replicas, or lower it"
+
+
+def _enough(least: int | str | None) -> int | None:
+    """The fewest replicas of which `least` spare one, None where no number does."""
+    if isinstance(least, int):
+        return least + 1
+    percent = _percent(least or "")
+    return None if percent is None or percent >= 100 else -(-100 // (100 - percent))
+
+
+def _percent(value: str) -> int | None:
+    digits = value.removesuffix("%")
+    return int(digits) if value.endswith("%") and digits.isdecimal() and len(digits) < 10 else None
 
 
 def overlap(view: View) -> Iterator[Complaint]:
@@ -205,6 +238,7 @@ _API = "pkg/apis/policy/validation/validation.go"
 _OLD_API, _NEW_API = "pkg/apis/policy/v1beta1", "api/policy/v1/types.go"
 CHECKS = (
     Check("budget-min-and-max", BUDGET, "the budget sets minAvailable and maxUnavailable", _API, budgets, both),
+    Check("budget-out-of-range", BUDGET, "a bound of the budget is out of range", _API, budgets, out_of_range),
     Check("budget-without-bound", BUDGET, "the budget sets neither bound", _CONTROLLER, budgets, neither),
     Check("budget-api-removed", BUDGET, "the budget's API version was removed", _OLD_API, budgets, beta),
     Check("budget-selector-empty", BUDGET, "the budget's selector is empty", _NEW_API, budgets, empty_selector),

@@ -54,13 +54,23 @@ def weights(view: View, subject: Subject) -> Iterator[Complaint]:
             )
 
 
+def meant_for_own(view: View) -> Iterable[PodRule]:
+    """The required anti-affinities whose selector asks for labels that their own pods have with other values."""
+    every = (rule for rule in required_rules(view) if rule.form == ANTI_AFFINITY)
+    return (rule for rule in every if _own_labels(rule) and not rule.namespaces and rule.spaces is None)
+
+
+def meant_for_others(view: View) -> Iterable[PodRule]:
+    """The other ones: whom they keep away may yet come."""
+    own = set(map(id, meant_for_own(view)))
+    return (rule for rule in required_rules(view) if rule.form == ANTI_AFFINITY and id(rule) not in own)
+
+
 def anti_affinity_selects_nothing(view: View, rule: PodRule) -> Iterator[Complaint]:
     """A required anti-affinity that matches neither its own pods nor any other of the input."""
-    if rule.form != ANTI_AFFINITY or not _judged(rule) or rule.selects_any:
+    if not _selects_nothing(view, rule):
         return
     own = _own_labels(rule)
-    if not view.whole and not (own and view.telling):
-        return  # a manifest by itself, with a selector that is meant for others
     hint = f"its pods have {own}" if own else "no pod has these labels"
     yield rule.complaint(
         "labelSelector",
@@ -70,13 +80,25 @@ def anti_affinity_selects_nothing(view: View, rule: PodRule) -> Iterator[Complai
 
 
 def preference_selects_nothing(view: View, rule: PodRule) -> Iterator[Complaint]:
-    """A preferred term that matches no pod of the cluster."""
-    if rule.form != SPREAD_CONSTRAINT and _judged(rule) and view.whole and not rule.selects_any:
+    """A preferred term that matches no pod of the input."""
+    if rule.form != SPREAD_CONSTRAINT and _selects_nothing(view, rule):
+        own = _own_labels(rule) if rule.form == ANTI_AFFINITY else ""
+        hint = f"its pods have {own}; " if own else ""
         yield rule.complaint(
             "labelSelector",
-            f"The {rule.what} of {rule.subject.name} selects no pod of the cluster, so it has no effect: "
-            "select the labels of the pods that are meant, or leave it out.",
+            f"The {rule.what} of {rule.subject.name} selects no pod of the {'cluster' if view.whole else 'input'}, so "
+            f"it has no effect: {hint}select the labels of the pods that are meant, or leave it out.",
         )
+
+
+def _selects_nothing(view: View, rule: PodRule) -> bool:
+    """Whether the rule selects nothing, and that may be held against it: a manifest's may be meant for other files.
+
+    Where its own pods carry the selector's keys, other values are a slip.
+    """
+    if not _judged(rule) or rule.selects_any:
+        return False
+    return view.whole or (rule.form == ANTI_AFFINITY and bool(_own_labels(rule)) and view.telling)
 
 
 def spread_misses_own(view: View, rule: PodRule) -> Iterator[Complaint]:
@@ -147,8 +169,10 @@ CHECKS = (
     Check("preferred-selector-null", DRIFT, "a preference has no selector, or one that counts no pod", _NULL,
           preferences, selector_null),
     Check("weight-out-of-range", UNSATISFIABLE, "the weight is not in 1-100", _API, subjects, weights),
-    Check("anti-affinity-selects-nothing", DRIFT, "a required anti-affinity selects neither its own pods nor others",
-          f"{_IPA} (updateWithAntiAffinityTerms)", required_rules, anti_affinity_selects_nothing),
+    Check("anti-affinity-selects-nothing", UNSATISFIABLE, "a required anti-affinity misses its own pods, and others",
+          f"{_IPA} (updateWithAntiAffinityTerms)", meant_for_own, anti_affinity_selects_nothing),
+    Check("anti-affinity-to-nobody", DRIFT, "a required anti-affinity selects neither its own pods nor others",
+          f"{_IPA} (updateWithAntiAffinityTerms)", meant_for_others, anti_affinity_selects_nothing),
     Check("preference-selects-nothing", DRIFT, "a preferred term selects no pod", _SCORING, preferences,
           preference_selects_nothing),
     Check("spread-misses-own-pods", DRIFT, "a spread constraint does not select its own pods",

@@ -19,6 +19,7 @@ from underhost.agents.commands.input.options import Among, Judged, one_of
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.input.sources import read
 from underhost.agents.commands.output import progress
+from underhost.agents.commands.output.columns import clean
 from underhost.agents.schedule.progress import listen
 from underhost.agents.site import selectors
 from underhost.agents.site.selectors import matches
@@ -73,7 +74,8 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
         with faults_named(objects):
             snapshot, said = snapshot_of(objects, found.site, manifests=manifests, join_by_name=found.join_by_name)
     for note in said if notes else ():
-        typer.echo(f"note: {note}", err=True)
+        typer.echo(f"note: {clean(note)}", err=True)
+    _refuse_nothing(objects)
     defaults = Options()
     options = Options(
         host_keys=tuple(judged.host_key) if judged.host_key else found.host_keys or defaults.host_keys,
@@ -85,6 +87,12 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
     site = Site(snapshot, options, objects)
     _last[:] = [site]
     return site
+
+
+def _refuse_nothing(objects: Objects) -> None:
+    """Nothing to judge is no good news. A budget alone can be judged, too: lint looks at it. Raises InputError."""
+    if not (objects.nodes or objects.pods or objects.workloads or objects.others or objects.budgets):
+        raise InputError("the input holds neither nodes, pods nor workloads: there is nothing to judge")
 
 
 def read_sites(source: From, judged: Judged, *, manifests: bool, watch: bool, drift: bool = False) -> Iterator[Site]:
@@ -147,9 +155,8 @@ class Scope:
         self.namespace = namespace
         self._snapshot = snapshot
         self._requirements = () if selector is None else parse_selector(selector)
-        spaces = {name.partition("/")[0] for name in snapshot.pods} if namespace is not None else set()
-        if namespace is not None and namespace not in spaces:
-            typer.echo(f"note: no pod in namespace {namespace}{did_you_mean(namespace, spaces)}", err=True)
+        if namespace is not None:
+            _look_for(namespace, snapshot)
 
     def has(self, pod: str) -> bool:
         """Whether a pod (`namespace/name`) is meant; one that the input lacks is judged by its namespace alone."""
@@ -159,6 +166,19 @@ class Scope:
         if not self._requirements or found is None:
             return not self._requirements
         return matches(self._requirements, labels(bytes(found.metadata.labels)))
+
+
+def _look_for(namespace: str, snapshot: Snapshot) -> None:
+    """Say where a namespace has no pod. Raises InputError where it is not there at all."""
+    spaces = {name.partition("/")[0] for name in snapshot.pods}
+    if namespace in spaces:
+        return
+    others = (*snapshot.services, *snapshot.budgets)
+    spaces.update(snapshot.namespaces, (name.partition("/")[0] for name in others))
+    spaces.update(owner.metadata.namespace for owner in snapshot.workloads.values())
+    if namespace not in spaces:
+        raise InputError(f"namespace {namespace} is not there{did_you_mean(namespace, spaces)}")
+    typer.echo(f"note: no pod in namespace {namespace}", err=True)
 
 
 def full_name(name: str, namespace: str | None) -> str:

@@ -6,6 +6,7 @@ In: an error of ours. Out: the exit code that means it: 2 for bad usage, file or
 import os
 import sys
 
+from underhost.agents.commands.output.columns import clean
 from underhost.schemas.errors import BackendError, InputError, UnderhostError
 
 
@@ -13,7 +14,7 @@ def say(error: UnderhostError) -> int:
     """One line a fault; the exit code."""
     faults = error.faults if isinstance(error, InputError) else (str(error),)
     for fault in faults:
-        print(f"error: {' '.join(fault.split())}", file=sys.stderr)
+        print(f"error: {clean(' '.join(fault.split()))}", file=sys.stderr)
     return 3 if isinstance(error, BackendError) else 2
 
 

@@ -349,6 +349,17 @@ def test_output_that_a_full_disk_does_not_take_is_an_error_and_no_answer(output:
     )
 
 
+def test_pods_without_any_node_are_one_note(tmp_path: Path):
+    pods = [one for one in json.loads(Path(DUMP).read_text())["items"] if one["kind"] == "Pod"]
+    file = tmp_path / "pods.json"
+    file.write_text(json.dumps({"kind": "List", "items": pods}))
+    result = run("check", "-f", str(file), "-o", "json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["summary"]["unknown-node"]) == (0, 0)
+    assert [one["severity"] for one in report["findings"] if one["severity"] == "unknown-node"] == []
+    assert result.stderr == "note: the input holds no node: 10 pods that run are not judged\n"
+
+
 def test_a_closed_input_is_an_error_in_one_line():
     done = subprocess.run(
         ["sh", "-c", f"{sys.executable} -c '{PROGRAM}' check -f - <&-"], capture_output=True, text=True, check=False

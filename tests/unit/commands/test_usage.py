@@ -10,6 +10,7 @@ from underhost.schemas.near import near
 
 SITE = str(Path(__file__).parents[3] / "docs/examples/cluster.yaml")
 MANY = [f"worker{'x' * number}" for number in range(3000)]
+NOTHING = "the input holds neither nodes, pods nor workloads: there is nothing to judge"
 HOSTS = str(Path(__file__).parents[3] / "docs/examples/inventory.yaml")
 
 MISTYPED = [
@@ -93,14 +94,64 @@ def test_topics_and_scenarios_are_suggested_too(
     assert capsys.readouterr().err.endswith("; did you mean kubevirt?\n")
 
 
-def test_a_mistyped_namespace_is_no_fault_and_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["check", "explain", "schedule"])
+def test_a_namespace_that_is_not_there_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     monkeypatch.setattr(cli.os, "_exit", sys.exit)  # a command that has read a site ends the process at once
-    assert run(monkeypatch, "check", "-n", "shpo", "-f", SITE) == 0
-    assert capsys.readouterr() == (
-        "0 pods, 3 nodes, 0 hosts: no findings\n", "note: no pod in namespace shpo; did you mean shop?\n"
-    )  # fmt: skip
+    assert run(monkeypatch, command, "-n", "shpo", "-f", SITE) == 2
+    assert capsys.readouterr() == ("", "error: namespace shpo is not there; did you mean shop?\n")
+
+
+def test_a_namespace_without_pods_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cli.os, "_exit", sys.exit)
+    empty = tmp_path / "empty.json"
+    empty.write_text('{"kind": "Namespace", "metadata": {"name": "empty"}}')
+    assert run(monkeypatch, "check", "-n", "empty", "-f", SITE, "-f", str(empty)) == 0
+    assert capsys.readouterr() == ("0 pods, 3 nodes, 0 hosts: no findings\n", "note: no pod in namespace empty\n")
+
+
+@pytest.mark.parametrize("command", ["check", "lint", "explain", "schedule"])
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        pytest.param('{"kind": "List", "items": []}', NOTHING, id="an empty List"),
+        pytest.param('{"kind": "Namespace", "metadata": {"name": "n"}}', NOTHING, id="only a namespace"),
+        pytest.param('{"kind": "ConfigMap", "metadata": {"name": "n"}}', NOTHING, id="only what no rule reads"),
+        pytest.param('{"kind": "Inventory", "hosts": [], "vms": []}', NOTHING, id="only an inventory"),
+        pytest.param(
+            '{"kind": "Status", "apiVersion": "v1", "code": 403, "message": "pods is forbidden"}',
+            "{file}: is a Status, what the API server answers instead of objects: 'pods is forbidden'",
+            id="a refusal",
+        ),
+    ],
+)
+def test_an_input_with_nothing_to_judge_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: str,
+    content: str,
+    fault: str,
+) -> None:
+    file = tmp_path / "input.json"
+    file.write_text(content)
+    monkeypatch.setattr(cli.os, "_exit", sys.exit)
+    assert run(monkeypatch, command, "-f", str(file)) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.splitlines()[-1]) == ("", f"error: {fault.format(file=file)}")
+
+
+def test_what_a_note_repeats_of_a_file_cannot_harm_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "input.json"
+    file.write_text('{"kind": "\\u001b[31mThing", "apiVersion": "x/v1", "metadata": {"name": "n"}}')
+    monkeypatch.setattr(cli.os, "_exit", sys.exit)
+    assert run(monkeypatch, "check", "-f", SITE, "-f", str(file)) == 0
+    assert capsys.readouterr().err == "note: ignored, no rule reads them: 1 ?[31mThing\n"
 
 
 def test_a_mistyped_setting_is_told_with_its_file_and_place(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.build import HOST, a_node, a_pod, a_site, a_workload, spread, term
+from support.build import HOST, PREFERRED, a_node, a_pod, a_site, a_workload, spread, term
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
@@ -331,6 +331,29 @@ def test_where_hosts_are_unknown_the_node_is_the_place():
         "All 2 ready replicas of ReplicaSet shop/web-1 (shop/web-0 and shop/web-1) run on node n1, "
         "and no rule keeps them apart."
     )
+
+
+PREFERS = {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term(HOST, WEB)}]}}
+PREFERS_OTHERS = {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term(HOST, DB)}]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        pytest.param({"affinity": PREFERS}, "only a preference keeps", id="a preferred anti-affinity"),
+        pytest.param({"affinity": PREFERS_OTHERS}, "no rule keeps", id="a preferred anti-affinity to others"),
+        pytest.param(
+            {"topologySpreadConstraints": [spread(HOST, WEB, soft=True)]},
+            "only a preference keeps",
+            id="a preferred spread",
+        ),
+        pytest.param({}, "no rule keeps", id="nothing"),
+    ],
+)
+def test_the_message_tells_a_preference_from_no_rule(spec, rule):
+    site = a_site(*nodes(2), web(0, "n1").spec(**spec), web(1, "n1").spec(**spec))
+    (finding,) = findings("co-located", site)
+    assert finding.message.endswith(f" run on node n1, and {rule} them apart.")
 
 
 def test_the_message_names_the_nodes_of_a_shared_host():

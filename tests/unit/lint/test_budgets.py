@@ -1,7 +1,7 @@
 """Lint of disruption budgets, ESXi hosts and DRS rules."""
 
 import pytest
-from support.answers.lint import ANTI, SPREAD, Row, Written, hosts, rows, zones
+from support.answers.lint import ANTI, SPREAD, Row, Written, hosts, report_of, rows, zones
 from support.build import HOST, Json, a_budget, a_manifest, a_pod, app, spread, term
 
 
@@ -105,7 +105,10 @@ from support.build import HOST, Json, a_budget, a_manifest, a_pod, app, spread, 
                     "PodDisruptionBudget",
                     "PodDisruptionBudget/shop/db",
                     "spec.selector",
-                    "Budget shop/db covers no pod of the input: select the labels of the pods that are meant.",
+                    (
+                        "Budget shop/db covers no pod of the input: select the labels of the pods that are meant, or "
+                        "leave it out with them."
+                    ),
                 )
             ],
             id="a budget that covers no pod",
@@ -167,7 +170,7 @@ from support.build import HOST, Json, a_budget, a_manifest, a_pod, app, spread, 
                     "spec.minAvailable",
                     (
                         "Budget shop/db can never allow an eviction of shop/db-0, shop/db-1 and shop/db-2: minAvailable"
-                        " is 3 and there are 3 of them, so a drain waits for ever; run one replica more, or lower it."
+                        " is 3 and there are 3 of them, so a drain waits for ever; run 4 replicas, or lower it."
                     ),
                 )
             ],
@@ -203,7 +206,7 @@ from support.build import HOST, Json, a_budget, a_manifest, a_pod, app, spread, 
                     "spec.minAvailable",
                     (
                         "Budget shop/db can never allow an eviction of shop/db-0: minAvailable is 50% of 1 replicas, so"
-                        " a drain waits for ever; run one replica more, or lower it."
+                        " a drain waits for ever; run 2 replicas, or lower it."
                     ),
                 )
             ],
@@ -375,3 +378,41 @@ def test_a_budget_or_host_that_undoes_a_rule_is_reported(
     objects: list[Written], inventory: Json | None, expected: list[Row]
 ) -> None:
     assert rows(objects, inventory) == expected
+
+
+@pytest.mark.parametrize(
+    ("replicas", "least", "enough"),
+    [
+        pytest.param(1, "51%", 3, id="51 % of 2 are 2"),
+        pytest.param(2, "80%", 5, id="80 %"),
+        pytest.param(1, 2, 3, id="2 of 1"),
+        pytest.param(3, 3, 4, id="all of 3"),
+        pytest.param(4, "99%", 100, id="99 %"),
+    ],
+)
+def test_as_many_replicas_as_are_advised_are_enough_and_no_fewer(replicas: int, least: int | str, enough: int) -> None:
+    def never(count: int) -> list[str]:
+        found = report_of([a_manifest(replicas=count), a_budget("db", app("db"), min_available=least)]).findings
+        return [one.message for one in found if one.source == "budget-never-allows"]
+
+    (message,) = never(replicas)
+    assert message.endswith(f"so a drain waits for ever; run {enough} replicas, or lower it.")
+    assert never(enough - 1)
+    assert not never(enough)
+
+
+@pytest.mark.parametrize(
+    ("bound", "shown"),
+    [
+        pytest.param({"min_available": -1}, "minAvailable -1", id="a negative number"),
+        pytest.param({"min_available": "101%"}, "minAvailable 101%", id="more than all"),
+        pytest.param({"max_unavailable": "-5%"}, "maxUnavailable -5%", id="a negative percentage"),
+        pytest.param({"max_unavailable": "half"}, "maxUnavailable half", id="a word"),
+    ],
+)
+def test_a_bound_that_the_api_server_refuses_is_the_only_finding(bound: Json, shown: str) -> None:
+    (found,) = report_of([a_manifest(), a_budget("db", app("db"), **bound)]).findings
+    assert (found.source, found.severity) == ("budget-out-of-range", "budget")
+    assert found.message == (
+        f"Budget shop/db has {shown}, which the API server refuses: use a number from 0 on, or 0% to 100%."
+    )

@@ -5,6 +5,7 @@ from support.answers.lint import ANTI, ESXI, NEAR, NODE_AFFINITY, POD_SPEC, SPRE
 from support.build import HOST, PREFERRED, REQUIRED, ZONE, Json, a_manifest, a_node, a_pod, app, labelled, spread, term
 
 THREE = zones("a", "b", "c")
+PREFERS = {"podAntiAffinity": {PREFERRED: [{"weight": 50, "podAffinityTerm": term(HOST, app("dbs"))}]}}
 ON = [a_pod("p0").on("n0").labels(app="other")]
 
 
@@ -142,7 +143,7 @@ ON = [a_pod("p0").on("n0").labels(app="other")]
             [
                 Row(
                     "anti-affinity-selects-nothing",
-                    "drift",
+                    "unsatisfiable",
                     "InterPodAffinity",
                     "Deployment/shop/db",
                     f"{ANTI}.labelSelector",
@@ -156,11 +157,29 @@ ON = [a_pod("p0").on("n0").labels(app="other")]
             id="an anti-affinity that misses its own pods' labels",
         ),
         pytest.param(
+            [a_manifest().spec(affinity=PREFERS)],
+            None,
+            [
+                Row(
+                    "preference-selects-nothing",
+                    "drift",
+                    "InterPodAffinity",
+                    "Deployment/shop/db",
+                    f"{POD_SPEC}.affinity.podAntiAffinity.{PREFERRED}[0].podAffinityTerm.labelSelector",
+                    (
+                        "The preferred anti-affinity of Deployment shop/db selects no pod of the input, so it has no "
+                        "effect: its pods have app=db; select the labels of the pods that are meant, or leave it out."
+                    ),
+                )
+            ],
+            id="a preference that misses its own pods' labels",
+        ),
+        pytest.param(
             [*THREE, *ON, a_manifest().apart(term(HOST, app("db"), namespaces=["prod"]))],
             None,
             [
                 Row(
-                    "anti-affinity-selects-nothing",
+                    "anti-affinity-to-nobody",
                     "drift",
                     "InterPodAffinity",
                     "Deployment/shop/db",
