@@ -1,6 +1,8 @@
 """A small share of the simulation: `make trust ARGS=simulation` runs ten thousand seeds."""
 
-from trust.simulation.regime import results_of, start
+import pytest
+from trust.simulation.old_defects import Search
+from trust.simulation.regime import SeedResult, results_of, start
 from trust.simulation.rival import TAKEN
 
 
@@ -19,3 +21,15 @@ def test_a_seed_replays_exactly_in_another_order_and_in_another_process() -> Non
     first, second = ([(result.seed, result.trace) for result in results_of(process)] for process in processes)
     assert first == second[::-1]
     assert len({trace for _, trace in first}) == len(seeds)
+
+
+def test_a_brought_back_defect_that_raises_has_not_been_found() -> None:
+    ended = ["not ready: worker: it waits", "the worker ended with TypeError: without() takes 2 positional arguments"]
+    with pytest.raises(RuntimeError, match="does not fit the code: the worker ended with TypeError"):
+        Search().add([SeedResult(0, ended, 600, {}, "", 1.0)])
+
+
+def test_the_first_violation_says_by_what_a_defect_was_found() -> None:
+    search = Search()
+    search.add([SeedResult(seed, ["label goes back"] if seed == 2 else [], 600, {}, "", 1.0) for seed in range(4)])
+    assert (search.seeds, search.found) == (3, "label goes back")

@@ -70,8 +70,8 @@ def _takes_every_label() -> None:
 def _writes_though_nothing_is_heard() -> None:
     standstill = Guards.standstill
 
-    def without(self: Guards, site: str) -> Standstill:
-        still = standstill(self, site)
+    def without(self: Guards, site: str, *kinds: Iterable[str]) -> Standstill:
+        still = standstill(self, site, *kinds)
         return replace(still, stale={name: why for name, why in still.stale.items() if name != KUBERNETES})
 
     Guards.standstill = without  # type: ignore[method-assign]

@@ -20,6 +20,10 @@ SEEDS, AT_ONCE = 1000, 100
 """Seeds that a defect is looked for in, and those of one process, which ends with the first that shows it."""
 
 
+ENDED = "the worker ended with "
+"""How the simulation says that the worker has raised."""
+
+
 class Search(msgspec.Struct):
     """How far one defect is looked for: seeds so far, and what found it first, "" while nothing has."""
 
@@ -32,8 +36,14 @@ class Search(msgspec.Struct):
         return bool(self.found) or self.seeds >= SEEDS
 
     def add(self, results: list[SeedResult]) -> None:
-        """The next seeds, in their order."""
+        """The next seeds, in their order.
+
+        Raises RuntimeError where the worker ended with an error: the defect was planted in code that has changed since,
+        and that it does not fit is no finding.
+        """
         for result in results:
+            if ends := [line for line in result.violations if line.startswith(ENDED)]:
+                raise RuntimeError(f"what is brought back does not fit the code: {ends[0]} (seed {result.seed})")
             if not self.is_over:
                 self.seeds += 1
                 self.found = result.violations[0] if result.violations else ""
