@@ -19,6 +19,7 @@ from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
 from underhost.streams.faust.assignor import SiteAssignor
 from underhost.streams.faust.membership import Membership
+from underhost.streams.faust.recovering import QuickTables
 from underhost.streams.faust.table import ChangelogTable
 from underhost.streams.kafka.security import credentials
 from underhost.streams.partition import partition_of
@@ -70,6 +71,10 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
         # Faust's are shared by all apps: they would hold every pipeline that this process has had.
         self.on_partitions_revoked = self.on_partitions_revoked.clone()
         self.on_rebalance_complete = self.on_rebalance_complete.clone()
+
+    def create_event(self, key: Any, value: Any, headers: Any, message: Any) -> Any:
+        """Faust's, which looks in its settings for the class of events at each record, and they note each look."""
+        return faust.Event(self, key, value, headers, message)
 
     def fail(self, error: BaseException) -> None:
         """Report the error to `on_failure`."""
@@ -185,6 +190,7 @@ def build_app(settings: Settings, *, app_id: str, only: str | None = None) -> Un
         broker_credentials=credentials(kafka) if kafka.bootstrap_servers else None,
         store="memory://",
         Table=ChangelogTable,
+        TableManager=QuickTables,
         PartitionAssignor=assignor,
         autodiscover=False,
         topic_partitions=kafka.partitions,

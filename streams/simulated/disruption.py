@@ -20,12 +20,13 @@ def update_budgets(cluster: SimulatedKubernetes, owner_of: Mapping[str, object],
         owner_of: the owner of each pod, by `namespace/name`.
         replicas: what the owner of each pod asks for.
     """
+    pods = [(name, pod, labels_of(pod.metadata)) for name, pod in cluster.pods().items()]
     for budget in cluster.budgets():
+        namespace, selector = budget.metadata.namespace, plain(budget.spec.selector)
         matched = [
             (name, pod)
-            for name, pod in cluster.pods().items()
-            if pod.metadata.namespace == budget.metadata.namespace
-            and selects(plain(budget.spec.selector), labels_of(pod.metadata))
+            for name, pod, labels in pods
+            if pod.metadata.namespace == namespace and selects(selector, labels)
         ]
         wanted = {owner_of[name]: replicas[name] for name, _ in matched if name in owner_of}
         cluster.update(msgspec.structs.replace(budget, status=_status(budget, matched, sum(wanted.values()))))

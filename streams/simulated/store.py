@@ -60,6 +60,8 @@ class Store:
     def __init__(self, stamp: Callable[[Any, int], Any]) -> None:
         self._stamp = stamp
         self._objects: dict[ObjectKey, Any] = {}
+        self._sorted: dict[str, list[tuple[ObjectKey, Any]]] = {}
+        """The objects of a kind, sorted, until one of them changes: the simulation's controllers ask all the time."""
         self._watches: list[Watch] = []
         self._listeners: list[Callable[[Change], None]] = []
         self.version = 0
@@ -70,7 +72,11 @@ class Store:
 
     def of_kind(self, kind: str) -> Iterator[tuple[ObjectKey, Any]]:
         """Every object of a kind, sorted by namespace and name."""
-        return iter(sorted(((key, value) for key, value in self._objects.items() if key.kind == kind), key=_by_key))
+        found = self._sorted.get(kind)
+        if found is None:
+            of_kind = ((key, value) for key, value in self._objects.items() if key.kind == kind)
+            found = self._sorted[kind] = sorted(of_kind, key=_by_key)
+        return iter(found)
 
     def put(self, key: ObjectKey, value: Any) -> Any:
         """Create or replace an object and tell the watchers; an equal object is no change. Returns what is stored."""
@@ -79,6 +85,7 @@ class Store:
             return held
         self.version += 1
         self._objects[key] = stored = self._stamp(value, self.version)
+        self._sorted.pop(key.kind, None)
         self._tell(Change(key, stored, _uid(stored)))
         return stored
 
@@ -87,6 +94,7 @@ class Store:
         held = self._objects.pop(key, None)
         if held is not None:
             self.version += 1
+            self._sorted.pop(key.kind, None)
             self._tell(Change(key, None, _uid(held)))
 
     def watch(self) -> tuple[list[Change], Watch]:

@@ -16,7 +16,7 @@ from functools import partial
 
 import msgspec
 import structlog
-from trust.simulation import clock
+from trust.simulation import clock, running
 
 OF_ONE_PROCESS = 7
 """Seeds of one process: each leaves 25 MB behind."""
@@ -41,6 +41,7 @@ def main() -> None:
     _fix_hashes()
     _hush()
     clock.install()
+    running.install()
     # Imported here: the pipeline keeps the machine's clocks as default arguments, so they have to be replaced before.
     from trust.simulation.mutants import MUTANTS
 
@@ -114,12 +115,19 @@ def _hush() -> None:
 
 
 def _hush_faust() -> None:
-    """Faust formats what it would say, tables of offsets among it, before it asks whether anybody listens."""
-    from faust.utils import terminal  # as in `main`
+    """Nothing is made that nobody reads.
+
+    Faust formats what it would say, tables of offsets among it, before it asks whether anybody listens. It notes where
+    the code of each agent is, for a discovery of agents that is off, and which settings were read, for a warning.
+    """
+    from faust.types.settings.base import SettingsRegistry  # as in `main`
+    from faust.utils import terminal, venusian
     from mode.utils.logging import CompositeLogger
 
     CompositeLogger.log = lambda self, *args, **options: None
     terminal.logtable = lambda *args, **options: ""
+    venusian.attach = lambda *args, **options: None
+    del SettingsRegistry.__getattribute__
 
 
 if __name__ == "__main__":

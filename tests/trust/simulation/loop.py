@@ -21,6 +21,8 @@ PROGRAM: ContextVar[int] = ContextVar("program", default=0)
 """The number of the program that a callback belongs to; 0 is the world outside."""
 SLOW, SLOWEST = 0.1, 0.02
 """The share of turns in a thread that take time, and the most seconds that one takes."""
+FORGET_FROM = 500
+"""Tasks that have ended are forgotten once there are so many."""
 TICK = 1e-6
 """Seconds that any turn in a thread takes: two turns of one thread never fall on one moment."""
 
@@ -77,6 +79,8 @@ class SeededLoop(asyncio.BaseEventLoop):
         self._dead: set[int] = set()
         self._frozen = 0
         self._held: tuple[list[Turn], list[tuple[float, int, Turn]]] = ([], [])
+        self._tasks: list[Any] = []
+        self._most_tasks = FORGET_FROM
         self._buried: list[Any] = []
         self._free: dict[Any, float] = {}
 
@@ -93,7 +97,11 @@ class SeededLoop(asyncio.BaseEventLoop):
 
     def create_task(self, coro: Any, **options: Any) -> Any:
         """asyncio's, whose place in a set is the same whenever the seed is played."""
-        return OrderedTask(coro, loop=self, **options)
+        self._tasks.append(task := OrderedTask(coro, loop=self, **options))
+        if len(self._tasks) > self._most_tasks:
+            self._tasks = [each for each in self._tasks if not each.done()]
+            self._most_tasks = 2 * len(self._tasks) + FORGET_FROM
+        return task
 
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
         """asyncio's; nothing of a killed program is planned any more."""
@@ -178,7 +186,8 @@ class SeededLoop(asyncio.BaseEventLoop):
             if turn.program == program:
                 turn.cancel()
         # Kept alive until the seed is over: what their collection would run must not run between two steps.
-        self._buried.extend(asyncio.all_tasks(self))
+        self._buried.extend(task for task in self._tasks if not task.done())
+        self._tasks = []
 
     # -------------------------------------------------------------------------------------------------------- threads
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:

@@ -16,8 +16,8 @@ import msgspec
 from trust.regime import Tally, load, save
 
 SEEDS = 10_000
-AT_ONCE = 100
-"""Seeds of one process: a minute of work, which is lost where a run is interrupted."""
+AT_ONCE = 200
+"""Seeds of one process: a few minutes of work, which is lost where a run is interrupted. To start costs two seeds."""
 TESTS = Path(__file__).parents[2]
 
 
