@@ -123,14 +123,21 @@ class Classifier:
 
         By namespace whose pods are selected from; None for all of them. What cannot be read names none.
         """
-        found: defaultdict[str | None, set[str]] = defaultdict(set)
-        with suppress(Fault):
+        try:
             pods, constraints, _ = counted(terms.affinity(affinity), terms.spread_constraints(spread), self._most)
-            found[namespace] |= spread_keys(constraints)
-            for term in _terms_of(pods):
-                names = (None,) if term.namespace_selector is not None else term.namespaces or (namespace,)
-                for name in names:
-                    found[name] |= selector_keys(term.label_selector)
+        except Fault:
+            return {}
+        return self._new_keys(namespace, pods, constraints)
+
+    def _new_keys(
+        self, namespace: str, affinity: terms.Affinity, spread: tuple[terms.SpreadConstraint, ...]
+    ) -> dict[str | None, set[str]]:
+        found: defaultdict[str | None, set[str]] = defaultdict(set)
+        found[namespace] |= spread_keys(spread)
+        for term in _terms_of(affinity):
+            names = (None,) if term.namespace_selector is not None else term.namespaces or (namespace,)
+            for name in names:
+                found[name] |= selector_keys(term.label_selector)
         new = {name: {key for key in keys if not self._counts(key, name)} for name, keys in found.items()}
         return {name: keys for name, keys in new.items() if keys}
 
@@ -221,7 +228,7 @@ class Classifier:
             return found
         if parts is None:
             parts = self._parsed(raw, every)
-            if self.new_keys(raw.namespace, raw.affinity, raw.spread):
+            if self._new_keys(raw.namespace, parts.affinity, parts.spread):
                 raise Outdated
         found = len(self.classes)
         self.classes.append(self._builder.build(found, raw, parts, labels))
