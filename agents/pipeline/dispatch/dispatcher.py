@@ -244,7 +244,7 @@ class Dispatcher:
         sink = self.sinks[action.kind]
         if message is None:
             return sink.apply
-        if message.topic in ORDERS and not self.wanted.knows(action.kind):
+        if message.topic in ORDERS and not self.wanted.knows(action):
             return sink.told
         # A command from before our time may have been carried out already, without an outcome.
         return sink.apply if self.wanted.is_of_this_run(action, message.timestamp) else sink.again

@@ -17,7 +17,7 @@ from underhost.schemas.records import Action, Outcome
 
 SUPERSEDED = "it was ordered before a restart or by another worker, and is not what is wanted now"
 REMEMBERED = 5_000
-"""Commands that are stood by though they have their outcome."""
+"""Commands that are stood by though they have their outcome; and commands of other kinds that are known."""
 
 
 class WantedCommands(Gate):
@@ -29,12 +29,16 @@ class WantedCommands(Gate):
         self._began = 0.0
         self._ordered: dict[tuple[str, str], str] = {}
         self._done: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._others: OrderedDict[str, None] = OrderedDict()
         self._earlier: frozenset[str] = frozenset()
         self._decided = asyncio.Event()
 
-    def knows(self, kind: str) -> bool:
-        """Whether commands of this kind are decided here."""
-        return kind in self._kinds
+    def knows(self, action: Action) -> bool:
+        """Whether this run decides commands of this kind, or has decided this very one.
+
+        The id of a command that is not refused as forged is a digest of all that it says.
+        """
+        return action.kind in self._kinds or action.id in self._others
 
     def begin(self) -> None:
         """The site's partition is held from now on."""
@@ -45,6 +49,7 @@ class WantedCommands(Gate):
         self._decided.clear()
         self._ordered.clear()
         self._done.clear()
+        self._others.clear()
 
     def forget(self, kinds: Collection[str]) -> None:
         """Another worker may carry out these kinds: what was ordered is not wanted any more."""
@@ -57,6 +62,10 @@ class WantedCommands(Gate):
                 place = action.kind, action.target
                 self._ordered[place] = action.id
                 self._done.pop(place, None)
+            else:
+                self._others[action.id] = None
+                if len(self._others) > REMEMBERED:
+                    self._others.popitem(last=False)
 
     def decide(self, actions: Iterable[Action], earlier: Collection[str]) -> None:
         """One evaluation orders `actions`; `earlier` are the ids of commands of earlier runs that it would order again.

@@ -7,8 +7,9 @@ An Event is told as the series it belongs to: the name is made from the object a
 changes the object that is there. The ids of the last commands are in an annotation: a command that is delivered again,
 a restart in between or not, changes nothing. What may be written in a second is capped; no binding waits for it.
 
-What is told of findings and outcomes is made in this worker, from their records. What comes as a command is believed
-only as far as the pod bears it out: that it is ours to place, and waits, or runs where it is said to.
+What is told of findings and outcomes is made in this worker, from their records. A command that this run has not
+decided itself is believed only as far as the pod bears it out: that it is ours to place, and waits, or runs where it is
+said to.
 """
 
 import asyncio

@@ -411,22 +411,23 @@ class DoubtingSink(SlowSink):
 
 
 @pytest.mark.parametrize(
-    ("kind", "decided_here", "topic", "doubted"),
+    ("kind", "decided_here", "decided", "topic", "doubted"),
     [
-        pytest.param("bind", ("bind",), PLACEMENTS, [], id="bindings of our own evaluator"),
-        pytest.param("bind", (), PLACEMENTS, ["one"], id="bindings of another worker's"),
-        pytest.param("event", (), ACTIONS, ["one"], id="Events that come as commands"),
-        pytest.param("event", (), VIOLATIONS, [], id="Events that are made here of findings"),
-        pytest.param("event", (), OUTCOMES, [], id="Events that are made here of outcomes"),
+        pytest.param("bind", ("bind",), "one", PLACEMENTS, [], id="bindings of our own evaluator"),
+        pytest.param("bind", (), "another", PLACEMENTS, ["one"], id="bindings of another worker's"),
+        pytest.param("event", (), "one", ACTIONS, [], id="Events of our own evaluator"),
+        pytest.param("event", (), "another", ACTIONS, ["one"], id="Events that come as commands"),
+        pytest.param("event", (), "another", VIOLATIONS, [], id="Events that are made here of findings"),
+        pytest.param("event", (), "another", OUTCOMES, [], id="Events that are made here of outcomes"),
     ],
 )
 async def test_a_command_that_only_a_topic_tells_of_is_doubted_by_its_sink(
-    kind: str, decided_here: tuple[str, ...], topic: Topic, doubted: list[str]
+    kind: str, decided_here: tuple[str, ...], decided: str, topic: Topic, doubted: list[str]
 ) -> None:
     bench = Bench(kind=kind, decided_here=decided_here)
     bench.dispatcher.sinks[kind] = sink = DoubtingSink(kind)
     bench.wanted.begin()
-    bench.wanted.decide([bench.action("one", "pod/shop/a")], ())
+    bench.wanted.decide([bench.action(decided, "pod/shop/a")], ())
     sink.gate.release()
     await bench.order("one", "pod/shop/a", NOW, topic).acked.wait()
     assert (sink.doubted, bench.results) == (doubted, ["applied"])
