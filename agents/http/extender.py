@@ -28,8 +28,10 @@ from underhost.schemas.errors import InputError, Unready
 PREFIX = "/extender"
 LIMIT, BINDING = 64 << 20, 64 << 10
 """Bytes of a question: 5,000 nodes sent whole are 50 MB and more; by name they are 100 kB. And of a binding."""
-VALUES, NODES = 2_000_000, 20_000
-"""Values of a question, those in strings counted: a node sent whole has some 300. And nodes."""
+VALUES, NODES, VICTIMS = 2_000_000, 20_000, 500_000
+"""Values of a question, those in strings counted: a node sent whole has some 300. Nodes. And values of all victims,
+each of which becomes an object here: a pod that is sent whole has some 200, and kube-scheduler tries a tenth of nodes.
+"""
 SMALL = 256 << 10
 """Bytes up to which a question is read in the event loop: it takes less than a millisecond."""
 POD = shape.Bounds(depth=64, values=50_000)
@@ -81,6 +83,7 @@ class ExtenderRoutes:
     ) -> None:
         self._latest, self._metrics = latest, ExtenderMetrics(registry)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="extender")
+        self._reading = ThreadPoolExecutor(1, thread_name_prefix="questions")
         self._extender = Extender(site, options, pipeline, self._pool)
         self._metrics.assumed.set_function(lambda: self._extender.assumed)
 
@@ -99,7 +102,8 @@ class ExtenderRoutes:
         yield
         end()
         follower.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._reading):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _answering(self, verb: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         form, answered = VERBS[verb]
@@ -108,8 +112,7 @@ class ExtenderRoutes:
             began, limit = time.perf_counter(), BINDING if verb == "bind" else LIMIT
             try:
                 body = await body_of(request, limit)
-                small = len(body) <= SMALL
-                question = _decode(body, form) if small else await asyncio.to_thread(_decode, body, form)
+                question = _decode(body, form) if len(body) <= SMALL else await self._read(body, form)
                 del body
                 answer = await answered(self._extender, question)
                 self._count(answer)
@@ -125,6 +128,10 @@ class ExtenderRoutes:
             return response
 
         return handle
+
+    async def _read(self, body: bytearray, form: type[T]) -> T:
+        """A large question; one after another, so that what they are made of is in memory once. Raises InputError."""
+        return await asyncio.get_running_loop().run_in_executor(self._reading, _decode, body, form)
 
     def _count(self, answer: object) -> None:
         """What an answer refuses."""
@@ -156,6 +163,9 @@ class _Sizes(msgspec.Struct, rename="pascal"):
 
     pod: msgspec.Raw = msgspec.Raw(b"")
     nodes: _Things | None = None
+    node_names: msgspec.Raw = msgspec.Raw(b"")
+    node_name_to_victims: msgspec.Raw = msgspec.Raw(b"")
+    node_name_to_meta_victims: msgspec.Raw = msgspec.Raw(b"")
 
 
 def _decode(body: bytearray, type_: type[T]) -> T:
@@ -175,15 +185,20 @@ def _decode(body: bytearray, type_: type[T]) -> T:
 
 def _check(body: bytearray) -> None:
     """Raises InputError for a question that means too much, msgspec.MsgspecError."""
-    shape.check_count(body, VALUES)
+    if shape.has_more_values(body, VALUES):
+        raise InputError(f"the body has more than {VALUES} values")
     sizes = msgspec.json.decode(body, type=_Sizes)
     if memoryview(sizes.pod).nbytes > POD_SIZE:
         raise InputError(f"Pod: more than {POD_SIZE >> 20} MiB")
     pod = bytes(sizes.pod)
     pod.decode()
     shape.check(pod, POD)
-    if sizes.nodes is not None and len(sizes.nodes.items or ()) > NODES:
+    nodes = len(sizes.nodes.items or ()) if sizes.nodes is not None else 0
+    if nodes > NODES or shape.has_more_values(memoryview(sizes.node_names), NODES):
         raise InputError(f"more than {NODES} nodes")
+    for victims in (sizes.node_name_to_victims, sizes.node_name_to_meta_victims):
+        if shape.has_more_values(memoryview(victims), VICTIMS):
+            raise InputError(f"the victims have more than {VICTIMS} values")
 
 
 def _unready(error: Unready) -> web.Response:

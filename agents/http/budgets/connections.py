@@ -24,9 +24,10 @@ from underhost.agents.http.guard import RequestRefused
 
 MOST, EACH = 512, 256
 """Connections in all, and of one client: a process often has 1,024 descriptors."""
-BACKLOG = 128
-UNREAD = 32 << 20
-"""Bytes of answers that wait to be read, of all clients."""
+BACKLOG = 4096
+"""Connections that wait to be taken; with fewer, a crowd that comes at once makes a probe wait for its second try."""
+UNREAD, ANSWERED = 32 << 20, 1 << 20
+"""Bytes of answers that wait to be read, of all clients; and of answers given between two looks at how many they are."""
 LOOK, STUCK = 5.0, 20.0
 """Seconds between two looks at what is not read; and for which a client may read nothing of its answer."""
 
@@ -39,6 +40,7 @@ class HeldConnections:
         self._held: dict[str, dict[asyncio.Transport, None]] = {}
         self._busy: set[asyncio.Transport] = set()
         self._unread: dict[asyncio.Transport, tuple[int, float]] = {}
+        self._answered = 0
 
     async def listen(
         self, server: Callable[[], asyncio.Protocol], host: str, port: int, tls: ssl.SSLContext | None = None
@@ -57,6 +59,8 @@ class HeldConnections:
         if self._count() >= self._most:
             for one in sorted(self._held.values(), key=len, reverse=True):
                 self._make_room(one, len(one) - self._count() + self._most)
+                if self._count() < self._most:
+                    break
         fits = len(own) < self._each and self._count() < self._most
         if fits:
             own[transport] = None
@@ -100,6 +104,14 @@ class HeldConnections:
                 transport.abort()
             else:
                 self._unread[transport] = size, since
+
+    def answered(self, response: web.StreamResponse) -> None:
+        """An answer is about to be sent; a stream waits for its reader by itself."""
+        body = response.body if isinstance(response, web.Response) else None
+        self._answered += len(body) if isinstance(body, (bytes, bytearray)) else 0
+        if self._answered > ANSWERED:
+            self._answered = 0
+            self.let_go_unread()
 
     def let_go_unread(self) -> None:
         """Cut off those with most to read, where all together is too much."""
@@ -147,14 +159,16 @@ async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
 
     Raises RequestRefused for that.
     """
-    request.app[CONNECTIONS].let_go_unread()
-    with request.app[CONNECTIONS].answering(request):
+    held = request.app[CONNECTIONS]
+    with held.answering(request):
         try:
-            return await handler(request)
+            response = await handler(request)
         except ConnectionError:
             if has_left(request):
                 raise RequestRefused(LEFT, "the client has left") from None
             raise
+    held.answered(response)
+    return response
 
 
 class WithoutNoise(logging.Filter):

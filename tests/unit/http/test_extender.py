@@ -224,6 +224,12 @@ def whole(*nodes: str, pod: str = json.dumps(POD)) -> bytes:
     return b'{"Pod":%s,"NodeNames":null,"Nodes":{"items":[%s]}}' % (pod.encode(), ",".join(nodes).encode())
 
 
+def preempting(victim: bytes, count: int) -> bytes:
+    """A question about so many victims on one node, whole or by uid."""
+    field_ = b"NodeNameToMetaVictims" if b"UID" in victim else b"NodeNameToVictims"
+    return b'{"Pod":%s,"%s":{"n1":{"Pods":[%s]}}}' % (json.dumps(POD).encode(), field_, b",".join([victim] * count))
+
+
 @pytest.mark.parametrize(
     ("verb", "body", "status", "why"),
     [
@@ -247,6 +253,10 @@ def whole(*nodes: str, pod: str = json.dumps(POD)) -> bytes:
         pytest.param(
             "filter", whole(pod='{"x":"%s"}' % ("x" * (2 << 20))), 400, "Pod: more than 2 MiB", id="a large pod"
         ),
+        pytest.param(
+            "preempt", preempting(b'{"metadata":{}}', 200_000), 400, "victims have more than 500000", id="victims"
+        ),
+        pytest.param("preempt", preempting(b'{"UID":"u"}', 300_000), 400, "victims have more than 500000", id="uids"),
         pytest.param("preempt", whole("[" * 300_000), 400, "not ExtenderPreemptionArgs", id="300,000 levels"),
         pytest.param("bind", b" " * (64 << 10) + b"{}", 413, "a question may have 64 KiB", id="a large binding"),
     ],

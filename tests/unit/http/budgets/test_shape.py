@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from underhost.agents.http.budgets.shape import Bounds, check
+from underhost.agents.http.budgets.shape import PIECE, Bounds, check, has_more_values
 from underhost.schemas.errors import InputError
 
 BOUNDS = Bounds(depth=3, values=6)
@@ -71,3 +71,19 @@ def test_depth_and_size_are_those_of_the_parsed_document(value: Any) -> None:
         if min(less) >= 0:
             with pytest.raises(InputError, match=why):
                 check(body, less)
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        pytest.param(b"", False, id="nothing"),
+        pytest.param(b"[1,2,3]", False, id="three"),
+        pytest.param(b"[1,2,3,4]", True, id="four"),
+        pytest.param(b"[1" + b" " * PIECE + b",2,3]", False, id="three over two pieces"),
+        pytest.param(b"[1,2,3" + b" " * PIECE + b",4]", True, id="four over two pieces"),
+        pytest.param(bytearray(b'["a,b,c,d"]'), True, id="in strings, too"),
+        pytest.param(memoryview(b"[1,2,3]"), False, id="a part of a text"),
+    ],
+)
+def test_values_of_a_large_text_are_counted_in_pieces(text: bytes | bytearray | memoryview, more: bool) -> None:
+    assert has_more_values(text, 3) is more
