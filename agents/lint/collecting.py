@@ -19,9 +19,9 @@ from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault, faults_of
 from underhost.agents.site.owners import FINISHED, controller_of
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.errors import worded
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, PodSpec
 from underhost.schemas.manifests import Manifest
-from underhost.schemas.shapes import worded
 
 _GUESTS = frozenset({VM, VMI, VMI_SET})
 _TEMPLATED = _GUESTS | {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", DAEMON_SET, JOB}

@@ -43,8 +43,8 @@ def empty(view: View, rule: PodRule) -> Iterator[Complaint]:
 
 
 def deprecated(view: View, rule: PodRule) -> Iterator[Complaint]:
-    """A topologyKey that Kubernetes replaced in 1.17."""
-    if rule.key in DEPRECATED:
+    """A topologyKey that Kubernetes replaced in 1.17; one that no node carries is told already, with the right one."""
+    if rule.key in DEPRECATED and not _is_absent(view, rule):
         message = f"The {rule.what} of {rule.subject.name} uses the deprecated {rule.key}: "
         yield rule.complaint("topologyKey", f"{message}{_replacement(view, rule.key)}.", rule.key)
 
@@ -73,11 +73,16 @@ def deprecated_labels(view: View) -> Iterator[Complaint]:
             )
 
 
+def _is_absent(view: View, rule: PodRule) -> bool:
+    reach = view.reach(rule.subject)
+    return bool(rule.key) and reach.some and not reach.domains(rule.key)
+
+
 def absent(view: View, rule: PodRule) -> Iterator[Complaint]:
     """A topologyKey that no node carries, or none of those that the pods may use."""
-    reach = view.reach(rule.subject)
-    if not rule.key or not reach.some or reach.domains(rule.key):
+    if not _is_absent(view, rule):
         return
+    reach = view.reach(rule.subject)
     topology = view.model.topology
     nobody = "No node in reach of its pods" if topology.of(rule.key).present.any() else "No node"
     is_host = topology.is_host_key(rule.key)

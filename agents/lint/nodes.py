@@ -20,11 +20,12 @@ from underhost.agents.site.terms import PREFERRED, REQUIRED
 from underhost.schemas.severities import DRIFT, UNSATISFIABLE
 
 SPELLING = "Manifest"
+_PLACING = ("affinity", "nodeSelector", "priorityClassName", "tolerations", "topologySpreadConstraints")
 _TERMS = f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
 
 
 def spelling(view: View, subject: Subject) -> Iterator[Complaint]:
-    """Fields with the wrong capitals."""
+    """Fields with the wrong capitals, or a wrong ending."""
     found = [(f"{subject.at}.{one.field}", one.right) for one in subject.rules.misspelled]
     if subject.written is not None:
         tree = POD_SPEC if subject.kind == VMI else WORKLOAD_SPEC
@@ -34,6 +35,18 @@ def spelling(view: View, subject: Subject) -> Iterator[Complaint]:
         wrong = field.rpartition(".")[2]
         message = f"{subject.name} says {wrong}, which the API server refuses or ignores: the field is {right}."
         yield Complaint(subject.object, field, message, SPELLING)
+
+
+def misplaced(view: View, subject: Subject) -> Iterator[Complaint]:
+    """Parts of a pod spec that stand beside it: at the workload, or at the template."""
+    if subject.written is None or subject.kind == VMI:
+        return
+    spec = msgspec.json.decode(subject.written)
+    for at, outer in (("spec", spec), ("spec.template", spec.get("template"))):
+        for name in _PLACING if isinstance(outer, dict) else ():
+            if name in outer:
+                message = f"{subject.name} says {name} in {at}, where the API server refuses or ignores it: "
+                yield Complaint(subject.object, f"{at}.{name}", f"{message}it belongs in {subject.at}.", SPELLING)
 
 
 def no_terms(view: View, subject: Subject) -> Iterator[Complaint]:
@@ -167,6 +180,8 @@ _TAINTS = "pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go"
 CHECKS = (
     Check("field-miscapitalised", UNSATISFIABLE, "a field is misspelled, so it has no effect", _JSON,
           subjects, spelling),
+    Check("field-misplaced", UNSATISFIABLE, "a field is in the wrong place, so it has no effect", _JSON,
+          subjects, misplaced),
     Check("node-affinity-without-terms", UNSATISFIABLE, "required node affinity has no term that can match",
           f"{_NA} (NewLazyErrorNodeSelector)", subjects, no_terms),
     Check("node-affinity-empty-term", DRIFT, "a node affinity term is empty", _NA, _node_terms, empty_term),

@@ -1,4 +1,4 @@
-"""Fields that are spelled with the wrong capitals: the API server refuses them, or drops them in silence.
+"""Fields with the wrong capitals, or an s too many or too few: the API server refuses them, or drops them in silence.
 
 In: what a person wrote, as plain JSON values. Out: the places of such fields and their right spelling. Only the fields
 that decide a placement, and the way to them, are known here; others are left alone.
@@ -35,11 +35,14 @@ _SPREAD: Tree = {
     **_fields("matchLabelKeys", "nodeAffinityPolicy", "nodeTaintsPolicy"),
     "labelSelector": SELECTOR,
 }
+_CONTAINER: Tree = {"resources": _fields("requests", "limits", "claims")}
 POD_SPEC: Tree = {
     **_fields("nodeSelector", "nodeName", "schedulerName", "priorityClassName", "schedulingGates", "hostNetwork"),
     "affinity": {"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY},
     "tolerations": [_fields("key", "operator", "value", "effect", "tolerationSeconds")],
     "topologySpreadConstraints": [_SPREAD],
+    "containers": [_CONTAINER],
+    "initContainers": [_CONTAINER],
 }
 BUDGET_SPEC: Tree = {
     **_fields("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy"),
@@ -59,15 +62,21 @@ class Misspelled(NamedTuple):
     right: str
 
 
+def meant(key: str, known: Mapping[str, str]) -> str | None:
+    """The field that was meant; `known` are the fields by their names in small letters."""
+    low = key.lower()
+    return known.get(low) or known.get(f"{low}s") or (known.get(low[:-1]) if low.endswith("s") else None)
+
+
 def misspelled(value: object, tree: Tree | list[Tree] | None, at: str) -> Iterator[Misspelled]:
-    """Every field below `at` that is known but for its capitals."""
+    """Every field below `at` that is known but for its capitals, or for one s at its end."""
     if isinstance(tree, list):
         for index, item in enumerate(value if isinstance(value, list) else ()):
             yield from misspelled(item, tree[0], f"{at}[{index}]")
     elif tree is not None and isinstance(value, dict):
         known = {name.lower(): name for name in tree}
         for key, below in value.items():
-            right = known.get(key.lower())
+            right = meant(key, known)
             if right is None:
                 continue
             if key != right:

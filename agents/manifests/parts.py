@@ -12,8 +12,8 @@ import msgspec
 from underhost.agents.site.fault import Fault, decode
 from underhost.agents.site.owners import FINISHED
 from underhost.schemas import kubernetes as k8s
+from underhost.schemas.errors import type_of
 from underhost.schemas.manifests import Manifest
-from underhost.schemas.shapes import type_of
 
 Json = dict[str, Any]
 JSON_OBJECT = msgspec.json.Decoder(dict[str, Any])

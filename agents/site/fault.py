@@ -10,8 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from underhost.schemas.errors import BadObjectError
-from underhost.schemas.shapes import worded
+from underhost.schemas.errors import BadObjectError, worded
 
 T = TypeVar("T")
 _SHOWN = 120  # characters of a value that a message repeats

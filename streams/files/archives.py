@@ -64,7 +64,7 @@ def _tarred(data: bytes, wanted: Callable[[str], bool], most: Unpacking) -> Iter
     bounded = _Bounded(_stream(data, most), most.of(len(data)))
     with tarfile.open(fileobj=bounded, mode="r|") as archive:
         for count, member in enumerate(archive):
-            archive.members.clear()  # it would hold them all
+            archive.members.clear()  # type: ignore[attr-defined] # it would hold them all
             if count >= most.files:
                 raise BadText(f"the archive has more than {most.files} files: unpack what is needed first")
             if member.isreg() and not member.issparse() and wanted(member.name):
@@ -103,7 +103,7 @@ def _stream(data: bytes, most: Unpacking) -> BinaryIO:
         return gzip.GzipFile(fileobj=packed)  # type: ignore[return-value] # it is one, but for its declared type
     if data.startswith(_XZ):
         return io.BufferedReader(_Unxz(packed, most.dictionary))
-    return bz2.open(packed) if data.startswith(_BZIP2) else packed
+    return bz2.open(packed) if data.startswith(_BZIP2) else packed  # type: ignore[return-value] # likewise
 
 
 class _Unxz(io.RawIOBase):
@@ -127,14 +127,15 @@ class _Unxz(io.RawIOBase):
         return 0
 
 
-class _Bounded:
+class _Bounded(io.BytesIO):
     """A stream that ends with a BadText where more is read from it than is allowed."""
 
     def __init__(self, stream: BinaryIO, most: int) -> None:
+        super().__init__()
         self._stream, self._left, self._most = stream, most, most
 
-    def read(self, size: int = -1) -> bytes:
-        found = self._stream.read(size)
+    def read(self, size: int | None = -1) -> bytes:
+        found = self._stream.read(-1 if size is None else size)
         self._left -= len(found)
         if self._left < 0:
             raise BadText(_too_much(self._most))

@@ -19,7 +19,7 @@ from underhost.schemas import storage
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.manifests import NULL, Manifest
 from underhost.streams.files.autoscalers import Autoscaler, AutoscalerSpec, scaled, with_replicas
-from underhost.streams.files.faults import Faults, Shapes, begins, fault_of, node_shapes, pod_shapes
+from underhost.streams.files.faults import FaultLines, Shapes, begins, fault_of, node_shapes, pod_shapes
 from underhost.streams.files.kinds import CLUSTER_SCOPED, GROUPS, KUBEVIRT, WORKLOADS, is_read
 from underhost.streams.files.objects import Objects
 
@@ -57,6 +57,11 @@ def _lower(type_: type[Struct]) -> frozenset[str]:
     return frozenset(name.lower() for name in type_.__struct_encode_fields__)
 
 
+def _is_like(name: str, type_: type[Struct]) -> bool:
+    """Whether a field is known but for its capitals, or one s at its end."""
+    return not _lower(type_).isdisjoint((name, f"{name}s", name.removesuffix("s")))
+
+
 class _Containers(Struct):
     containers: list[Raw] | None = None
 
@@ -91,7 +96,7 @@ class Collected:
     autoscalers: dict[str, Autoscaler] = field(default_factory=dict)
     likes: dict[str, k8s.Pod] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
-    faults: Faults = field(default_factory=Faults)
+    faults: FaultLines = field(default_factory=FaultLines)
 
     def add(self, item: Item, file: str, implied: tuple[str, str] = ("", ""), place: str = "") -> None:
         """Read one object. `implied` is the (kind, apiVersion) that the list around it gives. Raises BadObjectError."""
@@ -179,11 +184,11 @@ class Collected:
         self._store(self.objects.others, key, manifest, "", file)
 
     def _spelling(self, label: str, metadata: k8s.Metadata, spec: Raw, type_: type[Struct]) -> None:
-        """Note fields that a person wrote with wrong capitals; objects of a cluster, which have a uid, have none."""
+        """Note fields that a person wrote with wrong capitals or endings; objects of a cluster (a uid) have none."""
         if metadata.uid or spec is NULL:
             return
         known = type_.__struct_encode_fields__
-        unread = [name for name in _FIELDS.decode(spec) or () if name not in known and name.lower() in _lower(type_)]
+        unread = [name for name in _FIELDS.decode(spec) or () if name not in known and _is_like(name.lower(), type_)]
         if unread:
             self.objects.misspelled[label] = unread
 

@@ -15,9 +15,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from underhost.schemas import kubernetes as k8s
-from underhost.schemas.errors import BadObjectError
+from underhost.schemas.errors import BadObjectError, type_of
 from underhost.schemas.manifests import NULL
-from underhost.schemas.shapes import type_of
 from underhost.streams.files.collect import Collected, Item, without_nulls
 from underhost.streams.files.faults import fault_of
 from underhost.streams.files.kinds import GROUPS, is_read
@@ -53,22 +52,22 @@ class _RawList(Struct, rename="camel"):
     items: Raw | UnsetType = UNSET
 
 
-class _Kind(Struct):
+class _OnlyKind(Struct):
     kind: str = ""
 
 
-class _Kept(Struct):
+class _OnlyMetadata(Struct):
     metadata: k8s.Metadata | None = None
 
 
 _document = msgspec.json.Decoder(_ObjectOrList)
 _raw_list = msgspec.json.Decoder(_RawList)
 _item = msgspec.json.Decoder(Item)
-_kind = msgspec.json.Decoder(_Kind)
-_kept = msgspec.json.Decoder(_Kept)
+_kind = msgspec.json.Decoder(_OnlyKind)
+_kept = msgspec.json.Decoder(_OnlyMetadata)
 
 
-class Place(NamedTuple):
+class FilePlace(NamedTuple):
     """Where a document stands. `told`: the kind of objects that a bundle keeps there, "" if it tells none.
 
     `lenient`: it was found in a folder or an archive, where much is no Kubernetes object; else a person named it.
@@ -79,7 +78,7 @@ class Place(NamedTuple):
     lenient: bool = False
 
 
-def read_document(data: Text, place: Place, into: Collected) -> str:
+def read_document(data: Text, place: FilePlace, into: Collected) -> str:
     """Read one JSON document; returns its kind. Faults are added to those of `into`.
 
     An Inventory, and a document that is no Kubernetes object (kind FOREIGN), are left to the caller. Raises
@@ -107,7 +106,7 @@ def read_document(data: Text, place: Place, into: Collected) -> str:
         return kind or UNKNOWN
 
 
-def _refuse(document: _ObjectOrList, place: Place, into: Collected) -> str:
+def _refuse(document: _ObjectOrList, place: FilePlace, into: Collected) -> str:
     """What stands for objects and holds none, which must not pass for an empty cluster."""
     what = _REFUSED.get(document.kind, GO_NAMES)
     if document.kind == STATUS:
@@ -120,7 +119,7 @@ def _refuse(document: _ObjectOrList, place: Place, into: Collected) -> str:
     return document.kind or "List"
 
 
-def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: Place, into: Collected) -> str:
+def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePlace, into: Collected) -> str:
     """Read the items of a list; of one without a kind only where an item, or the place, tells of which kind it is."""
     implied = _implied(kind, api_version)
     if not kind:
@@ -171,7 +170,7 @@ def _read(item: Item, data: Text, file: str, into: Collected, implied: tuple[str
         _read_again(Raw(bytes(data)), file, into, implied, at)
 
 
-def _read_loosely(data: Text, place: Place, into: Collected, error: msgspec.ValidationError) -> str:
+def _read_loosely(data: Text, place: FilePlace, into: Collected, error: msgspec.ValidationError) -> str:
     """A document in which something has a wrong shape: read its items one by one."""
     text = Raw(bytes(data))
     listed = _list_of(text)
@@ -212,7 +211,7 @@ def _read_again(raw: Raw, file: str, into: Collected, implied: tuple[str, str], 
     kind, api_version = value.get("kind") or implied[0], value.get("apiVersion") or implied[1]
     if isinstance(kind, str) and isinstance(api_version, str) and kind:
         if _is_list(kind) and isinstance(value.get("items"), list):
-            read_document(raw, Place(file), into)
+            read_document(raw, FilePlace(file), into)
             return
         if not is_read(kind, api_version):
             into.ignored[kind] += 1

@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from underhost.schemas import kubernetes as k8s
-from underhost.schemas.errors import BadObjectError
-from underhost.schemas.shapes import worded
+from underhost.schemas.errors import BadObjectError, worded
 
 MOST_FAULTS, ENOUGH = 50, 10_000
 LABEL_VALUE_MAX, LABEL_KEY_MAX = 63, 317
@@ -33,7 +32,7 @@ def fault_of(
     return BadObjectError(message, object_=object_, field=(prefix + path).lstrip("."), file=file)
 
 
-class Faults:
+class FaultLines:
     """The faults of an input as lines; only the first are kept, as there may be one for every few bytes.
 
     Attributes:

@@ -13,6 +13,7 @@ from underhost.schemas.errors import BadObjectError
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.faults import fault_of
 
+WRITES = "`underhost inventory` writes one from vCenter"
 STATES = ("connected", "maintenance", "disconnected")
 POWERS = ("on", "off")
 RULE_TYPES = ("anti-affinity", "affinity", "other")
@@ -25,12 +26,12 @@ def read_inventory(data: bytes, file: str) -> Inventory:
     """
     value = msgspec.json.decode(data)
     if not isinstance(value, dict):
-        raise BadObjectError("expected an object with hosts and vms", file=file)
+        raise BadObjectError(f"expected an object with hosts and vms: {WRITES}", file=file)
     kind = value.get("kind", "Inventory")
     if kind != "Inventory":
-        raise BadObjectError(f"is a {str(kind)[:60]!r}, not an Inventory", file=file)
+        raise BadObjectError(f"is a {str(kind)[:60]!r}, not an Inventory: {WRITES}", file=file)
     if not ("hosts" in value or "vms" in value):
-        raise BadObjectError("holds neither hosts nor vms: not an inventory", file=file)
+        raise BadObjectError(f"holds neither hosts nor vms: not an inventory; {WRITES}", file=file)
     _repair(value)
     try:
         inventory = msgspec.convert(value, Inventory)

@@ -20,8 +20,8 @@ from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files import archives, split
 from underhost.streams.files.collect import Collected
-from underhost.streams.files.documents import FOREIGN, INVENTORY, Place, read_document
-from underhost.streams.files.inventory import read_inventory
+from underhost.streams.files.documents import FOREIGN, INVENTORY, FilePlace, read_document
+from underhost.streams.files.inventory import WRITES, read_inventory
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.places import kind_told
 from underhost.streams.files.text import OF_WORKERS, BadText, OtherText, plain
@@ -79,16 +79,19 @@ class InputReader:
             if data is not None and archives.is_archive(data):
                 self._read_archive(data, _shown(path))
             elif data is not None:
-                self._read_text(data, Place(_shown(path)))
+                self._read_text(data, FilePlace(_shown(path)))
 
     def read_inventory_file(self, path: str | Path) -> None:
         """Read the argument of `--inventory`; it takes precedence over an inventory among the files."""
         file = _shown(path)
         data = self._bytes(path)
+        if data is not None and archives.is_archive(data):
+            self._faults.add(f"{file}: is an archive or a workbook, not an inventory: {WRITES}")
+            return
         data = None if data is None else self._plain(data, file)
         if data is None:
             return
-        if self._each(data, Place(file), lambda document: self._keep_inventory(bytes(document), file)) == 0:
+        if self._each(data, FilePlace(file), lambda document: self._keep_inventory(bytes(document), file)) == 0:
             self._faults.add(f"{file}: is empty")
 
     def result(self) -> Objects:
@@ -107,14 +110,14 @@ class InputReader:
     def read_text(self, data: bytes, place: str) -> None:
         """Read a text; messages name `place`, its origin, instead of a file."""
         try:
-            self._read_plain(plain(data, OF_WORKERS), Place(place))
+            self._read_plain(plain(data, OF_WORKERS), FilePlace(place))
         except BadText as error:
             self._faults.add(f"{place}: {error}")
 
     def read_json(self, data: bytes, place: str) -> None:
         """Read one JSON document, which is nothing else: no YAML, no several documents, no gzip."""
         try:
-            self._read_document(data, Place(place))
+            self._read_document(data, FilePlace(place))
         except (BadText, msgspec.DecodeError, RecursionError) as error:
             self._faults.add(f"{place}: {_text_of(error, data)}")
 
@@ -136,7 +139,7 @@ class InputReader:
             data = self._bytes(file)
             if data is not None:
                 told = kind_told(PurePosixPath(file.relative_to(directory).as_posix()))
-                self._read_text(data, Place(str(file), told, lenient=True))
+                self._read_text(data, FilePlace(str(file), told, lenient=True))
         if not some:
             self._faults.add(f"{directory}: no file in it whose name ends in {', '.join(SUFFIXES)}")
 
@@ -145,26 +148,26 @@ class InputReader:
         try:
             for name, content in archives.files_of(data, _is_wanted):
                 some = True
-                self._read_text(content, Place(f"{file}:{name}", kind_told(PurePosixPath(name)), lenient=True))
+                self._read_text(content, FilePlace(f"{file}:{name}", kind_told(PurePosixPath(name)), lenient=True))
         except BadText as error:
             self._faults.add(f"{file}: {error}")
             return
         if not some:
             self._faults.add(f"{file}: no file in it whose name ends in {', '.join(SUFFIXES)}")
 
-    def _read_text(self, data: bytes, place: Place) -> None:
+    def _read_text(self, data: bytes, place: FilePlace) -> None:
         text = self._plain(data, place.file)
         if text is not None:
             self._read_plain(text, place)
 
-    def _read_plain(self, data: bytes, place: Place) -> None:
+    def _read_plain(self, data: bytes, place: FilePlace) -> None:
         """Read one text. In a directory a document that is no Kubernetes object is noted, not refused."""
         self._into.first_file = self._into.first_file or place.file
         if self._each(data, place, lambda document: self._read_document(document, place)) == 0:
             line = f"{place.file}: is empty"
             self._notes.append(line) if place.lenient else self._faults.add(line)
 
-    def _each(self, data: bytes, place: Place, handle: Callable[[bytes | memoryview], None]) -> int | None:
+    def _each(self, data: bytes, place: FilePlace, handle: Callable[[bytes | memoryview], None]) -> int | None:
         """Handle the file's documents as JSON; returns how many there are, None after a fault that ends the reading."""
         count = 0
         try:
@@ -188,7 +191,7 @@ class InputReader:
             return None
         return count
 
-    def _read_document(self, document: bytes | memoryview, place: Place) -> None:
+    def _read_document(self, document: bytes | memoryview, place: FilePlace) -> None:
         if self._compact:
             document = msgspec.json.format(bytes(document), indent=-1)
         kind = read_document(document, place, self._into)

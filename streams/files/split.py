@@ -75,7 +75,7 @@ def is_dense(data: bytes | memoryview | msgspec.Raw) -> bool:
 def items_of(array: msgspec.Raw) -> Iterator[msgspec.Raw]:
     """The items of a JSON array one after another, which is slow, and holds none of those that are not looked at."""
     rest = memoryview(array)[bytes(array).index(b"[") + 1 :]
-    while rest[(at := _end(rest)) : at + 1] != b"]":
+    while bytes(rest[(at := _end(rest)) : at + 1]) != b"]":
         rest = rest[at:]
         try:
             msgspec.json.decode(rest, type=msgspec.Raw)

@@ -25,6 +25,24 @@ ON = [a_pod("p0").on("n0").labels(app="other")]
     ("objects", "inventory", "expected"),
     [
         pytest.param(
+            [*THREE, a_manifest().apart(term(OLD_ZONE, app("db")))],
+            None,
+            [
+                Row(
+                    "topology-key-absent",
+                    "unsatisfiable",
+                    "InterPodAffinity",
+                    "Deployment/shop/db",
+                    f"{ANTI}.topologyKey",
+                    (
+                        f"No node carries the label {OLD_ZONE}, so the required anti-affinity of Deployment shop/db "
+                        "keeps nothing apart: topology.kubernetes.io/zone is meant."
+                    ),
+                )
+            ],
+            id="a deprecated key that no node carries is told once",
+        ),
+        pytest.param(
             [a_manifest().apart(term("", app("db")))],
             None,
             [

@@ -1,7 +1,7 @@
 """Lint of nodeSelector, node affinity, tolerations and spelling."""
 
 import pytest
-from support.answers.lint import NODE_AFFINITY, NODE_TERMS, POD_SPEC, SPREAD, Row, Written, rows, zones
+from support.answers.lint import NODE_AFFINITY, NODE_TERMS, POD_SPEC, SPREAD, Row, Written, report_of, rows, zones
 from support.build import HOST, PREFERRED, REQUIRED, ZONE, Json, a_manifest, a_node, a_pod, app, labelled
 
 THREE = zones("a", "b", "c")
@@ -331,3 +331,21 @@ def test_a_choice_of_nodes_that_cannot_be_met_is_reported(
     objects: list[Written], inventory: Json | None, expected: list[Row]
 ) -> None:
     assert rows(objects, inventory) == expected
+
+
+def test_parts_of_a_pod_spec_beside_it_and_wrong_endings_are_found() -> None:
+    spread, containers = [{"topologyKey": ZONE}], [{"name": "c", "resources": {"request": {"cpu": 1}}}]
+    manifest = a_manifest().spec(topologySpreadConstraint=spread, containers=containers).json()
+    manifest["spec"]["affinity"] = manifest["spec"]["template"]["tolerations"] = {}
+    found = report_of([manifest]).findings
+    assert [(one.source, one.field) for one in found] == [
+        ("field-misplaced", "spec.affinity"),
+        ("field-miscapitalised", f"{POD_SPEC}.containers[0].resources.request"),
+        ("field-miscapitalised", f"{POD_SPEC}.topologySpreadConstraint"),
+        ("field-misplaced", "spec.template.tolerations"),
+    ]
+    assert found[0].message == (
+        "Deployment shop/db says affinity in spec, where the API server refuses or ignores it: it belongs in "
+        "spec.template.spec."
+    )
+    assert found[2].message.endswith("the field is topologySpreadConstraints.")

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from underhost.schemas.shapes import type_of, worded
+from underhost.schemas.errors import type_of, worded
 
 
 class Part(msgspec.Struct):
