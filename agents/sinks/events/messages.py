@@ -11,15 +11,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from underhost.agents.sinks.events import words
 from underhost.agents.sinks.events.sink import Regarding, Told, Type, event
+from underhost.agents.sinks.events.words import FindingWords, of_evicted, of_eviction
 from underhost.agents.sinks.orders import APPLIED, FAILED, REFUSED
 from underhost.schemas import commands
 from underhost.schemas.records import OPENED, RESOLVED, Action, FindingEvent, Outcome
 from underhost.schemas.severities import BY_NAME
 
 MOST = 100
-"""Objects that are told of one finding; what is wrong with hundreds is read on one of them."""
+"""Objects that are told of one finding; what is wrong with hundreds is read on one of them. So many that have left an
+open finding are remembered as well: they are told of its end."""
 ENDED = "FindingResolved"
 _RESULTS = {APPLIED: "", REFUSED: "Refused", FAILED: "Failed"}
 """What is told of at all; a dry run and what was so already change nothing."""
@@ -40,11 +41,11 @@ class EventMessages:
 
     def __init__(self, node_of: Callable[[str], str], open_: Iterable[FindingEvent] = ()) -> None:
         self._node_of = node_of
-        self._members: dict[str, tuple[str, list[Object]]] = {}
+        self._members: dict[str, tuple[str, dict[Object, None]]] = {}
         self._vms: dict[str, list[str]] = {}
         for row in open_:
             if row.state != RESOLVED:
-                self._members[row.id] = row.severity, self._objects(row)
+                self._members[row.id] = row.severity, dict.fromkeys(self._objects(row))
 
     def _objects(self, row: FindingEvent) -> list[Object]:
         pods = [pod for pod in (row.pod, *row.peers) if pod]
@@ -57,7 +58,7 @@ class EventMessages:
 
     def of_finding(self, row: FindingEvent) -> list[Action]:
         """Each pod and node of a finding that has opened is told of it, whoever joins it later, and all of its end."""
-        severity, before = self._members.pop(row.id, ("", []))
+        severity, before = self._members.pop(row.id, ("", {}))
         objects = self._objects(row)
         if row.state == RESOLVED:
             wanted = list(dict.fromkeys([*before, *objects]))
@@ -67,12 +68,10 @@ class EventMessages:
             wanted = objects if again else [one for one in objects if one not in before]
             known = BY_NAME.get(row.severity)
             type_, reason = (known.event, known.reason) if known is not None else (_WARNING, "Finding")
-            self._members[row.id] = row.severity, list(dict.fromkeys([*before, *objects]))
+            self._members[row.id] = row.severity, _with(before, objects)
+        words = FindingWords(row, self._node_of)
         cause, because = f"{row.id} {row.state} {row.updated_at}", f"finding {row.id} is {row.state}"
-        return [
-            _tell(one, type_, reason, words.of_finding(row, _pod(one), self._node_of), "Checking", cause, because)
-            for one in wanted[:MOST]
-        ]
+        return [_tell(one, type_, reason, words.to(_pod(one)), "Checking", cause, because) for one in wanted[:MOST]]
 
     def of_outcome(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> list[Action]:
         """What became of a command is told to the pods and nodes that it touches.
@@ -101,10 +100,10 @@ class EventMessages:
 
     def _eviction(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
         pod = row.target.partition("/")[2]
-        yield ("Pod", pod), "", words.of_eviction(row, action)
+        yield ("Pod", pod), "", of_eviction(row, action)
         node = action.desired.get("node") if action is not None else None
         if isinstance(node, str) and row.result == APPLIED:
-            yield ("Node", node), "", words.of_evicted(pod, row)
+            yield ("Node", node), "", of_evicted(pod, row)
 
     def _drs_rule(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
         listed = action.desired.get("vms") if action is not None else None
@@ -139,6 +138,16 @@ TOLD: Mapping[str, ToldOutcome] = {
     commands.DRS_RULE: ToldOutcome("DrsRule", "KeepingApart", EventMessages._drs_rule, needs_command=True),
 }
 """By kind of command. Of bindings and pods that wait `waiting.py` tells."""
+
+
+def _with(before: dict[Object, None], objects: Iterable[Object]) -> dict[Object, None]:
+    """Those of before and these, in that order: of those that have left the first ones."""
+    now = dict.fromkeys(objects)
+    left = list(islice((one for one in before if one not in now), MOST))
+    if len(left) == len(before):
+        return {**before, **now}
+    gone = set(left)
+    return {**{one: None for one in before if one in now or one in gone}, **now}
 
 
 def _pod(one: Object) -> str:

@@ -21,26 +21,47 @@ MOST = 3
 """Pods that are named; of more the first two, and how many there are."""
 
 
-def of_finding(row: FindingEvent, pod: str, node_of: Callable[[str], str]) -> str:
-    """What a finding says to a pod (`namespace/name`), or to a node (""). `node_of` gives the node of a pod, or ""."""
-    members = [member for member in (row.pod, *row.peers) if member]
-    namespace = pod.partition("/")[0] or NODE_NAMESPACE
-    own, others = own_and_others(members, namespace)
-    if others or (row.domain is not None and (members or row.pods)):
-        said = f"{_who(row, pod, own, others, node_of)}: {row.reason} ({_what(row, pod)}). Finding {row.id}."
-    else:
-        said = row.message
-    return f"Resolved: {said}" if row.state == RESOLVED else said
+class FindingWords:
+    """What one finding says to each that is told of it. All its pods are not looked through for each of them."""
 
+    def __init__(self, row: FindingEvent, node_of: Callable[[str], str]) -> None:
+        """`node_of` gives the node of a pod, "" where it has none or is gone."""
+        self._row, self._node_of = row, node_of
+        self._members = [member for member in (row.pod, *row.peers) if member]
+        self._there = frozenset(self._members)
+        self._said: dict[str, str] = {}
 
-def _who(row: FindingEvent, pod: str, own: list[str], others: str, node_of: Callable[[str], str]) -> str:
-    """The pods that the finding is of; to a node they are a number, where none is of its namespace."""
-    if not own and not pod:
-        count = row.pods or sum(1 for member in (row.pod, *row.peers) if member)
-        return f"{count} pod{'s' if count != 1 else ''}"
-    placed = [f"{one} on {node_of(one)}" if node_of(one) else one for one in own or [pod]]
-    shown = placed if len(placed) <= MOST else [*placed[: MOST - 1], f"{len(placed) - MOST + 1} more"]
-    return listing([*shown, others] if others else shown, MOST + 1)
+    def to(self, pod: str) -> str:
+        """What it says to a pod (`namespace/name`), or to a node (""); to its pods of one namespace the same."""
+        if pod not in self._there:
+            return self._to(pod)
+        namespace = pod.partition("/")[0]
+        if namespace not in self._said:
+            self._said[namespace] = self._to(pod)
+        return self._said[namespace]
+
+    def _to(self, pod: str) -> str:
+        row = self._row
+        own, others = own_and_others(self._members, pod.partition("/")[0] or NODE_NAMESPACE)
+        if others or (row.domain is not None and (self._members or row.pods)):
+            said = f"{self._who(pod, own, others)}: {row.reason} ({_what(row, pod)}). Finding {row.id}."
+        else:
+            said = row.message
+        return f"Resolved: {said}" if row.state == RESOLVED else said
+
+    def _who(self, pod: str, own: list[str], others: str) -> str:
+        """The pods that the finding is of; to a node they are a number, where none is of its namespace."""
+        if not own and not pod:
+            count = self._row.pods or len(self._members)
+            return f"{count} pod{'s' if count != 1 else ''}"
+        named = own or [pod]
+        more = [] if len(named) <= MOST else [f"{len(named) - MOST + 1} more"]
+        shown = [*map(self._placed, named[: MOST - len(more)]), *more]
+        return listing([*shown, others] if others else shown, MOST + 1)
+
+    def _placed(self, pod: str) -> str:
+        node = self._node_of(pod)
+        return f"{pod} on {node}" if node else pod
 
 
 def _what(row: FindingEvent, pod: str) -> str:

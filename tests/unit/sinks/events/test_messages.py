@@ -129,6 +129,28 @@ def test_a_finding_about_hundreds_is_told_to_the_first_of_them() -> None:
     assert len(messages().of_finding(finding(*(f"shop/p-{number:03d}" for number in range(500))))) == MOST
 
 
+def test_of_an_open_findings_former_pods_the_first_are_remembered() -> None:
+    told, names = messages(), [f"shop/p-{number:03d}" for number in range(1000)]
+    for name in names:
+        joined = told.of_finding(finding("shop/db-0", name, state="updated", updated=name))
+        assert f"Pod {name}" in [one for one, *_ in heard(joined)]
+    back = told.of_finding(finding("shop/db-0", names[7], names[500], state="updated", updated="x"))
+    assert [one for one, *_ in heard(back)] == [f"Pod {names[500]}"], "which nobody remembered"
+    ended = told.of_finding(finding("shop/db-0", state="resolved", updated="y"))
+    first = ["Pod shop/db-0", f"Pod {names[0]}", "Node n1", *(f"Pod {name}" for name in names[1:98])]
+    assert [one for one, *_ in heard(ended)] == first
+
+
+def test_the_pods_of_a_finding_are_not_looked_up_for_each_that_is_told() -> None:
+    asked: list[str] = []
+    told = EventMessages(lambda pod: asked.append(pod) or "n1")
+    names = [f"shop/p-{number:03d}" for number in range(50)]
+    notes = {one: note for one, *_, note in heard(told.of_finding(finding("evil/x", *names)))}
+    assert notes[f"Pod {names[7]}"].startswith("shop/p-000 on n1, shop/p-001 on n1, 48 more and 1 pod of another")
+    assert len(notes) == 52
+    assert len(asked) == 51 + 2 + 1, "for their nodes, and where two of shop and the one of evil are named"
+
+
 def outcome(kind: str, target: str, result: str, reason: str, id_: str = "o1") -> Outcome:
     return Outcome(id_, kind, target, result, reason)
 
