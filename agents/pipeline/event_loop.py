@@ -1,8 +1,8 @@
 """The event loop that a worker runs in: uvloop's, which takes about a fifth less processor time, or else asyncio's own.
 
 In: the coroutine to run. Out: its result. uvloop has no build for every platform and interpreter; nothing else depends
-on it. Threads that work beside the loop give way to it soon. `settle` keeps Python's collector from holding the loop up, `keep_memory_low` glibc from keeping what a burst of
-records has needed.
+on it. Threads that work beside the loop give way to it soon. `settle` keeps Python's collector from holding the loop
+up, `keep_memory_low` glibc from keeping what a burst of records has needed.
 """
 
 import asyncio

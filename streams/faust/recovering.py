@@ -25,6 +25,8 @@ class QuickRecovery(Recovery):  # type: ignore[misc]
 class QuickTables(TableManager):  # type: ignore[misc]
     """Faust's manager of tables, with this recovery."""
 
+    _recovery: Any  # declared by Faust without a type that holds for both
+
     @property
     def recovery(self) -> Any:
         """Made when it is first asked for."""

@@ -25,9 +25,9 @@ from underhost.agents.http.guard import RequestRefused
 MOST, EACH = 512, 256
 """Connections in all, and of one client: a process often has 1,024 descriptors."""
 BACKLOG = 4096
-"""Connections that wait to be taken; with fewer, a crowd that comes at once makes a probe wait for its second try."""
+"""Connections that wait to be taken; with fewer, a crowd makes a probe wait for its second try."""
 UNREAD, ANSWERED = 32 << 20, 1 << 20
-"""Bytes of answers that wait to be read, of all clients; and of answers given between two looks at how many they are."""
+"""Bytes of answers that wait to be read, of all clients; and of answers given between two looks at how many."""
 LOOK, STUCK = 5.0, 20.0
 """Seconds between two looks at what is not read; and for which a client may read nothing of its answer."""
 

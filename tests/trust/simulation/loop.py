@@ -98,6 +98,7 @@ class SeededLoop(asyncio.BaseEventLoop):
     def create_task(self, coro: Any, **options: Any) -> Any:
         """asyncio's, whose place in a set is the same whenever the seed is played."""
         self._tasks.append(task := OrderedTask(coro, loop=self, **options))
+        hash(task)  # tasks are numbered as they are made
         if len(self._tasks) > self._most_tasks:
             self._tasks = [each for each in self._tasks if not each.done()]
             self._most_tasks = 2 * len(self._tasks) + FORGET_FROM

@@ -25,4 +25,6 @@ def install() -> None:
     asyncio.events._set_running_loop = asyncio._set_running_loop = set_running
     asyncio.events._get_running_loop = asyncio._get_running_loop = lambda: now[0]
     asyncio.events.get_running_loop = asyncio.get_running_loop = running
-    asyncio.tasks._scheduled_tasks.add = lambda task: None  # type: ignore[attr-defined]
+    held = vars(asyncio.tasks)
+    tasks: Any = held["_all_tasks" if "_all_tasks" in held else "_scheduled_tasks"]  # Python 3.11, and from 3.12 on
+    tasks.add = lambda task: None
