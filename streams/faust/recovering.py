@@ -1,13 +1,27 @@
-"""The end of a recovery, asked for at each record: found without counting what is left of every partition.
+"""The recovery of tables at less cost for each row, as a start reads all of them.
 
-In: the offsets of Faust's recovery. Out: whether rows are missing. A worker of hundreds of partitions asks for each of
-its rows, and Faust makes two tables of all partitions for an answer.
+In: Faust's recovery and its queue of rows. Out: whether rows are missing, without counting what is left of every
+partition; a row that is there, without a task for it.
 """
 
+import asyncio
 from typing import Any
 
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
+from mode.utils.queues import ThrowableQueue
+
+
+class RowQueue(ThrowableQueue):  # type: ignore[misc]
+    """Rows that are read and not yet in their tables."""
+
+    def get(self) -> Any:
+        """The next row. Faust waits for each with a limit: asyncio makes a task of a coroutine, but not of a future."""
+        if self.empty():
+            return super().get()
+        row = asyncio.get_running_loop().create_future()
+        row.set_result(self.get_nowait())
+        return row
 
 
 class QuickRecovery(Recovery):  # type: ignore[misc]
@@ -23,7 +37,16 @@ class QuickRecovery(Recovery):  # type: ignore[misc]
 
 
 class QuickTables(TableManager):  # type: ignore[misc]
-    """Faust's manager of tables, with this recovery."""
+    """Faust's manager of tables, with this recovery and queue."""
+
+    @property
+    def changelog_queue(self) -> Any:
+        """Made when it is first asked for."""
+        if self._changelog_queue is None:
+            self._changelog_queue = RowQueue(
+                maxsize=self.app.conf.stream_buffer_maxsize, flow_control=self.app.flow_control, clear_on_resume=True
+            )
+        return self._changelog_queue
 
     _recovery: Any  # declared by Faust without a type that holds for both
 
