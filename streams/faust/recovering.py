@@ -39,6 +39,8 @@ class QuickRecovery(Recovery):  # type: ignore[misc]
 class QuickTables(TableManager):  # type: ignore[misc]
     """Faust's manager of tables, with this recovery and queue."""
 
+    _recovery: Any  # declared by Faust without a type that holds for both
+
     @property
     def changelog_queue(self) -> Any:
         """Made when it is first asked for."""
@@ -47,8 +49,6 @@ class QuickTables(TableManager):  # type: ignore[misc]
                 maxsize=self.app.conf.stream_buffer_maxsize, flow_control=self.app.flow_control, clear_on_resume=True
             )
         return self._changelog_queue
-
-    _recovery: Any  # declared by Faust without a type that holds for both
 
     @property
     def recovery(self) -> Any:
