@@ -39,7 +39,8 @@ class QuickRecovery(Recovery):  # type: ignore[misc]
 class QuickTables(TableManager):  # type: ignore[misc]
     """Faust's manager of tables, with this recovery and queue."""
 
-    _recovery: Any  # declared by Faust without a type that holds for both
+    _changelog_queue: Any  # Faust declares them without a type that holds for both
+    _recovery: Any
 
     @property
     def changelog_queue(self) -> Any:
