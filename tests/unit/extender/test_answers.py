@@ -247,7 +247,7 @@ async def test_no_nodes_are_no_nodes(ask: Start) -> None:
         pytest.param(
             wire.ExtenderArgs(built(a_pod("w").apart({"topologyKey": 1})), node_names=["n1"]),
             "Pod shop/w: spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: "
-            "Expected `str`, got `int`",
+            "expected a string, got an integer",
             id="a pod that breaks the API's rules",
         ),
         pytest.param(
