@@ -39,7 +39,7 @@ class QuickRecovery(Recovery):  # type: ignore[misc]
 class QuickTables(TableManager):  # type: ignore[misc]
     """Faust's manager of tables, with this recovery and queue."""
 
-    _changelog_queue: Any  # Faust declares them without a type that holds for both
+    _changelog_queue: Any
     _recovery: Any
 
     @property

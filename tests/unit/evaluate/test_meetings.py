@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from support.build import HOST, PodBuilder, a_node, a_pod, a_site, term
 
+from underhost.agents.affinity.separation import Row
 from underhost.agents.evaluate import meetings
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.affinity.separation import Row
 from underhost.agents.site.snapshot import Options
 
 
