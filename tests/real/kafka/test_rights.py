@@ -69,6 +69,8 @@ SPLIT = [
 """The roles of each worker of the chart's own split; `web` answers its probes."""
 APART = "apart"
 """The site of those workers."""
+PARTITIONS = 2
+"""Of every topic: there are more than a hundred, tables' changelogs among them."""
 SECONDS = 240
 """How long something is waited for, on a machine that is busy."""
 
@@ -79,11 +81,17 @@ class Site(NamedTuple):
     broker: KafkaProcess
     folder: Path
 
+    @property
+    def inner(self) -> KafkaSettings:
+        """As the broker itself, who may do everything."""
+        return KafkaSettings(bootstrap_servers=self.broker.inner, partitions=PARTITIONS)
+
     def kafka(self, role: str) -> KafkaSettings:
         """As the user of a role."""
         sasl = {"mechanism": "SCRAM-SHA-512", "username": user_of(role), "passwordFile": str(self.folder / "password")}
         tls = {"caFile": str(self.folder / "ca.pem")}
-        return KafkaSettings.model_validate({"bootstrapServers": self.broker.address, "tls": tls, "sasl": sasl})
+        given = {"bootstrapServers": self.broker.address, "partitions": PARTITIONS, "tls": tls, "sasl": sasl}
+        return KafkaSettings.model_validate(given)
 
     def settings(self, role: str) -> Settings:
         """Of a worker of this role, as its user."""
@@ -225,7 +233,7 @@ async def seen(site: Site, topic: Topic, enough: Callable[[list[Record]], bool])
 
 async def by_hand(site: Site, *records: Outgoing) -> None:
     """Published by who may do everything: the broker itself."""
-    async with KafkaPublisher(KafkaSettings(bootstrap_servers=site.broker.inner), 8) as publisher:
+    async with KafkaPublisher(site.inner, PARTITIONS) as publisher:
         await publisher.publish(*records)
 
 
@@ -305,7 +313,7 @@ def as_user(site: Site, role: str) -> list[str]:
 # ------------------------------------------------------------------------------------------- what nobody has a right to
 async def publishes(kafka: KafkaSettings, topic: Topic) -> bool:
     try:
-        async with KafkaPublisher(kafka, 8) as publisher, asyncio.timeout(SECONDS):
+        async with KafkaPublisher(kafka, PARTITIONS) as publisher, asyncio.timeout(SECONDS):
             await publisher.publish(Outgoing(topic, f"{SITE}/x", b"forged", "id"))
     except BackendError:
         return False
@@ -326,7 +334,7 @@ async def reads(kafka: KafkaSettings, topic: Topic) -> bool:
 
 @pytest.mark.parametrize("role", [*USERS, NOBODY])
 async def test_a_user_reads_and_writes_just_what_it_has_a_right_to(site: Site, role: str) -> None:
-    await ensure_topics(KafkaSettings(bootstrap_servers=site.broker.inner))
+    await ensure_topics(site.inner)
     kafka = site.kafka(role)
     rights = {right.name: right.operations for right in rights_of([role], SITE)} if role != NOBODY else {}
     before = {topic.name: len(await look(site, topic)) for topic in TOPICS}
@@ -346,7 +354,7 @@ GROUPS = [app_id([role], SITE) for role in ALL if consumes([role])]
 @pytest.mark.parametrize("role", [*USERS, NOBODY])
 async def test_whatever_else_a_user_tries_with_any_topic_or_group_is_refused(site: Site, role: str) -> None:
     """Of every role's topics, changelogs and groups, and of the cluster: as printed, and no more."""
-    await ensure_topics(KafkaSettings(bootstrap_servers=site.broker.inner), [*TOPICS, *CHANGELOGS])
+    await ensure_topics(site.inner, [*TOPICS, *CHANGELOGS])
     rights = rights_of([role], SITE) if role != NOBODY else []
     printed = {(operation, right.kind, right.name) for right in rights for operation in right.operations}
     assert await let_do(site.kafka(role), [topic.name for topic in (*TOPICS, *CHANGELOGS)], GROUPS) == printed
