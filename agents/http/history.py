@@ -40,7 +40,7 @@ READING = 60.0
 """Seconds that reading the topics may take."""
 IDLE = 600.0
 """Seconds after the last request for which anything is kept."""
-KEPT_BYTES = 64 << 20
+KEPT_BYTES = 32 << 20
 """Bytes of the documents that are kept, together."""
 WAITING, EACH = 8, 6
 """Requests that may wait for their turn, and those of one client: a browser has six connections."""

@@ -11,13 +11,11 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from underhost.agents.http.budgets.connections import CONNECTIONS
+from underhost.agents.http.budgets.work import has_left
 from underhost.agents.http.guard import RequestRefused
-from underhost.agents.pipeline.event_loop import give_back_memory
 
 BODY = 1 << 20
 """Bytes of a body, unless its route allows more."""
-LARGE = 4 << 20
-"""Bytes of a body after which free memory is given back at once."""
 TOGETHER = 72 << 20
 """Bytes of all bodies that are not answered yet: one that is as large as any may be, and small ones."""
 
@@ -40,11 +38,9 @@ class HeldBodies:
         request[_OWN] = request.get(_OWN, 0) + size
         self.size += size
 
-    def give_back(self, request: web.Request) -> int:
-        """The request is answered; how many bytes of it were held."""
-        size: int = request.pop(_OWN, 0)
-        self.size -= size
-        return size
+    def give_back(self, request: web.Request) -> None:
+        """The request is answered."""
+        self.size -= request.pop(_OWN, 0)
 
 
 HELD = web.AppKey("held", HeldBodies)
@@ -58,16 +54,14 @@ async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     finally:
-        if request.app[HELD].give_back(request) > LARGE:
-            # Else glibc keeps what one large body has needed beside what the next one needs.
-            asyncio.get_running_loop().run_in_executor(None, give_back_memory)
+        request.app[HELD].give_back(request)
 
 
 async def body_of(request: web.Request, limit: int = BODY) -> bytearray:
     """The body of a request, of `limit` bytes at most; of `BODY` where it does not say how long it is.
 
     Raises HTTPRequestEntityTooLarge, HTTPRequestTimeout for a client that does not send what it has announced, and
-    RequestRefused where others take all the room.
+    RequestRefused where others take all the room, ConnectionError for a client that has left.
     """
     announced, held = request.content_length, request.app[HELD]
     if announced is None:
@@ -88,5 +82,7 @@ async def body_of(request: web.Request, limit: int = BODY) -> bytearray:
         body, chunk = bytearray(), b""
         if isinstance(error, TimeoutError):
             raise web.HTTPRequestTimeout from None
+        if isinstance(error, RuntimeError) and has_left(request):  # aiohttp's, where it was lost before it was read
+            raise ConnectionResetError("the client has left") from None
         raise
     return body

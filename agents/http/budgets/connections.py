@@ -3,7 +3,7 @@
 In: new connections. Out: those that are held go on to the server. Where there are too many, the one that has been there
 for longest without a request is cut off: half a request, or half a body, is none. So a probe always gets in, whoever
 else keeps connections open. Where all of them are being answered, the new one is cut off. Answers that nobody reads are
-let go after a while, or at once where they take too much memory together.
+let go after a while, or at once where they take too much memory together; so are requests that do not end.
 """
 
 import asyncio
@@ -27,7 +27,9 @@ MOST, EACH = 512, 256
 BACKLOG = 4096
 """Connections that wait to be taken; with fewer, a crowd makes a probe wait for its second try."""
 UNREAD, ANSWERED = 32 << 20, 1 << 20
-"""Bytes of answers that wait to be read, of all clients; and of answers given between two looks at how many."""
+"""Bytes of answers that wait to be read, of all clients; and of those given between two looks at how many they are."""
+BEGUN = 16 << 20
+"""Bytes of what was sent and is no whole request yet, of all clients; what is made of headers takes twice as much."""
 LOOK, STUCK = 5.0, 20.0
 """Seconds between two looks at what is not read; and for which a client may read nothing of its answer."""
 
@@ -41,6 +43,9 @@ class HeldConnections:
         self._busy: set[asyncio.Transport] = set()
         self._unread: dict[asyncio.Transport, tuple[int, float]] = {}
         self._answered = 0
+        self._reading: set[asyncio.Transport] = set()
+        self._begun: dict[asyncio.Transport, int] = {}
+        self._begun_size = 0
 
     async def listen(
         self, server: Callable[[], asyncio.Protocol], host: str, port: int, tls: ssl.SSLContext | None = None
@@ -51,8 +56,7 @@ class HeldConnections:
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Whether a new connection is held; for its sake others may be cut off."""
-        address = transport.get_extra_info("peername")
-        client = client_of(address[0] if isinstance(address, tuple) else None)
+        client = _client(transport)
         own = self._held.setdefault(client, {})
         if len(own) >= self._each:
             self._make_room(own, self._each)
@@ -128,11 +132,29 @@ class HeldConnections:
         sizes = [(one, one.get_write_buffer_size()) for one in held]
         return [(one, size) for one, size in sizes if size]
 
+    # ------------------------------------------------------------------------------------------- what does not end
+    def heard(self, transport: asyncio.Transport, size: int) -> None:
+        """So many bytes came; too many of requests that do not end let go of who has sent most of them."""
+        if transport in self._busy or transport in self._reading:
+            return  # a body, which counts elsewhere, or what waits in the socket until the answer is given
+        self._begun[transport] = self._begun.get(transport, 0) + size
+        self._begun_size += size
+        while self._begun_size > BEGUN:
+            most = max(self._begun, key=self._begun.__getitem__)
+            self.ended(most)
+            most.abort()
+
+    def ended(self, transport: asyncio.Transport | None) -> None:
+        """A request is whole, or its connection has ended."""
+        if transport is not None:
+            self._begun_size -= self._begun.pop(transport, 0)
+
     # ------------------------------------------------------------------------------------------- what a request says
     @contextmanager
     def answering(self, request: web.Request) -> Iterator[None]:
         """Its connection is not cut off meanwhile."""
         transport = request.transport
+        self.ended(transport)
         if transport is not None:
             self._busy.add(transport)
         try:
@@ -145,7 +167,12 @@ class HeldConnections:
         """Within an answer: its client is to send something first."""
         transport = request.transport
         self._busy.discard(transport)
-        yield
+        if transport is not None:
+            self._reading.add(transport)
+        try:
+            yield
+        finally:
+            self._reading.discard(transport)
         if transport is not None:
             self._busy.add(transport)
 
@@ -180,10 +207,12 @@ class WithoutNoise(logging.Filter):
 
 
 class _Door(asyncio.Protocol):
-    """Takes a new connection, and hands it on to the server or cuts it off."""
+    """Takes a new connection, and hands it on to the server or cuts it off; it counts what comes over it."""
 
     def __init__(self, held: HeldConnections, server: Callable[[], asyncio.Protocol]) -> None:
         self._held, self._server = held, server
+        self._line: asyncio.Transport | None = None
+        self._inner = asyncio.Protocol()  # of one that is cut off
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
@@ -191,6 +220,34 @@ class _Door(asyncio.Protocol):
         if not self._held.admit(line):
             line.abort()
             return
-        protocol = self._server()
-        line.set_protocol(protocol)
-        protocol.connection_made(line)
+        self._line, self._inner = line, self._server()
+        self._inner.connection_made(line)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._held.ended(self._line)
+        self._line = None
+        self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        if self._line is not None:
+            self._held.heard(self._line, len(data))
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """See `asyncio.Protocol`."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        self._inner.resume_writing()
+
+
+def _client(line: asyncio.Transport) -> str:
+    address = line.get_extra_info("peername")
+    return client_of(address[0] if isinstance(address, tuple) else None)

@@ -8,6 +8,7 @@ import ipaddress
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from aiohttp import web
 
@@ -15,6 +16,8 @@ from underhost.agents.http.guard import RequestRefused
 
 NETWORK = 64
 """Bits of an IPv6 address that tell clients apart: a machine can have any address below them."""
+KNOWN = 1024
+"""Addresses whose clients are remembered: each request asks several times."""
 
 
 class ClientPlaces:
@@ -41,6 +44,7 @@ class ClientPlaces:
                 del self._taken[client]
 
 
+@lru_cache(KNOWN)
 def client_of(address: str | None) -> str:
     """Who asks from an address; "" where it is not known."""
     try:

@@ -179,6 +179,8 @@ async def followers(port: int, address: str, dice: random.Random) -> int:
     return CUT_OFF
 
 
+MANY = b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (at, b"y" * 4000) for at in range(47))
+"""As many and as long headers as are allowed, and no end of them."""
 HALF = b"POST /api/v1/whatif HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 ASSAULTS: Mapping[str, Assault] = {
     **{kind: partial(post, make) for kind, make in MADE.items()},
@@ -189,6 +191,7 @@ ASSAULTS: Mapping[str, Assault] = {
     "other sites": other_site,
     "no HTTP": malformed,
     "half a request": partial(slow, b"GET / HTTP/1.1\r\n", b"X: y\r\n"),
+    "half a large request": partial(slow, MANY, b"X"),
     "half a body": partial(slow, HALF + b"Content-Length: 1000000\r\n\r\n", b" "),
     "answers that nobody reads": unread,
     "followers": followers,

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import gc
 import resource
+import subprocess
 import sys
 import weakref
 from collections.abc import Iterator
@@ -40,6 +41,45 @@ def test_without_uvloop_a_worker_runs_on_the_loop_of_python(monkeypatch: pytest.
 
     monkeypatch.setitem(sys.modules, "uvloop", None)
     assert event_loop.run(kind()) == "asyncio.unix_events"
+
+
+@pytest.fixture
+def _switching() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_switching")
+def test_threads_beside_the_loop_give_way_to_it_soon() -> None:
+    async def interval() -> float:
+        return sys.getswitchinterval()
+
+    assert event_loop.run(interval()) == pytest.approx(0.0005)
+
+
+BLOCKS = """
+import resource
+from underhost.agents.pipeline import event_loop
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 20
+
+async def freed(size):
+    both = [(b"x" * size, b"x" * 60_000) for _ in range(40)]
+    kept, before = [small for _, small in both], resident()
+    del both
+    return before - resident()
+
+event_loop.run(freed(4 << 20))  # now glibc's own bound would be 4 MiB
+print(event_loop.run(freed(3 << 20)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="only glibc keeps it")
+def test_large_blocks_go_back_to_the_system_at_once() -> None:
+    alone = subprocess.run([sys.executable, "-c", BLOCKS], capture_output=True, text=True, check=True)
+    assert int(alone.stdout) >= 110
 
 
 @pytest.mark.usefixtures("_thawed")

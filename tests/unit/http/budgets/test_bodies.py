@@ -162,3 +162,10 @@ async def test_what_came_over_a_lost_connection_is_not_kept_with_its_error() -> 
     finally:
         tracemalloc.stop()
         gc.enable()
+
+
+async def test_a_client_that_has_left_before_its_body_is_read_is_no_defect() -> None:
+    request = announced(9, b"", ConnectionResetError())
+    request.content._protocol.connection_lost(None)
+    with pytest.raises(ConnectionError):
+        await body_of(request)

@@ -173,6 +173,44 @@ def test_answers_that_wait_to_be_read_take_so_much_memory_together(monkeypatch: 
     assert [one.closed for one in readers] == [False, False, True, False]
 
 
+def an_answer(size: int) -> web.Response:
+    return web.Response(body=bytes(size))
+
+
+def test_who_reads_nothing_is_looked_for_once_so_much_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "UNREAD", 100)
+    monkeypatch.setattr(connections, "ANSWERED", 50)
+    held, reader = HeldConnections(), Reader(101)
+    assert held.admit(reader)
+    for answer, closed in ((web.StreamResponse(), False), (an_answer(50), False), (an_answer(1), True)):
+        held.answered(answer)
+        assert reader.closed is closed
+
+
+async def test_requests_that_do_not_end_take_so_much_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BEGUN", 3000)
+    async with listening(monkeypatch) as doors:
+        large = await doors.connect("127.0.0.1", b"GET / HTTP/1.1\r\nX: " + b"y" * 2000)
+        small = await doors.connect("127.0.0.2", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"y" * 900)
+        other = await doors.connect("127.0.0.3", HEALTH[:-2] + b"X: " + b"y" * 900 + b"\r\n\r\n")
+        assert await large.first() == b""
+        assert await other.first() == b"HTTP/1.1 200 OK\r\n"
+        await small.ask(b"\r\n\r\n")
+        assert await small.first() == b"HTTP/1.1 200 OK\r\n"
+
+
+async def test_a_body_does_not_count_as_a_request_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BEGUN", 3000)
+    async with listening(monkeypatch) as doors:
+        head = b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
+        line = await doors.connect("127.0.0.1", head)
+        await doors.begun.acquire()
+        doors.may_end.set()
+        for _ in range(9):
+            await line.ask(b" " * 100_000)
+        assert await line.first() == b"HTTP/1.1 200 OK\r\n"
+
+
 async def test_connections_that_have_ended_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
     async with listening(monkeypatch) as doors:
         for _ in range(10):
