@@ -79,7 +79,7 @@ class Budgets:
         if was:
             self._overlaps.add(was)
             self._sharing[was].put(key, False)
-        names = () if pod is None or pod.status.phase in FINISHED else self._coverage.budgets_of(key, pod)
+        names = () if pod is None or pod.status.phase in FINISHED else self._coverage.known_of(key)
         if len(names) > 1:
             self._overlaps.add(names)
             self._several[key] = names

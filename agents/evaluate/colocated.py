@@ -6,7 +6,7 @@ told to be.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -103,8 +103,8 @@ class CoLocated:
             replicas = self._replicas[application]
             if not replicas:
                 del self._replicas[application]
-            place = _common(case.snapshot, [one.node or one.absent for one in replicas.values()])
-            self._put(case, application, {key: one.cls for key, one in replicas.items()}, place)
+            place = _common(case.snapshot, replicas.values()) if len(replicas) > 1 else None
+            self._put(case, application, {key: one.cls for key, one in replicas.items()} if place else {}, place)
         self._dirty.clear()
 
     def _put(self, case: Case, application: Application, replicas: Mapping[str, int], place: SamePlace | None) -> None:
@@ -130,10 +130,16 @@ def _prefers_apart(cls: PodClass) -> bool:
     return own or (not cls.system_default and any(one.self_match for one in cls.soft))
 
 
-def _common(snapshot: Snapshot, nodes: Sequence[str]) -> SamePlace | None:
-    """The place that the nodes share; most applications are spread after their second pod."""
-    first = place_of(snapshot, nodes[0]) if nodes else None
-    return first if all(node == nodes[0] or place_of(snapshot, node) == first for node in nodes) else None
+def _common(snapshot: Snapshot, replicas: Iterable[Place]) -> SamePlace | None:
+    """The place that the replicas share; most applications are spread after their second pod."""
+    first, found = "", None
+    for one in replicas:
+        node = one.node or one.absent
+        if found is None:
+            first, found = node, place_of(snapshot, node)
+        elif node != first and place_of(snapshot, node) != found:
+            return None
+    return found
 
 
 def _finding(

@@ -158,6 +158,10 @@ class Coverage:
                 self._pods[name].put(key, pod)
         return {*was, *covering}
 
+    def known_of(self, key: str) -> tuple[str, ...]:
+        """The budgets that cover a pod as it was last told."""
+        return self._of_pod.get(key, ())
+
     def budgets_of(self, key: str, pod: Pod) -> tuple[str, ...]:
         """The budgets that cover a pod, sorted; of one with several the API server refuses every eviction."""
         wanted = self._wanted.get(pod.metadata.namespace)

@@ -85,7 +85,7 @@ class Judges:
                 "pods": pods,
                 "nodes": len(snapshot.nodes),
                 "hosts": snapshot.count_hosts(),
-                **{severity: self.store.counts[severity] for severity in SEVERITIES},
+                **{severity: self.store.counts.get(severity, 0) for severity in SEVERITIES},
             },
         )
 

@@ -53,8 +53,8 @@ class Marker(Observer):
 
     def end(self, before: Snapshot, snapshot: Snapshot) -> None:
         """Budgets cover the pods that are there now, and hosts have their nodes."""
-        budgets = {key: snapshot.budgets.get(key) for key in changed_keys(before.budgets, snapshot.budgets)}
-        self._judges.budgets.change_budgets(budgets, snapshot.pods)
+        if changed := changed_keys(before.budgets, snapshot.budgets):
+            self._judges.budgets.change_budgets({key: snapshot.budgets.get(key) for key in changed}, snapshot.pods)
         if before.hosts is not snapshot.hosts:
             self._judges.unsatisfiable.use(snapshot, self._site)
 

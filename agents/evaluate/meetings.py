@@ -8,12 +8,13 @@ Domains are named by their value, which stays while codes are given anew.
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from underhost.agents.affinity.separation import Row, Separation, SeparationId, connected, refusing
 from underhost.agents.compiled.domains import Domains, Topology
 from underhost.agents.compiled.model import Model
+from underhost.agents.compiled.running import Running
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Place, Relations
 from underhost.agents.evaluate.store import NOTHING, FindingStore
@@ -81,9 +82,10 @@ class Meetings(ABC):
         """Sweep the whole site."""
         self._take(case, self._sweep(case))
 
-    def judge(self, case: Case, places: Iterable[Place]) -> None:
+    def judge(self, case: Case, places: Collection[Place]) -> None:
         """Look at these places again."""
-        self._take(case, (self._look(case.model, *place) for place in places))
+        if places:
+            self._take(case, [self._look(case.model, at, value) for at, value in places])
 
     def _sweep(self, case: Case) -> Iterator[_Met]:
         topology = case.model.topology
@@ -134,36 +136,32 @@ class Meetings(ABC):
 
 
 def _rows(model: Model, separation: Separation, domains: Domains, value: str) -> list[Row]:
-    """The pods on either side of the separation in one domain: by class, or by node where that is fewer."""
+    """The pods on either side of the separation in one domain; none where no pod there carries the term.
+
+    Of the terms that select a whole site, most are carried elsewhere alone: their other side is not looked at.
+    """
     code, running = domains.code_of.get(value), model.running
-    if code is None or not _may_carry(model, separation, domains, code):
+    carriers = [] if code is None else _pods_in(running, separation.owners, domains, code)
+    if code is None or not carriers:
         return []
-    codes, class_at, node_at = domains.code_list, running.class_at, running.node_at
     owners, matched = frozenset(separation.owners), frozenset(separation.matched)
-    either = owners | matched
-    pods: Iterable[int] = (pod for cls in either for pod in running.members[cls])
-    if domains.unique:
-        pods = running.on_node[code]
-    values = model.topology.of(separation.key).code_list
-    rows = []
-    for pod in pods:
-        if (cls := class_at[pod]) in either and codes[node := node_at[pod]] == code:
-            rows.append(Row(values[node], pod, cls in owners, cls in matched))
+    others = _pods_in(running, matched - owners, domains, code) if matched - owners else []
+    if len(carriers) + len(others) < 2:  # as in most places
+        return []
+    class_at, node_at, values = running.class_at, running.node_at, model.topology.of(separation.key).code_list
+    rows = [Row(values[node_at[pod]], pod, True, class_at[pod] in matched) for pod in carriers]
+    rows += [Row(values[node_at[pod]], pod, False, True) for pod in others]
     return rows
 
 
-def _may_carry(model: Model, separation: Separation, domains: Domains, code: int) -> bool:
-    """Whether a pod in the domain may carry the term: most that select a whole site have carriers elsewhere alone.
-
-    Where more pods carry it than are on the node, looking at those is quicker.
-    """
-    codes, running, carriers = domains.code_list, model.running, 0
-    most = len(running.on_node[code]) if domains.unique else len(running.keys)
-    for cls in separation.owners:
-        carriers += len(running.members[cls])
-        if carriers > most or any(codes[running.node_at[pod]] == code for pod in running.members[cls]):
-            return True
-    return False
+def _pods_in(running: Running, classes: Collection[int], domains: Domains, code: int) -> list[int]:
+    """The pods of these classes in one domain: by class, or by node where that is fewer."""
+    members = [running.members[cls] for cls in classes]
+    if domains.unique and sum(map(len, members)) > len(running.on_node[code]):
+        class_at, wanted = running.class_at, frozenset(classes)
+        return [pod for pod in running.on_node[code] if class_at[pod] in wanted]
+    codes, node_at = domains.code_list, running.node_at
+    return [pod for mine in members for pod in mine if codes[node_at[pod]] == code]
 
 
 def _merged(meetings: Sequence[tuple[Separation, _Pods]], namespace: str) -> list[Group]:

@@ -73,7 +73,7 @@ class Violations:
         """What a node holds: room and host ports. `nodes` are the names to look at, with the pods that run there."""
         chosen = None if nodes is None else list(chain.from_iterable(nodes.values()))
         found: defaultdict[str | None, list[Finding]] = defaultdict(list)
-        for finding in chain(_crowded_out(case, chosen), _without_port(case, chosen)):
+        for finding in chain(_crowded_out(case, nodes), _without_port(case, chosen)):
             found[finding.node].append(finding)
         for name in found if nodes is None else nodes:
             self._store.put(("node", name), found.get(name, NOTHING))
@@ -111,12 +111,25 @@ def _evicted(case: Case, pods: Collection[int] | None) -> Iterator[Finding]:
             yield pod_finding(case, at, taint_toleration.NAME, (REASON_EVICTED,), _OF_TAINT)
 
 
-def _crowded_out(case: Case, pods: Collection[int] | None) -> Iterator[Finding]:
+def _crowded_out(case: Case, nodes: Mapping[str, Collection[int]] | None) -> Iterator[Finding]:
     """Pods that would no longer fit on their nodes: room is the same question for every class."""
-    for request, mine in _by_request(case.model.running, pods):
-        prepared = node_resources_fit.prepare(case.state, case.model.classes[0])
+    if not case.model.classes:
+        return
+    prepared = node_resources_fit.prepare(case.state, case.model.classes[0])
+    for request, mine in _by_request(case.model.running) if nodes is None else _without_room(case, prepared, nodes):
         for at, refusal in refusals(case, prepared, mine, request):
             yield pod_finding(case, at, node_resources_fit.NAME, refusal.reasons, _OF_FIT)
+
+
+def _without_room(
+    case: Case, prepared: node_resources_fit.NodeResourcesFit, nodes: Mapping[str, Collection[int]]
+) -> Iterator[tuple[int, IndexArray]]:
+    """Of these nodes, the pods of each request that no longer has room there: most have."""
+    running, requests = case.model.running, case.model.requests
+    for pods in nodes.values():
+        for request, mine in _grouped(running.request_at, pods).items():
+            if not prepared.has_room(requests[request], running.node_at[mine[0]], out=True):
+                yield request, np.array(mine, np.intp)
 
 
 def _without_port(case: Case, pods: Collection[int] | None) -> Iterator[Finding]:
@@ -139,11 +152,8 @@ def _by_class(
     return ((model.classes[cls], np.array(mine, np.intp)) for cls, mine in found if is_wanted(model.classes[cls]))
 
 
-def _by_request(running: Running, pods: Collection[int] | None) -> Iterator[tuple[int, IndexArray]]:
-    """The running pods, or those chosen, request by request."""
-    if pods is not None:
-        found = _grouped(running.request_at, pods)
-        return ((request, np.array(mine, np.intp)) for request, mine in found.items())
+def _by_request(running: Running) -> Iterator[tuple[int, IndexArray]]:
+    """The running pods, request by request."""
     order: IndexArray = np.argsort(running.requests, kind="stable")
     ordered = running.requests[order]
     every = np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1) if len(order) else []

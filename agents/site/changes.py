@@ -6,7 +6,7 @@ Objects are compared by identity: whoever keeps a site's tables keeps the object
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
-from operator import is_not
+from operator import attrgetter, is_not
 from typing import Generic, TypeVar
 from weakref import ref
 
@@ -19,8 +19,8 @@ from underhost.schemas.records import NodeHost
 K = TypeVar("K")
 V = TypeVar("V")
 _STEPS = 8  # others (the extender, a page) take snapshots between two cycles as well
-_OBJECTS = ("nodes", "pods", "namespaces", "services", "workloads", "budgets", "vms", "hosts")
-_VALUES = (
+_objects = attrgetter("nodes", "pods", "namespaces", "services", "workloads", "budgets", "vms", "hosts")
+_values = attrgetter(
     *("site", "clusters", "rules", "vsphere", "node_hosts", "rivals"),
     *("claims", "volumes", "storage_classes", "csi_nodes", "attachments"),
 )
@@ -80,9 +80,7 @@ def same_objects(before: Iterable[object], now: Iterable[object]) -> bool:
 
 def is_same_picture(before: Snapshot, now: Snapshot) -> bool:
     """Whether two snapshots hold the same objects: then only markers or outcomes have come in between."""
-    return all(getattr(before, name) is getattr(now, name) for name in _OBJECTS) and all(
-        getattr(before, name) == getattr(now, name) for name in _VALUES
-    )
+    return same_objects(_objects(before), _objects(now)) and _values(before) == _values(now)
 
 
 def changed_keys(before: Mapping[K, V], now: Mapping[K, V]) -> list[K]:
