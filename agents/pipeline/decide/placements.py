@@ -12,9 +12,12 @@ This is the binder's queue. Its order is the evaluator's, priority and age, over
   the next cycle, then after a second, doubled each time. While it waits it holds nothing, so that it starves nobody.
 - A binding that failed may have been done all the same. It holds its node's room until it is known: after a second,
   doubled each time, the very same order is given again, or the pod is decided anew where the node has changed.
+- An order of an earlier run that has no outcome counts as failed after a minute: a worker that stood by may have taken
+  its record from the topic, and have ended before it decided again.
 - No assumption ends by a clock: a forgotten assumption is capacity counted twice.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from underhost.agents.pipeline.decide.unfinished import PATIENCE
 from underhost.agents.pipeline.decisions import PlacementChange
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, FAILURES, REFUSED
 from underhost.agents.site.snapshot import Snapshot
@@ -55,6 +59,7 @@ class _Order:
     Attributes:
         basis: the node as it was when this was decided.
         result: failed or refused, "" while its binding is under way; `again` is when to try again, monotonic seconds.
+        answered: whether any outcome has come. lost_at: when it counts as failed without one, monotonic seconds.
         told, pause: when its reasons were told, and how long their counts are not told after that; `withheld`: they are
             others now.
     """
@@ -65,10 +70,17 @@ class _Order:
     failures: int = 0
     result: str = ""
     again: float = 0.0
+    answered: bool = False
+    lost_at: float = math.inf
     told: float = 0.0
     pause: float = FIRST_TELLING
     withheld: bool = False
     id: str = field(default="", compare=False)
+
+    def fail(self, result: str, now: float) -> None:
+        """It came to nothing, as far as is known."""
+        self.result, self.failures, self.lost_at = result, self.failures + 1, math.inf
+        self.again = now + _pause(result, self.failures)
 
 
 class BindingQueue:
@@ -96,6 +108,9 @@ class BindingQueue:
         """
         self._looked, self._snapshot = now, snapshot
         found: dict[str, str] = {}
+        for order in self._orders.values():
+            if now >= order.lost_at:
+                order.fail(FAILED, now)
         for name, order in list(self._orders.items()):
             pod, node = snapshot.pods.get(name), order.row.node
             if pod is None or pod.spec.node_name or pod.metadata.uid != order.row.uid:
@@ -161,6 +176,8 @@ class BindingQueue:
             order = self._orders[pod]
             if order.earlier:
                 order.earlier, order.basis = False, self._snapshot.nodes.get(order.row.node or "")
+                if order.row.node is not None and not order.answered:
+                    order.lost_at = self._looked + PATIENCE
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """What became of an order. What an earlier run only tried is ordered anew: this run may write."""
@@ -171,11 +188,11 @@ class BindingQueue:
         if order.earlier and outcome.result == DRY_RUN:
             del self._orders[pod]
             return
-        if outcome.result not in FAILURES:
+        order.answered, order.lost_at = True, math.inf
+        if outcome.result in FAILURES:
+            order.fail(outcome.result, now)
+        else:
             order.failures = 0
-            return
-        order.result, order.failures = outcome.result, order.failures + 1
-        order.again = now + _pause(outcome.result, order.failures)
 
     def uid_of(self, pod: str) -> str | None:
         """The uid of the pod that an order is under way for."""
@@ -185,8 +202,9 @@ class BindingQueue:
         """When there is something to decide though nothing has changed, in monotonic seconds."""
         tries = (order.again for order in self._orders.values() if order.result)
         tellings = (order.told + order.pause for order in self._orders.values() if order.withheld)
+        losses = (order.lost_at for order in self._orders.values() if order.lost_at < math.inf)
         # What was due at the last look has been decided by it, or has come to nothing: it is no reason to look again.
-        return min((at for at in (*tries, *tellings) if at > self._looked), default=None)
+        return min((at for at in (*tries, *losses, *tellings) if at > self._looked), default=None)
 
     def _id(self, order: _Order) -> str:
         order.id = order.id or self._order_id(order.row)

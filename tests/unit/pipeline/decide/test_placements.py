@@ -293,6 +293,23 @@ def test_an_order_of_an_earlier_run_is_assumed_only_once_it_is_decided_again(clu
     assert placements.assumed(snapshot(cluster), 0.0) == {"shop/db-0": "n1"}
 
 
+def test_an_earlier_order_that_nobody_answers_is_given_again_after_a_minute(cluster: FakeCluster) -> None:
+    placements, order = BindingQueue("prod", [placement("db-0", "n1")], order_id), placement("db-0", "n1")
+    assert cycle(placements, cluster, order) == []
+    assert (cycle(placements, cluster, now=59.0), placements.retry_at()) == ([], 60.0)
+    assert (cycle(placements, cluster, now=60.0), placements.retry_at()) == ([], 61.0)
+    assert [row.node for row in cycle(placements, cluster, now=61.0)] == ["n1"]
+    assert placements.assumed(snapshot(cluster), 62.0) == {"shop/db-0": "n1"}
+
+
+def test_an_earlier_order_that_was_carried_out_is_not_given_again(cluster: FakeCluster) -> None:
+    placements, order = BindingQueue("prod", [placement("db-0", "n1")], order_id), placement("db-0", "n1")
+    placements.observe(outcome("db-0", "n1", "applied"), 0.0)
+    assert cycle(placements, cluster, order) == []
+    assert placements.retry_at() is None
+    assert cycle(placements, cluster, now=100.0) == []
+
+
 def test_a_pod_that_waited_through_a_dry_run_is_ordered_once_the_binder_writes(cluster: FakeCluster) -> None:
     placements = BindingQueue("prod", [placement("db-0", "n1")], order_id)
     placements.observe(outcome("db-0", "n1", "dry-run"), 0.0)
