@@ -178,7 +178,7 @@ class Reflector:
             log.warning("the server has gone back in its history", kind=self._source.name, position=listing.position)
             self._held.clear()
         await self._take_many(changes, anew=went_back)
-        self.doubts.settle(accepted)
+        self.doubts.settle(accepted - kept.keys())  # what is still held back is `delete_accepted`'s to delete
         return listing.position
 
     def _is_of_the_past(self, position: str) -> bool:

@@ -242,6 +242,25 @@ async def test_what_a_person_accepted_is_deleted_unless_a_new_list_shows_it() ->
     await reflector.delete_accepted()  # nothing is left to do, and nothing is listed
 
 
+async def test_what_a_person_accepted_is_deleted_though_a_new_list_comes_before() -> None:
+    lists, doubted = [listing("50", pod("a")), listing("60", pod("a")), listing("70", pod("a"))], asyncio.Event()
+    held = {one.key: held_of(one) for one in map(pod, ("a", "b", "c"))}
+    naps, topics = Naps(2), FakeTopics()
+    feed = Script(lists, watches=[[], [], []])
+    reflector = Reflector(feed, PODS, topics, held, Timing(sleep=naps), protected=True, guarded=True, doubted=doubted)
+    running = asyncio.create_task(reflector.run(None))
+    await naps.enough.wait()
+    running.cancel()
+    reflector.accept()
+    naps.taken.clear()
+    naps.enough.clear()
+    running = asyncio.create_task(reflector.run(None))  # a watch that has expired
+    await naps.enough.wait()
+    running.cancel()
+    await reflector.delete_accepted()
+    assert [(record.key, record.value) for record in topics.records] == [("s/pod/shop/b", None), ("s/pod/shop/c", None)]
+
+
 async def test_too_many_deletions_in_a_minute_are_held_back_until_a_person_accepts_them() -> None:
     names = [f"p{number}" for number in range(5)]
     went = [Seen(f"s/pod/shop/{name}", f"uid-{name}", None) for name in names[:4]]
