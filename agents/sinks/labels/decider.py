@@ -28,22 +28,25 @@ QUIET = 10.0
 AFTER_FAILURE = 30.0
 """Seconds after which a command that failed, was lost, or did not show on the node is ordered again."""
 AFTER_REFUSAL = 600.0
-"""Seconds after which a command that was refused, or found nothing to do, is tried again: that rarely changes."""
+"""Seconds after which what was refused, or found nothing to do, is tried again while the node stays as it is."""
 
 
 @dataclass
 class _OrderedLabels:
-    """The last command for a node: what it said and against which labels.
+    """The last command for a node: what it said, and against which labels of which version of the node.
 
-    `quiet` is until when other changes of the node wait, `again` from when an equal command may follow.
+    `quiet` is until when other changes of the node wait, `again` from when an equal command may follow. `in_vain`: it
+    was refused, or found nothing to do.
     """
 
     desired: Mapping[str, object]
     held: Mapping[str, str | None]
+    version: str
     quiet: float
     again: float
     action: str
     dry: bool = False
+    in_vain: bool = False
 
 
 class _Look(NamedTuple):
@@ -52,6 +55,7 @@ class _Look(NamedTuple):
     desired: dict[str, object]
     wanted: Mapping[str, str | None]
     held: Mapping[str, str | None]
+    version: str
     settled: bool
 
 
@@ -96,13 +100,14 @@ class LabelDecider(Decider):
             desired, wanted, held = look.desired, look.wanted, look.held
             if look.settled:
                 self._settle(name, now)
-            elif self._may_order(name, desired, held, now):
+            elif self._may_order(name, look, now):
                 joined = snapshot.node_hosts[name]
                 reason = f"node {name} runs on host {joined.host_name or joined.host}"
                 action = order(LABEL, f"node/{name}", desired, reason, snapshot.offsets)
                 # A node's first label is no move: the first move after it is followed at once.
                 quiet = now + QUIET if any(held[key] for key in wanted) else now
-                self._ordered[name] = _OrderedLabels(desired, held, quiet, now + AFTER_FAILURE, action.id)
+                again = now + AFTER_FAILURE
+                self._ordered[name] = _OrderedLabels(desired, held, look.version, quiet, again, action.id)
                 actions.append(action)
         self._inputs = inputs if not actions else (None, None, None)
         return actions
@@ -116,7 +121,8 @@ class LabelDecider(Decider):
             desired["taint"] = {"key": taint, "needs": self._needs}
             watched += self._needs
         held = {key: labels.get(key) for key in watched}
-        return _Look(desired, wanted, held, settled=held == wanted and not tainted)
+        version = node.metadata.resource_version
+        return _Look(desired, wanted, held, version, settled=held == wanted and not tainted)
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """Remember what became of the last command for a node; older commands' outcomes say nothing."""
@@ -124,7 +130,8 @@ class LabelDecider(Decider):
         if last is None or last.action != outcome.id:
             return
         self._inputs = (None, None, None)
-        last.again = now + (AFTER_REFUSAL if outcome.result in (REFUSED, NOOP) else AFTER_FAILURE)
+        last.in_vain = outcome.result in (REFUSED, NOOP)
+        last.again = now + (AFTER_REFUSAL if last.in_vain else AFTER_FAILURE)
         last.dry = outcome.result == DRY_RUN
 
     def _settle(self, name: str, now: float) -> None:
@@ -135,12 +142,14 @@ class LabelDecider(Decider):
             if now >= last.quiet:
                 del self._ordered[name]
 
-    def _may_order(self, name: str, desired: Mapping[str, object], held: Mapping[str, str | None], now: float) -> bool:
+    def _may_order(self, name: str, look: _Look, now: float) -> bool:
         last = self._ordered.get(name)
         if last is None:
             return True
-        if last.desired != desired or last.held != held:
+        if last.desired != look.desired or last.held != look.held:
             when = last.quiet  # the node moved on, or somebody changed its labels
+        elif last.in_vain and last.version != look.version:
+            when = last.quiet  # labels that look the same may be another's no more: they went and came unseen
         elif last.dry:
             return False  # a dry run changes nothing, so nothing is gained by repeating it
         else:

@@ -248,6 +248,39 @@ def test_a_refused_order_waits_longer_unless_the_labels_change() -> None:
     assert len(decider.decide(site(n1=("host-1", {})), now=600.0)) == 1
 
 
+def version(snapshot: Snapshot, number: str) -> Snapshot:
+    """All nodes of the picture in this version."""
+    nodes = {
+        name: msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, resource_version=number))
+        for name, node in snapshot.nodes.items()
+    }
+    return replace(snapshot, nodes=nodes)
+
+
+@pytest.mark.parametrize("result", ["refused", "noop"])
+def test_a_refused_order_is_tried_again_once_the_node_has_changed_and_changed_back(result: str) -> None:
+    decider, looked_alike = LabelDecider(HostLabelSettings()), site(n1=("host-1", {KEY: "esx-9"}))
+    action = decider.decide(version(looked_alike, "5"), now=0.0)[0]
+    decider.observe(outcome(action, result, "label belongs to capi"), now=1.0)
+    assert decider.decide(version(looked_alike, "5"), now=20.0) == []
+    # capi's label went, and a person set the same value: one picture shows both changes at once.
+    assert ordered(decider.decide(version(looked_alike, "7"), now=20.1)) == {"node/n1": {KEY: "esx-1"}}
+
+
+def test_a_node_that_changes_all_the_time_is_tried_again_every_ten_seconds_at_most() -> None:
+    decider, looked_alike = LabelDecider(HostLabelSettings()), site(n1=("host-1", {KEY: "esx-9"}))
+    action = decider.decide(version(looked_alike, "5"), now=0.0)[0]
+    decider.observe(outcome(action, "refused", "label belongs to capi"), now=1.0)
+    assert decider.decide(version(looked_alike, "6"), now=9.9) == []
+    assert decider.due == 10.0
+
+
+def test_an_order_under_way_is_not_repeated_because_the_node_has_another_version() -> None:
+    decider, looked_alike = LabelDecider(HostLabelSettings()), site(n1=("host-1", {KEY: "esx-9"}))
+    assert len(decider.decide(version(looked_alike, "5"), now=0.0)) == 1
+    assert decider.decide(version(looked_alike, "6"), now=20.0) == []
+
+
 def test_a_dry_run_is_not_repeated_until_something_changes() -> None:
     decider = LabelDecider(HostLabelSettings())
     action = decider.decide(site(n1=("host-1", {})), now=0.0)[0]
