@@ -199,7 +199,8 @@ class EventSink(Sink):
                 return obsolete
         about = told.regarding
         namespace, name = about.namespace or "default", _name(told)
-        series = self._known.get((namespace, name))
+        # Forgotten until the write is answered: one whose answer is lost may have taken effect, so the server is asked.
+        series = self._known.pop((namespace, name), None)
         if series is None:
             try:
                 await self._writer.create_event(namespace, self._event(told, namespace, name, command))
@@ -214,7 +215,6 @@ class EventSink(Sink):
             try:
                 await self._writer.change_event(namespace, name, self._again(told, then))
             except Gone:  # the server forgets an Event after an hour
-                self._known.pop((namespace, name), None)
                 await self._writer.create_event(namespace, self._event(told, namespace, name, command))
                 then = _Series(1, (command,))
             self._remember(namespace, name, then)
@@ -279,7 +279,6 @@ class EventSink(Sink):
 
     def _remember(self, namespace: str, name: str, series: _Series) -> None:
         self._known[namespace, name] = series
-        self._known.move_to_end((namespace, name))
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 

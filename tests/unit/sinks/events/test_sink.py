@@ -32,7 +32,8 @@ WAITS = PodCondition("PodScheduled", "False", "Unschedulable")
 class FakeEvents:
     """Implements `ports.EventWriter`: Events by (namespace, name), one pod, and every write that was made.
 
-    `races` are done to the pod, one by one, before its condition is set; `raises` is what the next write raises.
+    `races` are done to the pod, one by one, before its condition is set; `raises` is what every write raises;
+    `loses_answer`: the next change of an Event takes effect, and its answer is lost.
     """
 
     events: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class FakeEvents:
     writes: list[str] = field(default_factory=list)
     races: list[PodState] = field(default_factory=list)
     raises: Exception | None = None
+    loses_answer: bool = False
 
     def _write(self, what: str) -> None:
         self.writes.append(what)
@@ -68,6 +70,9 @@ class FakeEvents:
         held = self.events[namespace, name]
         told = {"series": changes["series"], "note": changes["message"]}
         self.events[namespace, name] = {**held, **told, "metadata": {**held["metadata"], **changes["metadata"]}}
+        if self.loses_answer:
+            self.loses_answer = False
+            raise Unreachable("timeout")
 
     async def uid(self, kind: str, namespace: str, name: str) -> str:
         """See `ports.EventWriter`."""
@@ -200,6 +205,25 @@ async def test_an_event_that_the_server_has_forgotten_is_made_anew(writer: FakeE
     await sink.apply(tell(waits=False, at=2))
     await sink.apply(tell(waits=False, at=3))
     assert writer.only()["series"]["count"] == 2
+
+
+async def test_a_command_whose_answer_was_lost_is_not_told_again(writer: FakeEvents) -> None:
+    sink = sink_of(writer)
+    await sink.apply(tell(waits=False, at=1))
+    writer.loses_answer = True
+    assert (await sink.apply(tell(waits=False, at=2))).result == "failed"
+    assert (await sink.apply(tell(waits=False, at=2))).result == "noop"
+    assert writer.only()["series"]["count"] == 2
+
+
+async def test_what_was_told_after_a_lost_answer_is_counted_with_it(writer: FakeEvents) -> None:
+    sink, first, second = sink_of(writer), tell(waits=False, at=2), tell(waits=False, at=3)
+    await sink.apply(tell(waits=False, at=1))
+    writer.loses_answer = True
+    await sink.apply(first)
+    await sink.apply(second)
+    assert writer.only()["series"]["count"] == 3
+    assert (await sink.apply(first)).result == "noop"
 
 
 @pytest.mark.parametrize("restarts", [pytest.param(False, id="at once"), pytest.param(True, id="after restarts")])
