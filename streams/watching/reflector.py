@@ -17,7 +17,7 @@ from underhost.schemas.topics import Topic
 from underhost.streams.ports import Outgoing, Publisher
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.timing import Backoff, Timing
-from underhost.streams.watching.changes import ListWatch, Seen, Unreadable
+from underhost.streams.watching.changes import Listing, ListWatch, Seen, Unreadable
 from underhost.streams.watching.deletions import Deletions
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.reconcile import is_collapse
@@ -75,6 +75,8 @@ class Reflector:
         self._protected, self._optional = protected, optional
         self.doubts, self._doubted = Doubts(kind=source.name), doubted
         self._guarded, self._publishing = guarded, asyncio.Lock()
+        self._listing = asyncio.Lock()
+        """One list after another, to its last record: what an older one shows may be gone in the newer one."""
         clock = asyncio.get_running_loop().time
         self._deletions = Deletions(source.name, self.doubts, clock, guarded=guarded)
         self._deletions.hold(Seen(key, "", None) for key in missing)
@@ -119,7 +121,8 @@ class Reflector:
                 if self._again:
                     position = None
                 if position is None:
-                    position = await self._relist()
+                    async with self._listing:
+                        position = await self._relist()
                     begun = clock()
                 async with aclosing(self._source.watch(position)) as batches:
                     async for batch in batches:
@@ -197,31 +200,48 @@ class Reflector:
     async def delete_accepted(self) -> None:
         """Publish the deletions that were held back and that a person has accepted, unless a new list shows the object.
 
-        Raises Gone, Refused, Retry or Unreachable: then nothing is deleted yet.
+        Raises Gone, Refused, Retry (also where the list does not fit the watch) or Unreachable: then nothing is deleted
+        yet.
         """
         accepted = self.doubts.accepted
         if not accepted:
             return
-        listing = await self._source.list()
-        unreadable, changes = {item.key for item in listing.unreadable}, list[Seen | Unreadable]()
-        for key in sorted(accepted):
-            deletion = self._deletions.release(key)  # None: the watch has shown the object meanwhile
-            if deletion is not None and key not in unreadable:
-                changes.append(listing.objects.get(key, deletion))
-        await self._take_many(changes)
+        async with self._listing:
+            reached, listing = self._reached, await self._source.list()
+            self._fit(listing, reached, accepted)
+            unreadable, changes = {item.key for item in listing.unreadable}, list[Seen | Unreadable]()
+            for key in sorted(accepted):
+                deletion = self._deletions.release(key)  # None: the watch has shown the object meanwhile
+                if deletion is not None and key not in unreadable:
+                    changes.append(listing.objects.get(key, deletion))
+            await self._take_many(changes)
         self.doubts.settle(accepted)
 
+    def _fit(self, listing: Listing, reached: int, accepted: frozenset[str]) -> None:
+        """Raises Retry where the watch goes on from before, or long after, what a list beside it shows of the accepted.
+
+        What the list shows in a newer version the watch shows soon, and older versions before it: they would come after
+        it. What an older list shows may be gone, and the watch would not say so again.
+        """
+        if 0 < _number(listing.position) < reached:
+            raise Retry(f"the list of {listing.position} is older than what was seen, {reached}", 0.0)
+        for key in self._deletions.kept.keys() & listing.objects.keys() & accepted:
+            metadata = getattr(listing.objects[key].value, "metadata", None)
+            if metadata is not None and 0 < self._reached < _number(metadata.resource_version):
+                raise Retry(f"the watch of {self.name} is not at {listing.position} yet", 0.0)
+
     async def _take_many(self, changes: Sequence[Seen | Unreadable], *, anew: bool = False) -> None:
-        for begin in range(0, len(changes), AT_ONCE):
-            await self._take(changes[begin : begin + AT_ONCE], anew=anew)
-            await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
+        async with self._publishing:  # to the end: the watch may show a newer version of what has not had its turn
+            for begin in range(0, len(changes), AT_ONCE):
+                await self._publish(changes[begin : begin + AT_ONCE], anew=anew)
+                await asyncio.sleep(0)  # a hundred thousand objects are no reason to hold up the event loop
 
-    async def _take(self, changes: Sequence[Seen | Unreadable], *, anew: bool = False) -> None:
-        """Publish what differs from what is held, in order; `anew`: in place of whatever readers hold."""
+    async def _take(self, changes: Sequence[Seen | Unreadable]) -> None:
         async with self._publishing:
-            await self._publish(changes, anew=anew)
+            await self._publish(changes)
 
-    async def _publish(self, changes: Sequence[Seen | Unreadable], *, anew: bool) -> None:
+    async def _publish(self, changes: Sequence[Seen | Unreadable], *, anew: bool = False) -> None:
+        """Publish what differs from what is held, in order; `anew`: in place of whatever readers hold."""
         records: list[Outgoing] = []
         for change in changes:
             if isinstance(change, Unreadable):

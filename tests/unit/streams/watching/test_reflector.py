@@ -261,6 +261,33 @@ async def test_what_a_person_accepted_is_deleted_though_a_new_list_comes_before(
     assert [(record.key, record.value) for record in topics.records] == [("s/pod/shop/b", None), ("s/pod/shop/c", None)]
 
 
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        pytest.param(listing("60", pod("a"), pod("b", "55")), "is not at 60 yet", id="the watch will show it"),
+        pytest.param(listing("40", pod("a"), pod("b", "30")), "older than what was seen, 50", id="it may have gone"),
+    ],
+)
+async def test_what_was_accepted_waits_for_a_list_that_fits_the_watch(shown: Listing, why: str) -> None:
+    topics, reflector = await follow(
+        Script([listing("50", pod("a")), shown, listing("60", pod("a"), pod("b", "45"))], [[], []]),
+        Naps(2),
+        held=[pod(name) for name in ("a", "b", "c", "d")],
+        position=None,
+        protected=True,
+        guarded=True,
+    )
+    reflector.accept()
+    with pytest.raises(Retry, match=why):
+        await reflector.delete_accepted()
+    assert topics.records == []
+    await reflector.delete_accepted()
+    assert [(record.key, record.value is None) for record in topics.records] == [
+        ("s/pod/shop/c", True),
+        ("s/pod/shop/d", True),
+    ]
+
+
 async def test_too_many_deletions_in_a_minute_are_held_back_until_a_person_accepts_them() -> None:
     names = [f"p{number}" for number in range(5)]
     went = [Seen(f"s/pod/shop/{name}", f"uid-{name}", None) for name in names[:4]]
