@@ -40,6 +40,7 @@ def attach(app: faust.App, sites: Sites, tables: Tables, *, on_suspended: Hook, 
         # Faust resumes the source partitions before it seeks them, and clears the agents' queues after: what is fetched
         # in between would be lost. Faust itself lets the flow go on once all that is done.
         app.consumer.stop_flow()
+        turn = sites.turn
         mine = {topic.name: topic for topic in (*sites.read, *sites.followed)}
         held = {tp for tp in app.consumer.assignment() if tp.topic in mine}
         positions, highwaters = await _places(app, held)
@@ -47,6 +48,8 @@ def attach(app: faust.App, sites: Sites, tables: Tables, *, on_suspended: Hook, 
         # assignment would be left out.
         if positions:
             await app.consumer.seek_wait(positions)
+        if sites.turn != turn:
+            return  # the partitions moved meanwhile: another rebalance follows
         sites.resume(
             {tp.partition for tp in held},
             {(mine[tp.topic].short, tp.partition): offset for tp, offset in positions.items()},
@@ -57,7 +60,7 @@ def attach(app: faust.App, sites: Sites, tables: Tables, *, on_suspended: Hook, 
         for topic in sites.read:
             await rebuild(sites, tables, topic)
         if sites.turn != turn:
-            return  # the partitions moved meanwhile: another rebalance follows
+            return  # as above
         tables.look_for_orphans(time.time())
         log.info("holding %d partitions", len({tp.partition for tp in held}))
         await on_resumed()

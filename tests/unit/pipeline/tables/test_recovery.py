@@ -86,3 +86,20 @@ async def test_partitions_that_move_while_rows_are_decoded_are_not_resumed(tmp_p
     await app.begin()
     await completing
     assert told == ["suspended"]
+
+
+async def test_partitions_that_move_while_kafka_is_asked_are_not_held(tmp_path: Path) -> None:
+    app, told, asked = Rebalances(), list[str](), asyncio.Event()
+
+    async def ends(*of: object) -> dict[TP, int]:
+        await asked.wait()
+        return {}
+
+    app.consumer.highwaters = ends
+    tables = await many_rows(tmp_path, app, told)
+    completing = asyncio.ensure_future(app.complete())
+    await asyncio.sleep(0)
+    await app.begin()
+    asked.set()
+    await completing
+    assert (told, tables.sites.holds(SITE)) == (["suspended"], False)

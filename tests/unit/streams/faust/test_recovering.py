@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faust.tables.recovery import RebalanceAgain
 from faust.types import TP
 
 from underhost.streams.faust.app import build_app
@@ -38,6 +39,19 @@ async def test_a_recovery_lasts_until_no_partition_misses_a_row(
     tables.recovery.active_highwaters.update(ends)
     tables.recovery.active_offsets.update(read)
     assert tables.recovery.need_recovery() is expected
+
+
+async def test_a_recovery_during_which_partitions_move_is_not_completed(tables: Any) -> None:
+    told = list[str]()
+
+    async def complete(*_: object, **__: object) -> None:
+        told.append("complete")
+
+    tables.app.on_rebalance_complete.connect(complete, weak=False)
+    tables.recovery.signal_recovery_start.set()
+    with pytest.raises(RebalanceAgain):
+        await tables.recovery.on_recovery_completed(0)
+    assert told == []
 
 
 async def test_a_row_that_is_there_is_taken_without_a_task(tables: Any) -> None:
