@@ -67,6 +67,8 @@ class FakeKube:
         self.served = {kind.plural: kind for kind in KINDS if not kind.optional}
         self.token = ""
         """What a bearer token must be, "" when any will do."""
+        self.hidden: set[str] = set()
+        """Names of objects that lists leave out, though they are there: a broken server's answer."""
         self.url = ""
         self._objects: dict[str, dict[tuple[str, str], Object]] = defaultdict(dict)
         self._events: list[tuple[int, str, Object]] = []
@@ -216,7 +218,7 @@ class FakeKube:
         return await self._watch(request, plural, met) if watch else self._list(request, plural)
 
     def _list(self, request: web.Request, plural: str) -> web.Response:
-        objects = [self._objects[plural][key] for key in sorted(self._objects[plural])]
+        objects = [self._objects[plural][key] for key in sorted(self._objects[plural]) if key[1] not in self.hidden]
         begin = int(request.query.get("continue", "0"))
         end = begin + int(request.query.get("limit") or len(objects) + 1)
         # As the API server does, items of a list carry neither kind nor apiVersion.

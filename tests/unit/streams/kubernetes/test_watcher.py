@@ -421,9 +421,10 @@ async def test_nothing_that_a_person_accepts_is_deleted_if_it_is_there_all_the_s
     async with watching(kube.settings(tmp_path), topics, timing):
         await topics.publish(*(outgoing_of(NODES, f"prod/node//lost-{number}", node_of(number)) for number in range(4)))
         before = len(topics.records)
+    kube.seed("nodes", *(a_node(f"lost-{number}") for number in range(2)))
+    kube.hidden = {"lost-0", "lost-1"}
     async with watching(kube.settings(tmp_path), topics, timing) as source:
-        for number in range(2):
-            kube.seed("nodes", a_node(f"lost-{number}"))
+        kube.hidden = set()
         source.accept()
         await topics.until(lambda t: doubts_in(t.records)[-6:] == [""] * 6)
     assert topics.keys(NODES) == [f"prod/node//{name}" for name in ("lost-0", "lost-1", "n1", "n2")]
