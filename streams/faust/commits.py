@@ -25,9 +25,9 @@ class RecordsUnderWay(MutableSet[Any]):
         """The record is acknowledged."""
         self._records[value.tp].discard(value)
 
-    def forget(self, partition: Any) -> None:
-        """The partition is another's: what was under way is read again by whoever has it."""
-        self._records.pop(partition, None)
+    def clear(self) -> None:
+        """Partitions were assigned anew: what was under way is read again by whoever has them now."""
+        self._records.clear()
 
     def first(self, partition: Any) -> int | None:
         """The offset of the first record of a partition that is under way; None where none is."""
@@ -57,11 +57,15 @@ class CarefulCommits:
             return False
         return bool(super().ack(message))  # type: ignore[misc]
 
-    async def on_partitions_revoked(self, revoked: set[Any]) -> None:
-        """Faust's; what is under way in these partitions is read again."""
-        await super().on_partitions_revoked(revoked)  # type: ignore[misc]
-        for partition in revoked:
-            self._under_way.forget(partition)
+    async def on_partitions_assigned(self, assigned: set[Any], generation_id: int = 0) -> None:
+        """Faust's; what is not committed by now is read again, and nothing of it counts.
+
+        Not as they are revoked: records are done until now, and would seem to be of what is read from here on.
+        """
+        self._acked.clear()  # type: ignore[attr-defined]
+        self._acked_index.clear()  # type: ignore[attr-defined]
+        self._under_way.clear()
+        await super().on_partitions_assigned(assigned, generation_id)  # type: ignore[misc]
 
     def _new_offset(self, tp: Any) -> int | None:
         """The offset of the next record to read after a restart; None where nothing was done since the last time."""

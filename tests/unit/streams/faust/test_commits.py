@@ -95,6 +95,29 @@ async def test_what_was_read_before_a_rebalance_does_not_count_after_it(tmp_path
     assert await committed(path) == 1
 
 
+async def test_what_is_done_while_partitions_move_does_not_count_after_that(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    slow = Slow(path)
+
+    async def end(sender: Any, partitions: Any, **options: Any) -> None:
+        for event in slow.read[2:]:
+            event.ack()
+
+    async def commit(sender: Any, **options: Any) -> None:
+        await slow.app.consumer.commit()
+
+    slow.app.on_partitions_revoked.connect(end, weak=False)
+    slow.app.on_rebalance_complete.connect(commit, weak=False)
+    async with running(slow.app):
+        for number in range(3):
+            await slow.app.producer.send_and_wait("orders", b"k", b"%d" % number, 0, None, None)
+        await slow.until(lambda: len(slow.read) == 3)
+        await slow.app.consumer.subscribe({tp.topic for tp in slow.app.consumer.assignment()} | {"another"})
+        await slow.until(lambda: len(slow.read) == 6)
+        assert slow.offsets == [0, 1, 2, 0, 1, 2]
+        assert await committed(path) is None
+
+
 async def test_what_is_done_after_a_gap_of_compaction_is_committed(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     log = await registry.acquire(path)
