@@ -7,6 +7,7 @@ workers which watch nothing themselves, and every next run, stand still as well 
 SITE`.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.registry import COMMANDS, host_based
 from underhost.schemas.records import Action, Domain, Finding, Outcome
 from underhost.schemas.severities import UNKNOWN_HOST, UNKNOWN_NODE
+from underhost.streams.faust.membership import LOOK
 from underhost.streams.settings.model import Settings
 
 SHRUNK, STALE = "shrunk", "stale"
@@ -96,6 +98,16 @@ class Guards:
             stale |= self._watchers.stale()
         return Standstill(doubts, stale, self._kinds, self._standby(kinds) if site == self._settings.site else {})
 
+    def must_list(self, site: str, kind: str) -> bool:
+        """Whether a source of this process has not listed yet that commands of this kind rest on.
+
+        Until then how old the picture is can only be told from markers of another run, by clocks that may be set.
+        """
+        if site != self._settings.site or self._watchers is None:
+            return False
+        unlisted = self._watchers.unlisted()
+        return KUBERNETES in unlisted or (VSPHERE in unlisted and kind in self._kinds)
+
     def stopped(self, sites: Iterable[str]) -> dict[str, str]:
         """Why not everything is written that should be, by site; empty when all is."""
         reasons = {site: "; ".join(self.standstill(site).why().values()) for site in sites}
@@ -122,7 +134,7 @@ class Guards:
 
 
 class InventoryGate(Gate):
-    """Refuses what the standstill of one site forbids."""
+    """Refuses what the standstill of one site forbids, and lets through what this process has a picture for."""
 
     def __init__(self, guards: Guards, site: str) -> None:
         self._guards, self._site = guards, site
@@ -131,6 +143,14 @@ class InventoryGate(Gate):
         """See `Gate.refuses`. Failed and not refused: it is ordered again soon after writes go on."""
         why = self._guards.standstill(self._site, (action.kind,)).forbids(action.kind)
         return outcome(action, FAILED, f"writes stop: {why}") if why else None
+
+    async def waits(self, action: Action) -> bool:
+        """What people are told of an earlier run's records, say, waits for this process's own lists."""
+        has_waited = False
+        while self._guards.must_list(self._site, action.kind):
+            has_waited = True
+            await asyncio.sleep(LOOK)
+        return has_waited
 
 
 def _not_believed(site: str, source: str, doubt: str) -> Finding:

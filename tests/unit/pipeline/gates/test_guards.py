@@ -1,17 +1,21 @@
 """When nothing may be written, and how that is said."""
 
+import asyncio
+
 import pytest
 
-from underhost.agents.pipeline.gates.guards import Guards, Standstill
+from underhost.agents.pipeline.gates.guards import Guards, InventoryGate, Standstill
+from underhost.agents.pipeline.gates.may_write import refusal
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.signs import Signs
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.orders import order
 from underhost.agents.sinks.registry import host_based
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.records import Domain, Finding, Listed
 from underhost.schemas.topics import HOSTS, NODES, Topic
-from underhost.streams.ports import Outgoing
+from underhost.streams.ports import Outgoing, Publisher, Source
 from underhost.streams.settings.model import Settings
 
 KINDS = ("label", "drs-rule", "evict", "bind")
@@ -258,3 +262,52 @@ def test_a_sign_of_life_is_no_change_of_the_picture() -> None:
     assert changes == ["prod"]
     mark(sites, "vsphere", HOSTS, doubt="hosts: none", seen=NOW + 60)
     assert changes == ["prod", "prod"]
+
+
+class Held(Source):
+    """A source that lists once it may."""
+
+    epoch = 7
+
+    def __init__(self, name: str, publisher: Publisher, may_list: asyncio.Event) -> None:
+        self.name, self._publisher, self._may_list = name, publisher, may_list
+
+    async def run(self) -> None:
+        """See `ports.Source`."""
+        await self._may_list.wait()
+        await self._publisher.publish(Outgoing(NODES, listed_key("prod", self.name), b"{}", "1"))
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "waits"),
+    [
+        pytest.param("kubernetes", "event", True, id="an Event for Kubernetes"),
+        pytest.param("kubernetes", "label", True, id="a label for Kubernetes"),
+        pytest.param("vsphere", "label", True, id="a label for vSphere"),
+        pytest.param("vsphere", "event", False, id="an Event not for vSphere"),
+    ],
+)
+async def test_a_command_waits_for_the_first_list_that_it_rests_on(source: str, kind: str, waits: bool) -> None:
+    settings = Settings.model_validate({"site": "prod", "vsphere": {"url": "https://vc"}})
+    sites = Sites((NODES, HOSTS), (), partition_of=lambda site: 0, sources=lambda state: frozenset())
+    sites.resume({0}, {}, {})
+    mark(sites, "kubernetes", NODES, seen=NOW)
+    nobody, may_list = Nobody(), asyncio.Event()
+    watchers = Watchers(
+        "prod",
+        lambda site, publisher, reader: [Held(source, publisher, may_list)],
+        lambda name: nobody,
+        nobody,  # type: ignore[arg-type]
+        sites,
+        failed=lambda error: None,
+        metrics=Metrics(),
+    )
+    gate = InventoryGate(Guards(settings, sites, watchers), "prod")
+    watchers.start()
+    asking = asyncio.ensure_future(refusal([gate], order(kind, "node/n1", {}, "", {})))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert asking.done() != waits
+    may_list.set()
+    assert await asking is None
+    await watchers.stop()
