@@ -2,6 +2,7 @@
 
 In: a request and what is to be done for it. Out: the result, or why there is none. The loops of the evaluator say how
 far they are (`schedule/progress.py`); who is late, or has left, is given up at the next word. Its thread is free then.
+The work gives way: while the event loop is late, as others ask too, the thread does nothing until it is not.
 """
 
 import asyncio
@@ -17,8 +18,11 @@ from underhost.agents.http.guard import RequestRefused
 from underhost.agents.pipeline.event_loop import give_back_memory
 from underhost.agents.schedule.progress import listen
 
-LOOK = 0.2
-"""Seconds between two looks whether the client is still there."""
+LOOK = 0.02
+"""Seconds between two looks of the loop whether the client is still there."""
+BEHIND, REST = 0.03, 0.005
+"""Seconds without a look from which on the loop is late, and for which the work then rests. Each word that the loop
+reads or sends lets the work have the interpreter: beside it, a thousand connections take the loop ten times as long."""
 LEFT = 499
 """The status of an answer that nobody reads, as proxies log it."""
 
@@ -43,6 +47,7 @@ class Bench:
         running = loop.run_in_executor(self._pool, contextvars.copy_context().run, piece.run, work)
         try:
             while not (await asyncio.wait([running], timeout=LOOK))[0]:
+                piece.looked = time.monotonic()
                 if has_left(request):
                     piece.abandoned = True
                     running.cancel()  # where it has not begun; else it hears of it
@@ -65,10 +70,15 @@ def has_left(request: web.Request) -> bool:
 
 
 class _Piece:
-    """One piece of work and what became of it; `abandoned` is set by the event loop, the rest by the thread."""
+    """One piece of work and what became of it.
+
+    Attributes:
+        looked: when the event loop has looked at it last, in seconds. abandoned: set by the loop. late: by the thread.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._until = seconds, 0.0
+        self.looked = time.monotonic()
         self.abandoned = self.late = False
 
     def run(self, work: Callable[[], T]) -> T:
@@ -82,6 +92,8 @@ class _Piece:
             give_back_memory()  # else glibc keeps what the largest piece has needed
 
     def _heard(self, what: str, done: int, of: int) -> None:
-        self.late = time.monotonic() > self._until
+        while (now := time.monotonic()) - self.looked > BEHIND and not self.abandoned and now <= self._until:
+            time.sleep(REST)
+        self.late = now > self._until
         if self.abandoned or self.late:
             raise GivenUp

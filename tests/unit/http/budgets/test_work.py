@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from underhost.agents.http.budgets import work
 from underhost.agents.http.budgets.work import Bench
 from underhost.agents.http.guard import RequestRefused
 from underhost.agents.schedule.progress import told
@@ -106,3 +107,38 @@ async def test_work_ends_when_the_server_does() -> None:
     with pytest.raises(asyncio.CancelledError):
         await doing
     assert await bench.do(asked(Connection()), lambda: 7) == 7
+
+
+class Time:
+    """The clock of work whose event loop has not looked since 100; it rests until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.now, self.resting, self.go_on = 100.0, threading.Event(), threading.Event()
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """The work rests."""
+        self.resting.set()
+        self.go_on.wait()
+
+
+async def test_work_rests_while_the_event_loop_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, done = Time(), list[int]()
+    monkeypatch.setattr(work, "time", clock)
+    monkeypatch.setattr(work, "LOOK", 3600.0)
+
+    def steps() -> None:
+        for step in told("working", [1, 2]):
+            done.append(step)
+            clock.now += 2 * work.BEHIND
+
+    working = asyncio.create_task(Bench("test", 60.0, "use something else").do(asked(Connection()), steps))
+    await asyncio.to_thread(clock.resting.wait)
+    assert done == [1]
+    clock.now = 100.0
+    clock.go_on.set()
+    await working
+    assert done == [1, 2]
