@@ -60,7 +60,7 @@ def violations(pipeline: Pipeline, site: OperatedSite, file: MemoryFile, *, cont
         _hosts_differ(picture, records),
         _pods_wait(settings, picture),
         _labels_differ(settings, site),
-        _findings_lives(records),
+        lives_of_findings(records),
         _order(records),
         _unanswered(records) if not contended else (),
         _dead_letters(records),
@@ -161,21 +161,30 @@ def _labels_differ(settings: Settings, site: OperatedSite) -> Iterator[str]:
             yield f"node {name} is labelled {labels.get(key)!r}, but runs on {wanted!r}"
 
 
-def _findings_lives(records: Records) -> Iterator[str]:
-    """A finding opens, may be updated, and resolves; a record that comes again as it was has been sent twice."""
+def lives_of_findings(records: Records) -> Iterator[str]:
+    """A finding opens, may be updated, and resolves; a record that comes again as it was has been sent twice.
+
+    Or the finding has opened again in the very same words, as of a silence that was taken to be over: after an opening
+    that comes again, the finding may be open or not.
+    """
     seen: set[tuple[bytes, bytes]] = set()
-    open_: set[bytes] = set()
+    open_, either = set[bytes](), set[bytes]()
     for topic, key, value in records:
-        if topic != VIOLATIONS.name or key is None or (key, value) in seen:
+        if topic != VIOLATIONS.name or key is None:
             continue
         if value is None:
             if key in open_:
                 yield f"finding {key.decode()} is deleted before it is resolved"
             continue
-        seen.add((key, value))
         state = msgspec.json.decode(value, type=FindingEvent).state
-        if (state == OPENED) == (key in open_):
+        if (key, value) in seen:
+            if state == OPENED and key not in open_:
+                either.add(key)
+            continue
+        seen.add((key, value))
+        if (state == OPENED) == (key in open_) and key not in either:
             yield f"finding {key.decode()} is {state} {'twice' if state == OPENED else 'before it is opened'}"
+        either.discard(key)
         (open_.discard if state == RESOLVED else open_.add)(key)
 
 
