@@ -23,7 +23,7 @@ LOOK = 0.002
 BEHIND, REST = 0.004, 0.002
 """Seconds without a look from which on the loop is late, and for which the work then rests. Each word that the loop
 reads or sends lets the work have the interpreter: beside it, a thousand connections take the loop ten times as long.
-Measured while a crowd asks: with 0.03 a probe waits three times as long, and a plan alone is no quicker."""
+Measured while a crowd asks: with 0.03 a probe waits twice as long, and a plan alone is no quicker."""
 LEFT = 499
 """The status of an answer that nobody reads, as proxies log it."""
 
