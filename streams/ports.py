@@ -65,7 +65,10 @@ class TopicReader(Protocol):
     at_hand: bool = False
 
     async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
-        """The live records of a site in a compacted topic, by key, as of now."""
+        """The live records of a site in a compacted topic, by key, as of now.
+
+        `b""` where readers hold another record of the key than the newest one: it must be published again.
+        """
 
     def follow(
         self,

@@ -15,11 +15,14 @@ from underhost.schemas.kubernetes import decode
 from underhost.streams.watching.records import fingerprint
 from underhost.streams.watching.reflector import Held
 
+UNREADABLE = Held("", b"unreadable")
+"""What the topic holds is no such object, and equals none: it is replaced, or deleted."""
+
 
 def differing(rows: Mapping[str, bytes], held: Mapping[str, Held], kind: str, record: type[Struct]) -> dict[str, Held]:
     """What the topic holds of the objects of this kind that the watcher knows otherwise, or does not know, by key.
 
-    Of an object that the topic lacks, or whose record cannot be read, it is `Held("", b"")`.
+    Of an object that the topic lacks it is `Held("", b"")`, of one whose record cannot be read `UNREADABLE`.
     """
     of_kind = {key: data for key, data in rows.items() if _kind(key) == kind}
     found = {key: Held("", b"") for key in held.keys() - of_kind.keys()}
@@ -42,6 +45,6 @@ def _held(data: bytes, record: type[Struct]) -> Held:
     try:
         value = decode(data, record)
     except msgspec.MsgspecError:
-        return Held("", b"")
+        return UNREADABLE
     metadata = getattr(value, "metadata", None)
     return Held(metadata.uid if metadata is not None else "", fingerprint(value))

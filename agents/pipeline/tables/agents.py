@@ -8,6 +8,7 @@ record, of a publisher that another one has followed or older than the object's 
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -65,8 +66,8 @@ class Tables:
     def __init__(self, app: faust.App, sites: Sites, live: Live, refused: Refused) -> None:
         self.sites, self._live, self._refused = sites, live, refused
         self._orphans = Orphans()
-        self._late: dict[str, dict[bytes, bytes | None]] = {}
-        """By topic and key: the late records that are the newest of their objects in the topic, as it is."""
+        self._late: defaultdict[str, set[bytes]] = defaultdict(set)
+        """By topic, the keys whose newest record in the topic is a late one."""
         self._watchers: dict[str, list[Watcher]] = {}
         self._app = app
         self._tables: dict[str, Any] = {}
@@ -95,10 +96,13 @@ class Tables:
                 yield key, value
 
     def in_topic(self, topic: Topic, site: str) -> dict[str, bytes]:
-        """What the topic itself holds of a site, by key: the rows, but where a late record came after them."""
-        held = dict[bytes, bytes | None](self.rows(topic, site))
-        held |= {key: value for key, value in self._late.get(topic.short, {}).items() if site_of(key.decode()) == site}
-        return {key.decode(): value for key, value in held.items() if value is not None}
+        """What the topic itself holds of a site, by key: the rows; `b""` where a late record came after one.
+
+        The row is not what another reader finds, and the late record not what this one has: none of them will do.
+        """
+        held = dict(self.rows(topic, site))
+        held |= {key: b"" for key in self._late[topic.short] if site_of(key.decode()) == site}
+        return {key.decode(): value for key, value in held.items()}
 
     def records(self, topic: Topic, record: type[R], site: str | None = None) -> Iterator[R]:
         """The decoded rows of a derived topic's table; one that cannot be read is left out, with a warning."""
@@ -215,9 +219,9 @@ class Tables:
             self._refused(topic.short, error.why)
             log.debug("%s: a late record of %r is left out: %s", topic.short, message.key, error)
             if topic.source is not None and key.kind != LISTED:
-                self._late.setdefault(topic.short, {})[message.key] = message.value
+                self._late[topic.short].add(message.key)
             return None
-        self._late.get(topic.short, {}).pop(message.key, None)
+        self._late[topic.short].discard(message.key)
         self._set_row(topic, key, record, message)
         if listed and isinstance(record, Listed) and not record.doubt:
             await self._forget_ghosts(topic, key.site, record.count, message)
