@@ -36,6 +36,16 @@ def test_a_seed_replays_exactly_in_another_order_and_in_another_process() -> Non
         pytest.param(["opened", "resolved", None, "opened", "resolved at 2"], [], id="opened again in the same words"),
         pytest.param(["resolved"], ["finding town/f is resolved before it is opened"], id="never opened"),
         pytest.param(["opened", None], ["finding town/f is deleted before it is resolved"], id="deleted too early"),
+        pytest.param(
+            ["opened", "resolved", None, "opened at 2", None, "opened at 2", "resolved at 2"],
+            [],
+            id="an end and the next opening that were sent twice",
+        ),
+        pytest.param(
+            ["opened", None, "opened at 2"],
+            ["finding town/f is deleted before it is resolved", "finding town/f is opened twice"],
+            id="deleted too early, and opened in other words",
+        ),
         pytest.param(["opened", "opened at 2"], ["finding town/f is opened twice"], id="opened twice"),
     ],
 )

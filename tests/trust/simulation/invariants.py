@@ -165,18 +165,22 @@ def lives_of_findings(records: Records) -> Iterator[str]:
     """A finding opens, may be updated, and resolves; a record that comes again as it was has been sent twice.
 
     Or the finding has opened again in the very same words, as of a silence that was taken to be over: after an opening
-    that comes again, the finding may be open or not.
+    that comes again, the finding may be open or not. Where the end of one life and the opening of the next were sent
+    together, and twice, the end comes again after the opening, and then the opening.
     """
     seen: set[tuple[bytes, bytes]] = set()
-    open_, either = set[bytes](), set[bytes]()
+    open_, either, ended = set[bytes](), set[bytes](), dict[bytes, str]()
     for topic, key, value in records:
         if topic != VIOLATIONS.name or key is None:
             continue
         if value is None:
             if key in open_:
-                yield f"finding {key.decode()} is deleted before it is resolved"
+                ended[key] = f"finding {key.decode()} is deleted before it is resolved"
             continue
         state = msgspec.json.decode(value, type=FindingEvent).state
+        if key in ended and (state != OPENED or (key, value) not in seen):
+            yield ended[key]
+        ended.pop(key, None)
         if (key, value) in seen:
             if state == OPENED and key not in open_:
                 either.add(key)
@@ -186,6 +190,7 @@ def lives_of_findings(records: Records) -> Iterator[str]:
             yield f"finding {key.decode()} is {state} {'twice' if state == OPENED else 'before it is opened'}"
         either.discard(key)
         (open_.discard if state == RESOLVED else open_.add)(key)
+    yield from ended.values()
 
 
 def _order(records: Records) -> Iterator[str]:
