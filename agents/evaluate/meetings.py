@@ -141,11 +141,11 @@ def _rows(model: Model, separation: Separation, domains: Domains, value: str) ->
     Of the terms that select a whole site, most are carried elsewhere alone: their other side is not looked at.
     """
     code, running = domains.code_of.get(value), model.running
-    carriers = [] if code is None else _pods_in(running, separation.owners, domains, code)
-    if code is None or not carriers:
+    if code is None or not (carriers := _pods_in(running, separation.owners, domains, code)):
         return []
-    owners, matched = frozenset(separation.owners), frozenset(separation.matched)
-    others = _pods_in(running, matched - owners, domains, code) if matched - owners else []
+    matched = frozenset(separation.matched)
+    selected_alone = matched.difference(separation.owners)
+    others = _pods_in(running, selected_alone, domains, code) if selected_alone else []
     if len(carriers) + len(others) < 2:  # as in most places
         return []
     class_at, node_at, values = running.class_at, running.node_at, model.topology.of(separation.key).code_list

@@ -78,16 +78,21 @@ async def test_a_record_that_is_not_done_is_read_again_though_later_ones_are_don
         assert again.offsets == list(range(next_one or 0, RECORDS + 1))
 
 
+async def read_again_after_a_rebalance(slow: Slow) -> None:
+    """Three records are read, the partitions move, and as none is done they are read once more."""
+    for number in range(3):
+        await slow.app.producer.send_and_wait("orders", b"k", b"%d" % number, 0, None, None)
+    await slow.until(lambda: len(slow.read) == 3)
+    await slow.app.consumer.subscribe({tp.topic for tp in slow.app.consumer.assignment()} | {"another"})
+    await slow.until(lambda: len(slow.read) == 6)
+    assert slow.offsets == [0, 1, 2, 0, 1, 2]
+
+
 async def test_what_was_read_before_a_rebalance_does_not_count_after_it(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     slow = Slow(path)
     async with running(slow.app):
-        for number in range(3):
-            await slow.app.producer.send_and_wait("orders", b"k", b"%d" % number, 0, None, None)
-        await slow.until(lambda: len(slow.read) == 3)
-        await slow.app.consumer.subscribe({tp.topic for tp in slow.app.consumer.assignment()} | {"another"})
-        await slow.until(lambda: len(slow.read) == 6)
-        assert slow.offsets == [0, 1, 2, 0, 1, 2]
+        await read_again_after_a_rebalance(slow)
         slow.read[2].ack()
         await slow.app.consumer.commit()
         assert await committed(path) is None
@@ -109,12 +114,7 @@ async def test_what_is_done_while_partitions_move_does_not_count_after_that(tmp_
     slow.app.on_partitions_revoked.connect(end, weak=False)
     slow.app.on_rebalance_complete.connect(commit, weak=False)
     async with running(slow.app):
-        for number in range(3):
-            await slow.app.producer.send_and_wait("orders", b"k", b"%d" % number, 0, None, None)
-        await slow.until(lambda: len(slow.read) == 3)
-        await slow.app.consumer.subscribe({tp.topic for tp in slow.app.consumer.assignment()} | {"another"})
-        await slow.until(lambda: len(slow.read) == 6)
-        assert slow.offsets == [0, 1, 2, 0, 1, 2]
+        await read_again_after_a_rebalance(slow)
         assert await committed(path) is None
 
 
