@@ -11,13 +11,9 @@ from support.fakes.topics import FakeTopics
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, decode
 from underhost.schemas.topics import DEAD_LETTERS, PODS
-from underhost.streams.ports import Outgoing
 from underhost.streams.timing import Timing
 from underhost.streams.watching import reflector
 from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
-from underhost.streams.watching.deletions import Deletions
-from underhost.streams.watching.doubts import Doubts
-from underhost.streams.watching.records import LARGEST, deliverable
 from underhost.streams.watching.reflector import Held, Reflector, held_of
 
 
@@ -311,20 +307,6 @@ async def test_too_many_deletions_in_a_minute_are_held_back_until_a_person_accep
     assert reflector.shrunk == ""
 
 
-async def test_many_deletions_over_a_long_time_are_believed() -> None:
-    now = [0.0]
-    doubts = Doubts()
-    deletions = Deletions("nodes", doubts, lambda: now[0])
-    held = {f"n{number}" for number in range(10)}
-    for number in range(9):
-        now[0] += 61.0
-        change = Seen(f"n{number}", "", None)
-        assert deletions.believed([change], held) == [change]
-        held.remove(change.key)
-    assert not doubts
-    assert deletions.believed([Seen("n9", "", None)], held) == []  # the last one
-
-
 async def test_an_optional_kind_that_is_not_served_is_asked_for_every_ten_minutes() -> None:
     feed = Script(lists=[Gone("404"), Refused("403"), listing("50", pod("a"))])
     naps = Naps(4)
@@ -383,15 +365,6 @@ async def test_an_unreadable_object_of_a_new_list_is_not_taken_for_a_deleted_one
     relisted = Listing({}, [Unreadable("s/pod/shop/a", b"{bad", "odd")], "50")
     topics, _ = await follow(Script(lists=[relisted], watches=[[Gone("old")]]), Naps(3), held=[pod("a")])
     assert [record.topic for record in topics.records] == [DEAD_LETTERS]
-
-
-def test_a_record_that_no_broker_takes_becomes_a_dead_letter() -> None:
-    big = Outgoing(PODS, "s/pod/shop/big", b"x" * (LARGEST + 1), "u/1")
-    letter = deliverable(big)
-    assert (letter.topic, letter.key, len(letter.original or b"")) == (DEAD_LETTERS, "s/pod/shop/big", LARGEST)
-    assert letter.headers["error"] == f"{LARGEST + 1} bytes are more than a record holds; the value is cut".encode()
-    small = Outgoing(PODS, "s/pod/shop/small", b"x" * LARGEST, "u/1")
-    assert deliverable(small) is small
 
 
 async def test_published_bytes_are_the_trimmed_object() -> None:
