@@ -18,6 +18,7 @@ from mode.services import WaitResults
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
 from underhost.streams.faust.assignor import SiteAssignor
+from underhost.streams.faust.commits import ChangesUnderWay
 from underhost.streams.faust.membership import Membership
 from underhost.streams.faust.recovering import QuickTables
 from underhost.streams.faust.table import ChangelogTable
@@ -53,6 +54,7 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
     Attributes:
         membership: whether the consumer group still counts on this worker.
         doubt: why nothing of ours may be sent now, None while it may.
+        changes: the changes of tables that their changelogs have not acknowledged.
         keep_unreadable: whether dead letters hold the original bytes.
         on_failure: called with what an agent raised, which is always a bug (agents handle bad records), and with
             errors from which the consumer does not recover.
@@ -68,6 +70,7 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.sensors = _NoSensors(self)
+        self.changes = ChangesUnderWay()
         # Faust's are shared by all apps: they would hold every pipeline that this process has had.
         self.on_partitions_revoked = self.on_partitions_revoked.clone()
         self.on_rebalance_complete = self.on_rebalance_complete.clone()

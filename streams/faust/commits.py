@@ -4,8 +4,13 @@ Commands of one topic are carried out side by side, so that a later record can b
 looks at the records that are done, and takes the first of them for the next one: an earlier record that is under way is
 committed with it, and a killed worker's command never comes again. Here the records that are under way decide: the
 first of them is what is read next.
+
+A record is done when the table has its row. The row is a change in the changelog, which waits in the producer, and
+Faust's flush of those gives up after a tenth of a second: while Kafka is away, the offset would be committed without
+the change, and no later owner would ever have the row. So a commit waits until its changes are acknowledged.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, MutableSet
 from typing import Any
@@ -43,6 +48,36 @@ class RecordsUnderWay(MutableSet[Any]):
         return sum(map(len, self._records.values()))
 
 
+class ChangesUnderWay:
+    """The changes of tables that were sent and that the changelog has not acknowledged."""
+
+    def __init__(self) -> None:
+        self._changes: set[Any] = set()
+        self._fewer = asyncio.Event()
+
+    def add(self, change: Any) -> None:
+        """A change is sent."""
+        self._changes.add(change)
+
+    def discard(self, change: Any) -> None:
+        """The change is acknowledged."""
+        self._changes.discard(change)
+        self._fewer.set()
+
+    def forget(self) -> None:
+        """Partitions were assigned anew: none of these changes will be waited for."""
+        self._changes = set()
+        self._fewer.set()
+
+    async def written(self) -> bool:
+        """Wait until what is under way now is acknowledged; False if it was forgotten before that."""
+        changes, awaited = self._changes, set(self._changes)
+        while changes is self._changes and not awaited.isdisjoint(changes):
+            self._fewer.clear()
+            await self._fewer.wait()
+        return changes is self._changes
+
+
 class CarefulCommits:
     """Mixin of a Faust consumer; the transport's class comes after it."""
 
@@ -65,7 +100,14 @@ class CarefulCommits:
         self._acked.clear()  # type: ignore[attr-defined]
         self._acked_index.clear()  # type: ignore[attr-defined]
         self._under_way.clear()
+        self.app.changes.forget()  # type: ignore[attr-defined]
         await super().on_partitions_assigned(assigned, generation_id)  # type: ignore[misc]
+
+    async def _commit_offsets(self, offsets: Any, start_new_transaction: bool = True) -> bool:
+        """Faust's, once the changelogs have what the records before these offsets have changed."""
+        if not await self.app.changes.written():  # type: ignore[attr-defined]
+            return False
+        return bool(await super()._commit_offsets(offsets, start_new_transaction))  # type: ignore[misc]
 
     def _new_offset(self, tp: Any) -> int | None:
         """The offset of the next record to read after a restart; None where nothing was done since the last time."""

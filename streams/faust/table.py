@@ -55,8 +55,8 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
     def send_changelog(
         self, partition: int | None, key: Any, value: Any, key_serializer: Any = None, value_serializer: Any = None
     ) -> Any:
-        """Faust's, with the generation."""
-        return self.changelog_topic.send_soon(
+        """Faust's, with the generation; no offset is committed before the change is acknowledged."""
+        change = self.changelog_topic.send_soon(
             key=key,
             value=value,
             partition=partition,
@@ -66,6 +66,12 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
             callback=self._on_changelog_sent,
             eager_partitioning=True,
         )
+        self.app.changes.add(change)
+        return change
+
+    def _on_changelog_sent(self, fut: Any) -> None:
+        self.app.changes.discard(fut)
+        super()._on_changelog_sent(fut)
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
         """Faust's, without what comes late."""

@@ -10,6 +10,7 @@ import pytest
 from support.workers.embedded import a_topic, an_app, running
 
 from underhost.streams.embedded import registry
+from underhost.streams.faust.commits import ChangesUnderWay
 
 RECORDS = 5
 
@@ -132,3 +133,49 @@ async def test_what_is_done_after_a_gap_of_compaction_is_committed(tmp_path: Pat
         slow.read[0].ack()
     assert log.committed("t", ("orders", 0)) == RECORDS
     await registry.release(log)
+
+
+class AskedChanges(ChangesUnderWay):
+    """It tells when a commit begins to wait for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def written(self) -> bool:
+        self.asked.set()
+        return await super().written()
+
+
+async def one_done_while_a_change_is_under_way(slow: Slow) -> tuple[AskedChanges, asyncio.Task[bool]]:
+    """The changes, and the commit that waits for them."""
+    changes = slow.app.changes = AskedChanges()
+    changes.add("of the first")
+    await slow.app.producer.send_and_wait("orders", b"k", b"0", 0, None, None)
+    await slow.until(lambda: slow.offsets == [0])
+    slow.read[0].ack()
+    committing = asyncio.create_task(slow.app.consumer.commit())
+    await changes.asked.wait()
+    return changes, committing
+
+
+async def test_nothing_is_committed_before_the_changelog_has_what_it_changed(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    slow = Slow(path)
+    async with running(slow.app):
+        changes, committing = await one_done_while_a_change_is_under_way(slow)
+        changes.add("of a later one")
+        assert await committed(path) is None
+        changes.discard("of the first")
+        await committing
+        assert await committed(path) == 1
+
+
+async def test_what_was_not_in_the_changelog_as_partitions_moved_is_not_committed(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    slow = Slow(path)
+    async with running(slow.app):
+        _, committing = await one_done_while_a_change_is_under_way(slow)
+        await slow.app.consumer.subscribe({tp.topic for tp in slow.app.consumer.assignment()} | {"another"})
+        await committing
+        assert await committed(path) is None
