@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
-from aiokafka.errors import NoError, RebalanceInProgressError, for_code
+from aiokafka.errors import NoError, RebalanceInProgressError, UnknownMemberIdError, for_code
+from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -54,13 +55,17 @@ def listen(
     joining: Callable[[float], None],
     failed: Callable[[BaseException], None],
 ) -> None:
-    """Intercept a consumer's group coordinator: its heartbeats, its loss of membership and its fatal errors.
+    """Intercept a consumer's group coordinator: heartbeats, commits, its loss of membership and its fatal errors.
 
     `joining` is called with the time of the request whose answer is an assignment.
     """
     send, forget, push = coordinator._send_req, coordinator.reset_generation, coordinator._push_error_to_user
 
     async def send_and_hear(request: Any) -> Any:
+        if isinstance(request, OffsetCommitRequest) and coordinator.generation == request.DEFAULT_GENERATION_ID:
+            # Kafka takes the commit of who is no member, if the group is empty: a member that it has just forgotten
+            # would commit what it could not finish.
+            raise UnknownMemberIdError(coordinator.group_id)
         sent, member = now(), (coordinator.member_id, coordinator.generation)
         response = await send(request)
         same = member == (coordinator.member_id, coordinator.generation)

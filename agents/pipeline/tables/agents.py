@@ -7,6 +7,7 @@ record, of a publisher that another one has followed or older than the object's 
 `agents/site/objects.py` say which those are.
 """
 
+import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
@@ -307,16 +308,24 @@ def attach(
 def _agent(tables: Tables, topic: Topic, dead_letter: DeadLetter) -> Callable[[Any], Awaitable[None]]:
     async def keep(stream: Any) -> None:
         async for event in stream.events():
-            message = event.message
-            if not await tables.current(message):
-                continue
             try:
-                await tables.keep(topic, message)
-            except BadEvent as error:
-                await dead_letter(message, STAGE, error)
-                if not await tables.current(message):
-                    continue  # the partition moved while dead-letters could not be written
-            tables.sites.advance(topic, message.partition, message.offset)
+                await keep_one(event.message)
+            except asyncio.CancelledError:
+                # Faust's stream acknowledges, as it is closed, the record that it was at, and the last commit of the
+                # pipeline would take it for done. It counts as never read.
+                event.message.acked = True
+                raise
+
+    async def keep_one(message: Any) -> None:
+        if not await tables.current(message):
+            return
+        try:
+            await tables.keep(topic, message)
+        except BadEvent as error:
+            await dead_letter(message, STAGE, error)
+            if not await tables.current(message):
+                return  # the partition moved while dead-letters could not be written
+        tables.sites.advance(topic, message.partition, message.offset)
 
     return keep
 

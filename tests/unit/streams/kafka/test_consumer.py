@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, RebalanceInProgressError, UnknownMemberIdError
+from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from faust.types import TP
 
@@ -20,7 +21,7 @@ class Coordinator:
     """The part of aiokafka's that is listened to; it answers every request with one error code."""
 
     def __init__(self, error: type[KafkaError] | None = None) -> None:
-        self.member_id, self.generation = "member", 3
+        self.group_id, self.member_id, self.generation = "underhost", "member", 3
         self.code = 0 if error is None else error.errno
         self.forgotten = 0
         self.meanwhile: Callable[[], None] = lambda: None
@@ -37,7 +38,7 @@ class Coordinator:
     def reset_generation(self) -> None:
         """aiokafka's."""
         self.forgotten += 1
-        self.member_id = ""
+        self.member_id, self.generation = "", OffsetCommitRequest.DEFAULT_GENERATION_ID
 
     def _push_error_to_user(self, error: BaseException) -> str:
         self.pushed.append(error)
@@ -76,6 +77,15 @@ async def test_a_member_that_its_coordinator_does_not_know_is_one_no_more() -> N
     coordinator.reset_generation()
     assert coordinator.forgotten == 1
     assert coordinator.membership.doubt() == "its consumer group has gone on without it"
+
+
+async def test_a_member_commits_and_who_was_forgotten_commits_nothing() -> None:
+    coordinator = Coordinator()
+    commit = OffsetCommitRequest("underhost", 3, "member", -1, [("underhost.pods", [(0, 1, "")])])
+    assert (await coordinator._send_req(commit)).error_code == 0
+    coordinator.reset_generation()
+    with pytest.raises(UnknownMemberIdError):
+        await coordinator._send_req(commit)
 
 
 def test_an_error_that_aiokafka_waits_to_hand_over_is_told_at_once() -> None:
