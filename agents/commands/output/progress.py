@@ -23,6 +23,7 @@ class Line:
         self._stream, self._begun = stream, time.monotonic()
         self._full, self._empty = "━─" if "utf" in (stream.encoding or "").lower() else "#-"
         self._lock, self._ended, self._drawn = threading.RLock(), threading.Event(), False
+        self._above_is_whole = True
         self._what, self._done, self._total = "", 0, 0
         self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
         self._thread.start()
@@ -42,6 +43,8 @@ class Line:
         """Something else for the terminal."""
         with self._lock:
             self._clear()
+            if text:
+                self._above_is_whole = text.endswith("\n")
             return self._stream.write(text)
 
     def _draw_on(self) -> None:
@@ -49,6 +52,8 @@ class Line:
         while not self._ended.wait(wait):
             wait = EVERY
             with self._lock:
+                if not self._above_is_whole:
+                    continue  # `print` writes the end of its line by itself: it would be drawn over
                 self._stream.write(CLEAR + self._text()[: shutil.get_terminal_size().columns - 1])
                 self._stream.flush()
                 self._drawn = True

@@ -1,17 +1,20 @@
 """What is shown while a command works, and what `--watch` shows when something has changed: at a real terminal."""
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.processes.terminal import Terminal
 
-from underhost.agents.commands.output.progress import CLEAR
+from underhost.agents.commands.output import progress
+from underhost.agents.commands.output.progress import CLEAR, Line
 from underhost.agents.schedule.progress import listen, told
 
 ROOT = Path(__file__).parents[4]
@@ -41,8 +44,39 @@ def test_a_fault_is_a_line_of_its_own(slow_file: Path) -> None:
         screen.until("reading cluster.yaml … 1 s")
         slow_file.write_text("kind: Pod\nmetadata: [")
         shown = screen.rest()
-    assert shown.rpartition(CLEAR)[2].startswith("error: cluster.yaml: ")
+    assert [line.partition(": ")[0] for line in left(shown)] == ["error"]
     assert screen.process.returncode == 2
+
+
+def left(drawn: str) -> list[str]:
+    """The lines that are on the screen at the end."""
+    return [line for each in drawn.split("\n") if (line := each.rpartition(CLEAR)[2])]
+
+
+class Screen(io.StringIO):
+    """What was drawn, and a way to wait for more of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed = threading.Semaphore(0)
+
+    def flush(self) -> None:
+        self.flushed.release()
+
+
+def test_what_is_written_in_parts_is_not_drawn_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.001)
+    monkeypatch.setattr(progress, "AFTER", 0.001)
+    screen = Screen()
+    line = Line(screen)
+    line.show("reading")
+    assert screen.flushed.acquire(timeout=60)
+    line.write_above("error: ")
+    for _ in range(3):  # it clears its line, and would draw it again
+        screen.flushed.acquire(timeout=0.05)
+    line.write_above("broken\n")
+    line.end()
+    assert left(screen.getvalue()) == ["error: broken"]
 
 
 REPORT = [PROGRAM, "check", "-f", SITE, "--inventory", ROOT / "docs/examples/inventory.yaml"]
