@@ -14,6 +14,13 @@ class Document(Struct, rename="camel"):
     """Base: camelCase on the wire."""
 
 
+class NotJudged(Document):
+    """What a document says nothing about, in words: the rule `PhysicalHost`, `3 pods`, `source vsphere`; and why."""
+
+    what: str
+    why: str
+
+
 class NodeVerdict(Document):
     """One pod on one node. `scores` are normalised 0-100 before the weight; `total` is their weighted sum."""
 
@@ -37,6 +44,7 @@ class Explanation(Document):
     """`underhost explain`."""
 
     pods: dict[str, PodVerdict]
+    not_judged: list[NotJudged] = []
     api_version: str = API_VERSION
     kind: str = "Explanation"
 
@@ -47,6 +55,7 @@ class Placements(Document):
     placements: dict[str, str | None]
     order: list[str]
     failed: dict[str, dict[str, int]]
+    not_judged: list[NotJudged] = []
     api_version: str = API_VERSION
     kind: str = "Placements"
 
@@ -66,6 +75,7 @@ class Report(Document):
     findings: list[Finding]
     budgets: dict[str, BudgetFigures]
     summary: dict[str, int]
+    not_judged: list[NotJudged] = []
     api_version: str = API_VERSION
     kind: str = "Report"
 
@@ -116,6 +126,7 @@ class WhatIf(Document):
     new_findings: list[Finding]
     resolved_findings: list[Finding]
     budgets: dict[str, BudgetUse]
+    not_judged: list[NotJudged] = []
     api_version: str = API_VERSION
     kind: str = "WhatIf"
 
@@ -135,6 +146,7 @@ class WhatIfList(Document):
     """`underhost fail --each host|node`: every target alone, worst first."""
 
     items: list[Target]
+    not_judged: list[NotJudged] = []
     api_version: str = API_VERSION
     kind: str = "WhatIfList"
 

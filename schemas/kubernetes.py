@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
+DEFAULT_SCHEDULER = "default-scheduler"
+"""The scheduler of a pod that names none."""
+
 EMPTY_OBJECT = Raw(b"{}")
 EMPTY_LIST = Raw(b"[]")
 

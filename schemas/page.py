@@ -3,9 +3,9 @@
 Versioned like the documents of the commands. A default is left out, so that a site of twenty thousand pods stays small.
 """
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
-from underhost.schemas.documents import API_VERSION, PodVerdict
+from underhost.schemas.documents import API_VERSION, NotJudged, PodVerdict
 from underhost.schemas.records import FindingEvent
 
 SITE, OPTIONS = "X-Underhost-Site", "X-Underhost-Options"
@@ -80,6 +80,7 @@ class OpenFindings(PageDocument):
     site: str
     version: str
     findings: list[FindingEvent]
+    not_judged: list[NotJudged]
     api_version: str = API_VERSION
     kind: str = "Findings"
 
@@ -95,12 +96,16 @@ class HistoryRange(PageDocument):
 
 
 class MapChange(PageDocument, omit_defaults=True):
-    """An event `change`: rows that are new or other than before, and the names (hosts: ids) of those that are gone."""
+    """An event `change`: rows that are new or other than before, and the names (hosts: ids) of those that are gone.
+
+    `not_judged` is whole, and there where it is other than before.
+    """
 
     hosts: list[MapHost] = []
     nodes: list[MapNode] = []
     pods: list[MapPod] = []
     findings: list[FindingEvent] = []
+    not_judged: list[NotJudged] | UnsetType = UNSET
     gone_hosts: list[str] = []
     gone_nodes: list[str] = []
     gone_pods: list[str] = []

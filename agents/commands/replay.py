@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
-from underhost.agents.commands.input.options import Topics, grouped, one_of, output_option
+from underhost.agents.commands.input.options import FailOnOption, Topics, grouped, one_of, output_option
+from underhost.agents.commands.output.formats import NEVER
+from underhost.schemas.severities import PHYSICAL, SEVERITIES
 
 FORMATS = ("table", "wide", "json", "yaml")
 
@@ -20,10 +22,12 @@ def register(app: typer.Typer) -> None:
         pod: Annotated[list[str] | None, typer.Option(metavar="NS/NAME", help="Explain this pod (repeatable).")] = None,
         site: Annotated[str | None, typer.Option(metavar="NAME", help="The site; absent: the configuration's.")] = None,
         output: Annotated[str, output_option(FORMATS)] = "table",
+        fail_on: FailOnOption = PHYSICAL,
         where: Topics,
     ) -> None:
         """Judge a site as it was at a time of the last day, from what the topics hold."""
         one_of("--output", output, FORMATS)
+        one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
         from underhost.agents.commands.handlers.replay import handle  # heavy: only what runs needs it
 
-        handle(at, pod, site, output, where)
+        handle(at, pod, site, output, fail_on, where)

@@ -14,10 +14,17 @@ from underhost.agents.compiled.selected_labels import SelectedLabels
 from underhost.agents.compiled.volumes.of_pod import claims_of, inline_volumes
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.requests import Request, request_of
-from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Container, OwnerReference, Pod, PodStatus
+from underhost.schemas.kubernetes import (
+    DEFAULT_SCHEDULER,
+    EMPTY_LIST,
+    EMPTY_OBJECT,
+    Container,
+    OwnerReference,
+    Pod,
+    PodStatus,
+)
 
 FINISHED = ("Succeeded", "Failed")
-DEFAULT_SCHEDULER = "default-scheduler"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from underhost.agents.site.not_judged import hosts_not_judged, pods_not_judged
 from underhost.agents.site.owners import FINISHED, application_of, controller_of, pinned
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.documents import NotJudged
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod, OpenFindings, SiteMap
 from underhost.schemas.records import FindingEvent
@@ -66,6 +68,7 @@ class MapRows:
         self._findings: _Rows[FindingEvent] = _Rows()
         self._snapshot = Snapshot()
         self._owners: dict[tuple[str, str, str], str] = {}
+        self._not_judged: list[NotJudged] = []
 
     def site_map(self, site: str, version: str) -> SiteMap:
         """The rows now, but for the findings."""
@@ -75,7 +78,7 @@ class MapRows:
 
     def open_findings(self, site: str, version: str) -> OpenFindings:
         """The findings now."""
-        return OpenFindings(site, version, list(self._findings.rows.values()))
+        return OpenFindings(site, version, list(self._findings.rows.values()), self._not_judged)
 
     def findings_of(self, pod: str) -> list[FindingEvent]:
         """The findings that name a pod."""
@@ -107,7 +110,16 @@ class MapRows:
         if snapshot.pods is not before.pods or adopted:
             change.pods, change.gone_pods = self._pods.update(snapshot.pods, self._pod, adopted)
         change.findings, change.gone_findings = self._findings.update(findings, lambda _, event: event)
+        left_out = self._left_out()
+        if left_out != self._not_judged:
+            self._not_judged = change.not_judged = left_out
         return change
+
+    def _left_out(self) -> list[NotJudged]:
+        """What the findings say nothing about."""
+        rows = self._pods.rows.values()
+        waiting = sum(not row.node for row in rows)
+        return [*hosts_not_judged(self._snapshot), *pods_not_judged(len(rows), waiting, len(self._nodes.rows))]
 
     def _node(self, name: str, node: Node) -> MapNode:
         joined = self._snapshot.node_hosts.get(name)

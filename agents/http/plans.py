@@ -27,10 +27,10 @@ from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
 from underhost.agents.snapshots.load import added_of
-from underhost.agents.whatif.each import each
+from underhost.agents.whatif.each import each, listed
 from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.steps import HOST, NODE, Step, parse
-from underhost.schemas.documents import WhatIfList, to_json
+from underhost.schemas.documents import to_json
 from underhost.schemas.errors import InputError
 from underhost.schemas.page import OPTIONS, SITE, Judging
 from underhost.streams.files.reader import InputReader
@@ -85,7 +85,7 @@ def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
 
             def work() -> bytes:
                 if plan.each:
-                    return to_json(WhatIfList(each(picture, judged, plan.each, ha=plan.ha, evaluator=evaluator)))
+                    return to_json(listed(each(picture, judged, plan.each, ha=plan.ha, evaluator=evaluator)))
                 try:
                     return to_json(what_if(picture, judged, steps, evaluator=evaluator).document)
                 finally:

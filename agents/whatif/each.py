@@ -19,7 +19,7 @@ from underhost.agents.whatif.plan import NO_MANIFESTS
 from underhost.agents.whatif.steps import HOST, Fail
 from underhost.agents.whatif.world import World
 from underhost.schemas import frames as fr
-from underhost.schemas.documents import Target, WhatIf
+from underhost.schemas.documents import Target, WhatIf, WhatIfList
 from underhost.schemas.errors import InputError
 from underhost.schemas.manifests import Manifest
 from underhost.schemas.severities import SEVERITIES
@@ -46,7 +46,7 @@ def each(
     BadObjectError.
     """
     start = World.at_rest(snapshot, evaluator or Evaluator(options), others)
-    before = Before(start.evaluator.update(start.snapshot))
+    before = Before(start.evaluator.update(start.snapshot), start.snapshot)
     nodes_on = _hosts(start) if kind == HOST else {name: [name] for name in snapshot.nodes}
     counts = _pod_counts(start.snapshot)
     found = []
@@ -61,6 +61,11 @@ def each(
     most_first = [True] * len(_WORST) + [False]
     worst = table(found).with_row_index(fr.ROW).sort(*_WORST, fr.TARGET, descending=most_first, maintain_order=True)
     return [found[row] for row in worst[fr.ROW]]
+
+
+def listed(targets: list[Target]) -> WhatIfList:
+    """The document of all; what one of them leaves out, each does."""
+    return WhatIfList(items=targets, not_judged=targets[0].not_judged if targets else [])
 
 
 def table(targets: Sequence[Target]) -> "pl.DataFrame":

@@ -5,6 +5,8 @@ id is.
 """
 
 from underhost.agents.evaluate.tables import FindingSet
+from underhost.agents.site.not_judged import not_judged
+from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.world import World
 from underhost.schemas.documents import Blocked, BudgetUse, Report, WhatIf
 from underhost.schemas.records import Finding
@@ -13,7 +15,8 @@ from underhost.schemas.records import Finding
 class Before:
     """The site before a plan, or before each of many."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, snapshot: Snapshot) -> None:
+        self.not_judged = not_judged(snapshot)
         self.findings = FindingSet(report.findings)
         self.allowed = {name: figures.allowed for name, figures in report.budgets.items()}
 
@@ -34,4 +37,5 @@ def outcome(world: World, before: Before) -> WhatIf:
         new_findings=new,
         resolved_findings=resolved,
         budgets={name: BudgetUse(before.allowed.get(name, 0), used) for name, used in sorted(world.used.items())},
+        not_judged=before.not_judged,
     )

@@ -49,7 +49,7 @@ def what_if(
     """
     world = World.at_rest(snapshot, evaluator or Evaluator(options), others)
     waited, first = set(world.waiting), world.placed_first
-    before = Before(world.evaluator.update(world.snapshot))
+    before = Before(world.evaluator.update(world.snapshot), world.snapshot)
     for step in told("taking steps", list(steps)):
         take(world, step)
     still = sorted(waited & world.waiting - world.origin.keys())

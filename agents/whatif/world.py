@@ -12,7 +12,6 @@ from typing import Any, Concatenate, ParamSpec
 
 from msgspec import structs
 
-from underhost.agents.compiled.reader import DEFAULT_SCHEDULER
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import place_all
 from underhost.agents.site.owners import FINISHED
@@ -21,7 +20,7 @@ from underhost.agents.whatif.hosts import nodes_of
 from underhost.agents.whatif.pods import GONE, is_replaced_already, owner_kind, started, successor
 from underhost.schemas.documents import Move, VmMove
 from underhost.schemas.errors import InputError
-from underhost.schemas.kubernetes import Node, Pod
+from underhost.schemas.kubernetes import DEFAULT_SCHEDULER, Node, Pod
 from underhost.schemas.manifests import Manifest
 from underhost.schemas.near import did_you_mean
 

@@ -71,7 +71,7 @@ def test_findings_are_filtered_by_text_severity_rule_and_namespace(visits: Visit
     page.select_option("#findings select[aria-label=Rule]", "")
     page.select_option("#findings select[aria-label=Namespace]", "lab")
     expect(rules).to_have_text(["drift"])
-    expect(page.locator("#findings .note")).to_have_text("1 finding of 3")
+    expect(page.locator("#findings .note")).to_have_text("1 finding of 3 · Not judged: 1 pod (pending)")
 
 
 def replace_rule(finding: Any, rule: str) -> Any:
@@ -180,3 +180,23 @@ def test_a_site_without_vsphere_shows_its_nodes(visits: Visits, shown: ShownSite
     page = visits.open(shown.address)
     expect(page.locator(".host-head .name")).to_have_text(["Nodes"])
     expect(page.locator(".node-head .name")).to_have_text(["n1", "n2", "n3"])
+
+
+def test_green_is_only_what_was_judged(visits: Visits, shown: ShownSite) -> None:
+    shop = a_shop()
+    shown.put(shop)
+    page = visits.open(shown.address)
+    expect(page.locator("#findings .note.doubt")).to_have_text("No open finding · Not judged: 1 pod (pending)")
+    expect(page.locator("#summary .chip.doubt")).to_have_text("not all is judged")
+    expect(page.locator(".good:not(.live)")).to_have_count(0)
+    placed = {**shop.pods, "shop/web-5d9c7b8f6d-q2w3e": a_pod("web-5d9c7b8f6d-q2w3e").on("n3").build()}
+    shown.put(replace(shop, pods=placed))
+    expect(page.locator("#findings .note.good")).to_have_text(
+        "No open finding: every rule holds, down to the physical host."
+    )
+    expect(page.locator("#summary .chip.good")).to_have_text("no open finding")
+    shown.put(replace(shop, pods=placed, hosts={}, vms={}, node_hosts={}, vsphere=False))
+    expect(page.locator("#findings .note.doubt")).to_contain_text("Not judged: PhysicalHost (no inventory)")
+    shown.put(replace(shop, pods=placed, hosts={}, vms={}, node_hosts={}, vsphere=False), SHARED)
+    expect(page.locator("#findings .item")).to_have_count(1)
+    expect(page.locator("#findings .note.doubt")).to_have_text("Not judged: PhysicalHost (no inventory)")

@@ -5,14 +5,15 @@ Exit 1 where a finding is at or above `--fail-on`; that is what a CI job asks.
 """
 
 import typer
+from msgspec import structs
 
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
-from underhost.agents.commands.output.documents import counted
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.evaluate.check import check
+from underhost.agents.site.not_judged import not_judged
 from underhost.agents.site.owners import FINISHED
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Finding
@@ -44,16 +45,13 @@ def _report(site: Site, scope: Scope) -> Report:
     with faults_named(site.objects):
         report = check(site.snapshot, site.options)
     report = report if site.snapshot.nodes else _without_nodes(report)
-    return limited(report, site, scope) if scope.limited else report
+    report = limited(report, site, scope) if scope.limited else report
+    return structs.replace(report, not_judged=not_judged(site.snapshot, scope.has))
 
 
 def _without_nodes(report: Report) -> Report:
-    """Of an input that holds no node at all, one note is enough: not one finding for every pod."""
+    """Of an input that holds no node at all, `notJudged` is enough: not one finding for every pod."""
     findings = [one for one in report.findings if one.severity != UNKNOWN_NODE]
-    count = report.summary[UNKNOWN_NODE]
-    if count:
-        pods = counted(count, "pod that runs is", "pods that run are")
-        typer.echo(f"note: the input holds no node: {pods} not judged", err=True)
     return Report(findings=findings, budgets=report.budgets, summary={**report.summary, UNKNOWN_NODE: 0})
 
 

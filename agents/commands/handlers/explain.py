@@ -4,16 +4,24 @@ In: dumps, manifests and an inventory. Out: an Explanation as table, JSON or YAM
 """
 
 from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from underhost.agents.commands.handlers.schedule import say_preemption
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, full_name, read_sites, say_changed
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table, clean
-from underhost.agents.commands.output.documents import available, show, show_for_programs, show_tables
+from underhost.agents.commands.output.documents import available, show, show_for_programs, show_not_judged, show_tables
 from underhost.agents.commands.output.formats import WIDE
 from underhost.agents.schedule.explain import explain
+from underhost.agents.site.not_judged import places_not_judged
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict
+
+if TYPE_CHECKING:
+    from underhost.agents.compiled.model import Model
 
 HEADER = ("NODE", "FEASIBLE", "TOTAL", "REASONS")
 
@@ -41,10 +49,19 @@ def _print(explanation: Explanation, site: Site, output: str) -> None:
 def _explain(site: Site, scope: Scope, pods: list[str] | None) -> Explanation:
     asked = [full_name(name, scope.namespace) for name in pods] if pods else None
     with faults_named(site.objects):
-        explanation = explain(site.snapshot, site.options, asked, site.model)
+        explanation = explained(site.snapshot, site.options, asked, site.model)
     if asked is not None or not scope.limited:
         return explanation
-    return Explanation(pods={name: verdict for name, verdict in explanation.pods.items() if scope.has(name)})
+    meant = {name: verdict for name, verdict in explanation.pods.items() if scope.has(name)}
+    return structs.replace(explanation, pods=meant)
+
+
+def explained(
+    snapshot: Snapshot, options: Options, pods: list[str] | None, model: "Model | None" = None
+) -> Explanation:
+    """The document, with what it leaves out; arguments and errors as `schedule/explain.py` has them."""
+    found = explain(snapshot, options, pods, model)
+    return structs.replace(found, not_judged=places_not_judged(snapshot))
 
 
 def show_explanation(explanation: Explanation, wide: bool) -> None:
@@ -53,6 +70,7 @@ def show_explanation(explanation: Explanation, wide: bool) -> None:
     for at, (name, verdict) in enumerate(sorted(explanation.pods.items())):
         show(("\n" if at else "") + clean(f"{name}: {headline(verdict)}") + "\n")
         show_tables([table(verdict, wide)])
+    show_not_judged(explanation.not_judged)
 
 
 def headline(verdict: PodVerdict) -> str:

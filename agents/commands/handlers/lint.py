@@ -5,6 +5,7 @@ or Parquet; these name an object and a field. Exit 1 where a finding is at or ab
 """
 
 import typer
+from msgspec import structs
 
 from underhost.agents.commands.input.offline import faults_named, read_site
 from underhost.agents.commands.input.options import Judged
@@ -12,6 +13,7 @@ from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.lint.report import lint
+from underhost.agents.site.not_judged import places_not_judged
 from underhost.schemas.documents import Report
 
 HEADER = ("SEVERITY", "RULE", "OBJECT", "FIELD", "MESSAGE")
@@ -24,6 +26,7 @@ def handle(source: From, output: str, fail_on: str, host_key: list[str] | None) 
     objects = picture.objects
     with faults_named(objects):
         report = lint(picture.snapshot, picture.options, objects.others, objects.misspelled, objects.makers)
+    report = structs.replace(report, not_judged=places_not_judged(picture.snapshot))
     if show_report("lint", report, objects, output, fail_on, lambda one: one.object or "", tables):
         raise typer.Exit(1)
 

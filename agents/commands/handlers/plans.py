@@ -17,6 +17,7 @@ from underhost.agents.commands.output.plan_tables import each_summary, each_tabl
 from underhost.agents.evaluate.findings import listing
 from underhost.agents.snapshots.load import added_of
 from underhost.agents.whatif.each import each as try_each
+from underhost.agents.whatif.each import listed
 from underhost.agents.whatif.plan import Answer, what_if
 from underhost.agents.whatif.steps import (
     STEPS,
@@ -30,7 +31,7 @@ from underhost.agents.whatif.steps import (
     parse,
     target,
 )
-from underhost.schemas.documents import Target, WhatIf, WhatIfList
+from underhost.schemas.documents import Target, WhatIf
 from underhost.schemas.errors import InputError
 from underhost.schemas.severities import at_or_above
 from underhost.streams.files.objects import Objects
@@ -98,6 +99,7 @@ def _answer(site: Site, steps: Sequence[Step], answered: Answered, added: Sequen
     if not out.show_for_programs(document, answered.output, (f"pod/{name}" for name in _touched(document))):
         out.show_tables(tables(found, described(steps), answered.output == WIDE))
         out.show(f"{summary(document)}\n")
+        out.show_not_judged(document.not_judged)
     _note(found)
     if _fails(document, answered.fail_on):
         raise typer.Exit(1)
@@ -106,9 +108,10 @@ def _answer(site: Site, steps: Sequence[Step], answered: Answered, added: Sequen
 def _answer_each(found: list[Target], kind: str, answered: Answered) -> None:
     """Print what the failure of each target alone leads to, the worst first."""
     bad = [one for one in found if _fails(one, answered.fail_on)]
-    if not out.show_for_programs(WhatIfList(items=found), answered.output, (one.target for one in found)):
+    if not out.show_for_programs(listed(found), answered.output, (one.target for one in found)):
         out.show_tables([each_table(found, kind, answered.output == WIDE)])
         out.show(f"{each_summary(found, bad, kind, answered.fail_on)}\n")
+        out.show_not_judged(listed(found).not_judged)
     if bad:
         raise typer.Exit(1)
 

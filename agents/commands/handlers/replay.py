@@ -1,44 +1,51 @@
 """`underhost replay`: a site as it was, judged anew from the topics.
 
 In: the topics, on Kafka or the embedded log, and a moment. Out: the report as `check` has it, or with `--pod` what
-`explain` says of a pod then. Exit 0; 2 where the history does not reach so far back; 3 when nobody answers.
+`explain` says of a pod then. Exit 1 where `check` has it; 2 where the history does not reach so
+far back; 3 when nobody answers.
 """
 
 import asyncio
 
+import typer
+from msgspec import structs
+
 from underhost.agents.commands.handlers.check import tables
-from underhost.agents.commands.handlers.explain import show_explanation
+from underhost.agents.commands.handlers.explain import explained, show_explanation
 from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.commands.output import documents as out
 from underhost.agents.commands.output import progress
 from underhost.agents.commands.output.formats import WIDE
-from underhost.agents.commands.output.report import summary
+from underhost.agents.commands.output.report import failing, summary
 from underhost.agents.evaluate.check import check
 from underhost.agents.pipeline.decide.restored import options_of
-from underhost.agents.schedule.explain import explain
+from underhost.agents.site.not_judged import not_judged
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.agents.snapshots.times import parse_time
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
 
 
-def handle(at: str, pod: list[str] | None, site: str | None, output: str, where: Topics) -> None:
+def handle(at: str, pod: list[str] | None, site: str | None, output: str, fail_on: str, where: Topics) -> None:
     """Judge a site as it was at a time of the last day, from what the topics hold."""
     moment, settings = parse_time(at), settings_of(where)
     past = asyncio.run(_read(settings, site or settings.site))
     progress.say("judging the site as it was")
     snapshot, options = past.at(moment), options_of(settings)
     if pod:
-        explanation = explain(snapshot, options, pod)
+        explanation = explained(snapshot, options, pod)
         if not out.show_for_programs(explanation, output):
             show_explanation(explanation, output == WIDE)
         return
 
-    report = check(snapshot, options)
+    report = structs.replace(check(snapshot, options), not_judged=not_judged(snapshot))
     if not out.show_for_programs(report, output):
         out.show_tables(tables(report, output == WIDE))
         out.show(f"{summary(report)}\n")
+        out.show_not_judged(report.not_judged)
+    if failing(report, fail_on):
+        raise typer.Exit(1)
 
 
 async def _read(settings: Settings, site: str) -> SiteHistory:

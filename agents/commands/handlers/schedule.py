@@ -4,14 +4,16 @@ In: dumps, manifests and an inventory. Out: Placements as table, JSON, YAML or n
 """
 
 import typer
+from msgspec import structs
 
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_site
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
-from underhost.agents.commands.output.documents import available, show, show_for_programs, show_tables
+from underhost.agents.commands.output.documents import available, show, show_for_programs, show_not_judged, show_tables
 from underhost.agents.schedule.pending import schedule
 from underhost.agents.schedule.preemption import note
+from underhost.agents.site.not_judged import not_placed, places_not_judged
 from underhost.schemas.documents import Placements
 
 HEADER = ("POD", "NODE", "REASON")
@@ -22,13 +24,12 @@ def handle(source: From, among: Among, output: str, judged: Judged) -> None:
     """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
     picture = read_site(source, judged, manifests=True)
     placements = _schedule(picture, Scope(picture.snapshot, among))
-    if show_for_programs(placements, output, (f"pod/{name}" for name in placements.order)):
-        pass
-    elif placements.order:
+    if not show_for_programs(placements, output, (f"pod/{name}" for name in placements.order)):
         show_tables([table(placements, len(picture.snapshot.nodes))])
+        if not placements.order:
+            show("No pending pods.\n")
+        show_not_judged(placements.not_judged)
         say_preemption(picture, [name for name, node in placements.placements.items() if node is None])
-    else:
-        show("No pending pods.\n")
     if any(node is None for node in placements.placements.values()):
         raise typer.Exit(1)
 
@@ -37,13 +38,16 @@ def _schedule(site: Site, scope: Scope) -> Placements:
     """All pods are placed, as each takes room from the next; the answer is limited to the scope."""
     with faults_named(site.objects):
         placed = schedule(site.snapshot, site.options, site.model)
+    meant = (pod for name, pod in site.snapshot.pods.items() if scope.has(name))
+    left_out = [*places_not_judged(site.snapshot), *not_placed(meant, site.options.scheduler_names)]
     if not scope.limited:
-        return placed
+        return structs.replace(placed, not_judged=left_out)
     order = [name for name in placed.order if scope.has(name)]
     return Placements(
         placements={name: placed.placements[name] for name in order},
         order=order,
         failed={name: placed.failed[name] for name in order if name in placed.failed},
+        not_judged=left_out,
     )
 
 

@@ -6,7 +6,7 @@ colour (`terminal.py`).
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ import typer
 from underhost.agents.commands.output import progress
 from underhost.agents.commands.output.columns import Table, clean, columns
 from underhost.agents.commands.output.formats import JSON, JSON_LINES, NAME, YAML
-from underhost.schemas.documents import API_VERSION, to_builtins
+from underhost.schemas.documents import API_VERSION, NotJudged, to_builtins
 
 
 def document(value: msgspec.Struct, output: str) -> str:
@@ -83,6 +83,12 @@ def show_tables(tables: Iterable[Table]) -> None:
         show_on_terminal(shown)
         return
     show("\n".join(columns(table.header, table.rows) for table in shown))
+
+
+def show_not_judged(left_out: Sequence[NotJudged]) -> None:
+    """The last line below the tables: what they say nothing about; nothing where all was judged."""
+    if left_out:
+        show("Not judged: " + ", ".join(f"{one.what} ({one.why})" for one in left_out) + "\n")
 
 
 def available(nodes: int, reasons: dict[str, int]) -> str:

@@ -35,10 +35,10 @@ def show_report(
         tables: the report for people, wide or not.
     """
     found = report.findings
-    failing = {one.id for one in found if fail_on != NEVER and at_or_above(one.severity, fail_on)}
+    fails = failing(report, fail_on)
     writers: dict[str, Callable[[], str | bytes]] = {
         SARIF: lambda: sarif(found, objects),
-        JUNIT: lambda: junit(f"underhost {command}", found, failing),
+        JUNIT: lambda: junit(f"underhost {command}", found, fails),
         CSV: lambda: csv(findings(found)),
         PARQUET: lambda: parquet(findings(found)),
     }
@@ -47,7 +47,13 @@ def show_report(
     elif not out.show_for_programs(report, output, map(subject, found)):
         out.show_tables(tables(report, output == WIDE))
         out.show(f"{summary(report)}\n")
-    return bool(failing)
+        out.show_not_judged(report.not_judged)
+    return bool(fails)
+
+
+def failing(report: Report, fail_on: str) -> set[str]:
+    """The ids of the findings at or above a severity; none are where it is `never`."""
+    return {one.id for one in report.findings if fail_on != NEVER and at_or_above(one.severity, fail_on)}
 
 
 def summary(report: Report) -> str:

@@ -107,7 +107,7 @@ export class Live {
       ]);
       if (run !== this.#run) return;
       this.#seen = older(map.version, findings.version);
-      this.#told("load", { site: this.#site, map, findings: findings.findings });
+      this.#told("load", { site: this.#site, map, findings: findings.findings, notJudged: findings.notJudged });
     }
     getJson(`/api/v1/activity?${query}`).then(
       (document) => run === this.#run && this.#told("activities", document.entries),

@@ -3,7 +3,7 @@
 import { icon } from "./icons.js";
 import { byWeight } from "./map.js";
 import { severities, severityChip, severityTag } from "./severities.js";
-import { count, el, fill, namespaceOf, shortNames, timeOf } from "./text.js";
+import { count, el, fill, leftOut, namespaceOf, shortNames, timeOf } from "./text.js";
 
 const SHOWN = 100; // items of a list before it asks whether more are wanted
 const HAPPENED = 300;
@@ -77,7 +77,8 @@ export class Findings {
     fill(this.list, shown.slice(0, this.#limit).map((finding, at) => this.#item(finding, at === 0)), this.#more(shown.length));
     const filtered = shown.length < all.length;
     fill(this.note, this.#says(all, shown, filtered));
-    this.note.classList.toggle("good", this.store.loaded && !all.length);
+    this.note.classList.toggle("good", this.store.clear);
+    this.note.classList.toggle("doubt", this.store.loaded && this.store.notJudged.length > 0);
     this.pastTitle.hidden = !this.store.resolved.length;
     fill(this.past, this.store.resolved.map((finding) => this.#resolved(finding)));
     if (this.chosen && !this.store.findings.has(this.chosen)) this.choose(null);
@@ -85,8 +86,10 @@ export class Findings {
 
   #says(all, shown, filtered) {
     if (!this.store.loaded) return "";
-    if (!all.length) return [icon("check"), "No open finding: every rule holds, down to the physical host."];
-    return filtered ? `${count(shown.length, "finding")} of ${all.length}` : "";
+    if (this.store.clear) return [icon("check"), "No open finding: every rule holds, down to the physical host."];
+    const number = filtered ? `${count(shown.length, "finding")} of ${all.length}` : all.length ? "" : "No open finding";
+    const unjudged = leftOut(this.store);
+    return unjudged ? [icon("question"), [number, unjudged].filter(Boolean).join(" · ")] : number;
   }
 
   #more(number) {

@@ -11,7 +11,7 @@ import { Past } from "./past.js";
 import { podLabel, stateOf } from "./pods.js";
 import { classesOf, isGrave, setSeverities, severities, severityChip, severityIcon } from "./severities.js";
 import { Store } from "./store.js";
-import { clean, count, el, fill, tick, workloadName } from "./text.js";
+import { clean, count, el, fill, leftOut, tick, workloadName } from "./text.js";
 import { WhatIf, account, figures } from "./whatif.js";
 
 const $ = (id) => document.getElementById(id);
@@ -69,7 +69,7 @@ function load(data) {
   $("site").value = site;
   performance.mark("underhost-data");
   map.scene ??= store;
-  store.load(data.map, data.findings);
+  store.load(data.map, data.findings, data.notJudged);
   if (features.has("history")) past.look();
   requestAnimationFrame(() => requestAnimationFrame(() => {
     performance.mark("underhost-drawn"); // the frame before this one holds the map
@@ -119,7 +119,7 @@ function showSummary() {
     counts.size
       ? severities().filter((severity) => counts.has(severity)).map((severity) =>
           severityChip(severity, counts.get(severity), { click: () => { view("findings"); findings.only(severity); } }))
-      : el("span", { class: "chip good" }, icon("check"), "no open finding"),
+      : el("span", { class: `chip ${store.clear ? "good" : "doubt"}`, title: leftOut(store) || null }, icon(store.clear ? "check" : "question"), store.clear ? "no open finding" : "not all is judged"),
   );
   for (const each of document.querySelectorAll("#tab-findings b, .foot [data-view=findings] b")) {
     each.textContent = store.findings.size || "";
@@ -378,7 +378,7 @@ function showPast(scene, moment) {
   map.show(scene ?? store);
   if (scene !== null) {
     const number = scene.findings.size;
-    fill(banner, el("b", {}, "The past"), el("span", {}, moment.toLocaleString()), el("span", {}, number ? `${count(number, "finding")} open then` : "no finding open then"), el("button", { type: "button", on: { click: () => past.back() } }, "Back to now"));
+    fill(banner, el("b", {}, "The past"), el("span", {}, moment.toLocaleString()), el("span", {}, [number ? `${count(number, "finding")} open then` : "no finding open then", leftOut(scene)].filter(Boolean).join(" · ")), el("button", { type: "button", on: { click: () => past.back() } }, "Back to now"));
   }
 }
 

@@ -30,7 +30,7 @@ export function outcomeOf(store, steps, answer) {
   const known = new Set(findings.map((finding) => finding.id));
   findings.push(...answer.newFindings.filter((finding) => !known.has(finding.id)));
   const map = { hosts: [...hosts.values()], nodes: [...nodes.values()], pods: [...pods.values()], vsphere: store.vsphere };
-  scene.load(map, findings);
+  scene.load(map, findings, answer.notJudged);
   scene.marks = marks;
   return scene;
 }

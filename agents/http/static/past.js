@@ -67,7 +67,7 @@ export class Past {
       const [map, findings] = await Promise.all(asked);
       if (run !== this.#run) return;
       const scene = new Store();
-      scene.load(map, findings.findings);
+      scene.load(map, findings.findings, findings.notJudged);
       this.live.disabled = false;
       this.note.textContent = "";
       this.shown(scene, new Date(at));

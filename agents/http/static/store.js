@@ -18,6 +18,7 @@ export class Store extends EventTarget {
   findings = new Map();
   resolved = [];
   vsphere = false;
+  notJudged = [];
   loaded = false;
   #podsOn = new Map();
   #nodesOn = new Map();
@@ -30,6 +31,11 @@ export class Store extends EventTarget {
 
   nodesOn(host) {
     return this.#nodesOn.get(host) ?? NONE;
+  }
+
+  /** Whether all is well: nothing is wrong, and nothing was left out when that was judged. */
+  get clear() {
+    return this.loaded && !this.findings.size && !this.notJudged.length;
   }
 
   hostOf(pod) {
@@ -64,12 +70,13 @@ export class Store extends EventTarget {
 
   // ---------------------------------------------------------------------------------------------------- what comes
   /** Start anew from whole documents. */
-  load(map, findings) {
+  load(map, findings, notJudged = []) {
     this.hosts = new Map(map.hosts.map((host) => [host.id, host]));
     this.nodes = new Map(map.nodes.map((node) => [node.name, node]));
     this.pods = new Map(map.pods.map((pod) => [pod.name, { ...POD, ...pod }]));
     this.findings = new Map(findings.map((finding) => [finding.id, finding]));
     this.vsphere = map.vsphere;
+    this.notJudged = notJudged;
     this.loaded = true;
     this.#index();
     this.#reindexFindings();
@@ -96,6 +103,7 @@ export class Store extends EventTarget {
       this.pods.set(pod.name, { ...POD, ...pod });
       touch(pod.name);
     }
+    this.notJudged = change.notJudged ?? this.notJudged;
     const structural = Boolean(change.nodes || change.goneNodes || change.hosts || change.goneHosts);
     if (structural || change.pods || change.gonePods) this.#index();
     this.#applyFindings(change, touched);

@@ -93,3 +93,8 @@ function listed(words) {
 }
 
 export const namespaceOf = (pod) => pod.slice(0, pod.indexOf("/"));
+
+/** What the findings of a scene say nothing about, in one sentence; "" where all was judged. */
+export function leftOut({ notJudged }) {
+  return notJudged.length ? clean(`Not judged: ${notJudged.map(({ what, why }) => `${what} (${why})`).join(", ")}`) : "";
+}

@@ -42,14 +42,17 @@ def test_check_prints_findings_worst_first_and_a_summary():
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["SEVERITY", "RULE", "POD", "NODE", "MESSAGE"]
-    assert [line.split()[:4] for line in lines[1:-1]] == [
+    assert [line.split()[:4] for line in lines[1:-2]] == [
         ["physical", "PhysicalHost", "default/varnish-6d4cf-9s9tm", "kni-worker3"],
         ["budget", "PodDisruptionBudget", "default/virt-launcher-mssql-p948r", "kni-worker4"],
         ["unknown-node", "NodeName", "default/leftover", "kni-worker9"],
         ["co-located", "PhysicalHost", "kube-system/coredns-7c65d-2xk8f", "kni-control-plane"],
         ["drift", "NodeUnschedulable", "-", "kni-worker2"],
     ]
-    assert lines[-1] == "11 pods, 7 nodes, 4 hosts: 1 physical, 1 budget, 1 unknown-node, 1 co-located, 1 drift"
+    assert lines[-2:] == [
+        "11 pods, 7 nodes, 4 hosts: 1 physical, 1 budget, 1 unknown-node, 1 co-located, 1 drift",
+        "Not judged: 1 pod (pending)",
+    ]
     assert "\x1b" not in result.stdout
 
 
@@ -98,7 +101,7 @@ def test_wide_adds_domains_peers_and_budgets():
     assert lines[0].split() == ["SEVERITY", "RULE", "SOURCE", "POD", "NODE", "DOMAIN", "PEERS", "ID", "MESSAGE"]
     assert "host=esx-2" in lines[1]
     at = next(n for n, line in enumerate(lines) if line.startswith("BUDGET"))
-    assert [line.split() for line in lines[at:-1]] == [
+    assert [line.split() for line in lines[at:-2]] == [
         ["BUDGET", "EXPECTED", "CURRENT", "DESIRED", "ALLOWED"],
         ["default/mssql", "3", "2", "3", "0"],
         ["default/varnish", "3", "3", "2", "1"],
@@ -109,6 +112,10 @@ def test_without_an_inventory_nothing_is_said_about_hosts():
     report = json.loads(run("check", "-f", DUMP, "-o", "json").stdout)
     assert [one["severity"] for one in report["findings"]] == ["budget", "unknown-node", "co-located", "drift"]
     assert report["summary"]["hosts"] == 0
+    assert report["notJudged"] == [
+        {"what": "PhysicalHost", "why": "no inventory"},
+        {"what": "1 pod", "why": "pending"},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +180,8 @@ def test_explain_says_why_a_pod_waits_in_upstreams_words():
     assert lines[2].startswith(
         "kni-control-plane   no         -       TaintToleration: node(s) had untolerated taint(s);"
     )
-    assert len(lines) == 9
+    assert len(lines) == 10
+    assert lines[-1] == "Not judged: PhysicalHost (no inventory)"
 
 
 @pytest.mark.parametrize("name", [["default/debug"], ["debug", "-n", "default"], ["pod/default/debug"]])
@@ -243,6 +251,7 @@ def test_schedule_places_what_it_can_and_exits_1_for_what_waits():
     assert [line.split(None, 2) for line in result.stdout.splitlines()] == [
         ["POD", "NODE", "REASON"],
         ["default/virt-launcher-mssql-x7k2d", "Pending", MSSQL_WAITS],
+        ["Not", "judged:", "PhysicalHost (no inventory)"],
     ]
 
 
@@ -349,7 +358,7 @@ def test_output_that_a_full_disk_does_not_take_is_an_error_and_no_answer(output:
     )
 
 
-def test_pods_without_any_node_are_one_note(tmp_path: Path):
+def test_pods_without_any_node_are_not_judged(tmp_path: Path):
     pods = [one for one in json.loads(Path(DUMP).read_text())["items"] if one["kind"] == "Pod"]
     file = tmp_path / "pods.json"
     file.write_text(json.dumps({"kind": "List", "items": pods}))
@@ -357,7 +366,8 @@ def test_pods_without_any_node_are_one_note(tmp_path: Path):
     report = json.loads(result.stdout)
     assert (result.exit_code, report["summary"]["unknown-node"]) == (0, 0)
     assert [one["severity"] for one in report["findings"] if one["severity"] == "unknown-node"] == []
-    assert result.stderr == "note: the input holds no node: 10 pods that run are not judged\n"
+    assert {"what": "11 pods", "why": "no node"} in report["notJudged"]
+    assert result.stderr == ""
 
 
 def test_a_closed_input_is_an_error_in_one_line():

@@ -110,7 +110,10 @@ def test_a_namespace_without_pods_is_told(
     empty = tmp_path / "empty.json"
     empty.write_text('{"kind": "Namespace", "metadata": {"name": "empty"}}')
     assert run(monkeypatch, "check", "-n", "empty", "-f", SITE, "-f", str(empty)) == 0
-    assert capsys.readouterr() == ("0 pods, 3 nodes, 0 hosts: no findings\n", "note: no pod in namespace empty\n")
+    assert capsys.readouterr() == (
+        "0 pods, 3 nodes, 0 hosts: no findings\nNot judged: PhysicalHost (no inventory), pods (there are none)\n",
+        "note: no pod in namespace empty\n",
+    )
 
 
 @pytest.mark.parametrize("command", ["check", "lint", "explain", "schedule"])

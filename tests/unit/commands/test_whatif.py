@@ -46,6 +46,7 @@ def test_drain_says_what_moves_where():
         "POD MOVES                     FROM         TO            WHY",
         "default/varnish-6d4cf-5pbr2   kni-worker   kni-worker6   drain kni-worker",
         "1 pod moves, no new finding",
+        "Not judged: 1 pod (pending)",
     ]
     assert result.stderr == f"note: 1 pod waited before the plan, and still does: {MSSQL_WAITS}\n"
 
@@ -59,7 +60,7 @@ def test_drain_says_what_blocks_and_by_which_budget():
         "",
     ]
     assert result.stdout.splitlines()[3].startswith("NEW FINDING   RULE                POD   NODE          MESSAGE")
-    assert result.stdout.splitlines()[-1] == "1 is blocked, 1 new finding (1 drift)"
+    assert result.stdout.splitlines()[-2] == "1 is blocked, 1 new finding (1 drift)"
 
 
 def test_the_document_is_the_contracts():
@@ -73,6 +74,7 @@ def test_the_document_is_the_contracts():
         "blocked": [{"pod": BLOCKED_MSSQL, "budgets": ["default/mssql"]}],
         "newFindings": found["newFindings"],
         "resolvedFindings": [],
+        "notJudged": [{"what": "1 pod", "why": "pending"}],
         "budgets": {
             "default/mssql": {"allowedBefore": 0, "used": 0},
             "default/varnish": {"allowedBefore": 1, "used": 1},
@@ -106,7 +108,7 @@ def test_fail_restarts_vms_and_says_what_is_newly_wrong():
         "kni-worker5   esx-2   esx-1   host/esx-2 fails",
     ]
     assert lines[6].startswith("physical      PhysicalHost   default/varnish-6d4cf-5pbr2   kni-worker   ")
-    assert lines[-1] == "3 VMs move, 1 new finding (1 physical), 1 finding resolved"
+    assert lines[-2] == "3 VMs move, 1 new finding (1 physical), 1 finding resolved"
 
 
 def test_fail_without_ha_says_why_pods_wait_in_upstreams_words():
@@ -161,6 +163,7 @@ def test_a_vm_that_cannot_move_is_exit_code_1(tmp_path):
     assert result.stdout.splitlines()[1:] == [
         "kni-worker6   esx-3   -    no other host can take it: room, a DRS rule, or DRS is off",
         "1 VM cannot move, no new finding",
+        "Not judged: 1 pod (pending)",
     ]
 
 
@@ -217,7 +220,7 @@ def test_every_step_of_the_contract_can_be_tried_at_once(tmp_path):
 
 def test_without_steps_nothing_happens():
     result = run("whatif")
-    assert (result.exit_code, result.stdout) == (0, "nothing moves, no new finding\n")
+    assert (result.exit_code, result.stdout) == (0, "nothing moves, no new finding\nNot judged: 1 pod (pending)\n")
 
 
 def test_names_are_those_that_something_becomes_of():

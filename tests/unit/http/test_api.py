@@ -179,7 +179,8 @@ async def test_a_follower_sees_a_move_and_its_finding_in_one_event(asked: Asked)
     async with asked.following(site_map["version"]) as follower:
         asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
         kind, change = await follower.next()
-        assert (kind, sorted(change)) == ("change", ["findings", "nodes"])
+        assert (kind, sorted(change)) == ("change", ["findings", "nodes", "notJudged"])
+        assert change["notJudged"] == []
         assert [(node["name"], node["host"]) for node in change["nodes"]] == [("n2", "h1")]
         asked.topics.add((OUTCOMES, "prod/node//n2", Outcome("i", "label", "node/n2", "applied", "set host=esx-h1")))
         kind, entry = await follower.next()

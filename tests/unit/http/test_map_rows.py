@@ -7,6 +7,7 @@ from support.published import a_finding
 
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.documents import NotJudged
 from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod
 from underhost.schemas.records import NodeHost
 
@@ -87,3 +88,14 @@ def test_findings_open_change_and_end() -> None:
     assert rows.update(site, {"f1": first}).findings == [first]
     assert rows.update(site, {"f1": second}).findings == [second]
     assert rows.update(site, {}) == MapChange(gone_findings=["f1"])
+
+
+def test_what_the_findings_leave_out_is_told_and_told_again_only_when_it_changes() -> None:
+    rows, before = MapRows(), a_shop()
+    waits, unknown = NotJudged("1 pod", "pending"), NotJudged("PhysicalHost on 1 node", "their hosts are not known")
+    assert rows.update(before, {}).not_judged == [unknown, waits]
+    assert rows.open_findings("prod", "1").not_judged == [unknown, waits]
+    placed = {**before.pods, "shop/web-2": a_pod("web-2").on("n2").owned_by("ReplicaSet/web-5f").build()}
+    assert rows.update(replace(before, pods=placed), {}).not_judged == [unknown]
+    labelled = replace(before, pods=placed, namespaces={})
+    assert rows.update(labelled, {}) == MapChange()

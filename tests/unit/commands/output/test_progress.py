@@ -36,7 +36,9 @@ def test_a_line_says_what_is_being_read_and_is_gone_before_the_answer(slow_file:
         screen.until("reading cluster.yaml … 1 s")
         slow_file.write_text(SITE.read_text())
         shown = screen.rest()
-    assert shown.rpartition(CLEAR)[2] == "3 pods, 3 nodes, 0 hosts: no findings\n"
+    assert shown.rpartition(CLEAR)[2] == (
+        "3 pods, 3 nodes, 0 hosts: no findings\nNot judged: PhysicalHost (no inventory), 1 pod (pending)\n"
+    )
 
 
 def test_a_fault_is_a_line_of_its_own(slow_file: Path) -> None:

@@ -1,0 +1,59 @@
+"""What an answer says nothing about, and why: hosts that are not known, pods that wait, a site that is not there.
+
+In: a snapshot, or figures of one. Out: what every document and the page show beside their findings: without findings,
+all is well only where this is empty.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+
+from underhost.agents.site.owners import FINISHED
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.documents import NotJudged
+from underhost.schemas.kubernetes import DEFAULT_SCHEDULER, Pod
+
+PHYSICAL_HOST = "PhysicalHost"
+NO_INVENTORY, NO_HOST, UNKNOWN = "no inventory", "the inventory holds no host", "their hosts are not known"
+PENDING, NO_NODE, NONE, ANOTHER_SCHEDULER = "pending", "no node", "there are none", "of another scheduler"
+
+
+def not_judged(snapshot: Snapshot, has: Callable[[str], bool] = lambda pod: True) -> list[NotJudged]:
+    """What a check of the running pods leaves out; of the pods (`namespace/name`), only those that `has` says."""
+    alive = [pod for name, pod in snapshot.pods.items() if pod.status.phase not in FINISHED and has(name)]
+    waiting = sum(not pod.spec.node_name for pod in alive)
+    return [*hosts_not_judged(snapshot), *pods_not_judged(len(alive), waiting, len(snapshot.nodes))]
+
+
+def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:
+    """What is said of nodes, and not of the hosts below them."""
+    if not snapshot.vsphere:
+        return [NotJudged(PHYSICAL_HOST, NO_INVENTORY)]
+    if not snapshot.hosts:
+        return [NotJudged(PHYSICAL_HOST, NO_HOST)]
+    joined = snapshot.node_hosts
+    unknown = sum(name not in joined or not joined[name].host for name in snapshot.nodes)
+    return [NotJudged(f"{PHYSICAL_HOST} on {_counted(unknown, 'node')}", UNKNOWN)] if unknown else []
+
+
+def pods_not_judged(pods: int, waiting: int, nodes: int) -> list[NotJudged]:
+    """Of so many pods that have not finished, those on no node; on a site without nodes none is judged."""
+    if not pods:
+        return [NotJudged("pods", NONE)]
+    if not nodes:
+        return [NotJudged(_counted(pods, "pod"), NO_NODE)]
+    return [NotJudged(_counted(waiting, "pod"), PENDING)] if waiting else []
+
+
+def places_not_judged(snapshot: Snapshot) -> list[NotJudged]:
+    """What an answer about rules and places leaves out: hosts, and nodes where there are none."""
+    return [*hosts_not_judged(snapshot), *([] if snapshot.nodes else [NotJudged("nodes", NONE)])]
+
+
+def not_placed(pods: Iterable[Pod], scheduler_names: Collection[str]) -> list[NotJudged]:
+    """The pods that wait for a scheduler of which nothing was asked."""
+    waiting = (pod for pod in pods if not pod.spec.node_name and pod.status.phase not in FINISHED)
+    others = sum((pod.spec.scheduler_name or DEFAULT_SCHEDULER) not in scheduler_names for pod in waiting)
+    return [NotJudged(_counted(others, "pod"), ANOTHER_SCHEDULER)] if others else []
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number} {one if number == 1 else one + 's'}"

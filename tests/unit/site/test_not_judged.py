@@ -1,0 +1,56 @@
+"""What an answer leaves out is said, with its reason: no all-clear for what nobody looked at."""
+
+import pytest
+from support.build import a_node, a_pod, a_site
+
+from underhost.agents.site.not_judged import not_judged, not_placed, places_not_judged
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.documents import NotJudged
+
+NODES = (a_node("n1"), a_node("n2"))
+RUNS, WAITS, ENDED = a_pod("db-0").on("n1"), a_pod("db-1"), a_pod("job-1").finished()
+NO_INVENTORY = NotJudged("PhysicalHost", "no inventory")
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        pytest.param(a_site(*NODES, RUNS, on={"n1": "h1", "n2": "h2"}), [], id="all is judged"),
+        pytest.param(a_site(*NODES, RUNS, ENDED), [NO_INVENTORY], id="no inventory"),
+        pytest.param(
+            a_site(*NODES, RUNS, on={"n1": "h1", "n2": ""}),
+            [NotJudged("PhysicalHost on 1 node", "their hosts are not known")],
+            id="the host of a node is not known",
+        ),
+        pytest.param(
+            a_site(*NODES, RUNS, WAITS, a_pod("db-2"), on={"n1": "h1", "n2": "h2"}),
+            [NotJudged("2 pods", "pending")],
+            id="pods wait",
+        ),
+        pytest.param(a_site(*NODES, ENDED), [NO_INVENTORY, NotJudged("pods", "there are none")], id="none runs"),
+        pytest.param(a_site(RUNS, WAITS), [NO_INVENTORY, NotJudged("2 pods", "no node")], id="pods, and no node"),
+        pytest.param(
+            Snapshot(vsphere=True),
+            [NotJudged("PhysicalHost", "the inventory holds no host"), NotJudged("pods", "there are none")],
+            id="an empty vCenter",
+        ),
+    ],
+)
+def test_a_check_says_what_it_leaves_out(site: Snapshot, expected: list[NotJudged]) -> None:
+    assert not_judged(site) == expected
+
+
+def test_only_pods_in_scope_are_left_out() -> None:
+    site = a_site(*NODES, RUNS, WAITS, on={"n1": "h1", "n2": "h2"})
+    assert not_judged(site, lambda name: name == "shop/db-0") == []
+
+
+def test_places_need_nodes() -> None:
+    assert places_not_judged(a_site(WAITS)) == [NO_INVENTORY, NotJudged("nodes", "there are none")]
+
+
+def test_a_pod_of_a_scheduler_that_is_not_asked_is_not_placed() -> None:
+    others = [a_pod("b"), a_pod("c").on("n1")]
+    pods = [a_pod("a").build(), *(one.spec(schedulerName="other").build() for one in others)]
+    assert not_placed(pods, ("default-scheduler",)) == [NotJudged("1 pod", "of another scheduler")]
+    assert not_placed(pods, ("default-scheduler", "other")) == []
