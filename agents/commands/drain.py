@@ -12,7 +12,7 @@ from underhost.agents.commands.input.origin import From
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Try to drain nodes.")
+    @app.command(short_help="Simulate draining nodes.")
     @grouped
     def drain(
         *,
@@ -26,7 +26,10 @@ def register(app: typer.Typer) -> None:
         answered: Answered,
         judged: Judged,
     ) -> None:
-        """Try to drain nodes: where their pods go, which stay pending, which budgets block, what is violated after."""
+        """Simulate draining nodes; nothing is changed.
+
+        Says where their pods go, which stay pending, which budgets block, and what is violated after.
+        """
         answered.check()
         from underhost.agents.commands.handlers.plans import drain as handle  # heavy: only what runs needs it
 

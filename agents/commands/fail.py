@@ -15,7 +15,7 @@ KINDS = ("host", "node")
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Try the failure of nodes and ESXi hosts.")
+    @app.command(short_help="Simulate the failure of nodes and ESXi hosts.")
     @grouped
     def fail(
         *,
@@ -39,7 +39,10 @@ def register(app: typer.Typer) -> None:
         answered: Answered,
         judged: Judged,
     ) -> None:
-        """Try the failure of nodes and ESXi hosts: what HA restarts where, which pods move or wait, what breaks."""
+        """Simulate the failure of nodes and ESXi hosts; nothing is changed.
+
+        Says what HA restarts where, which pods move or wait, and what breaks.
+        """
         answered.check()
         if bool(targets) == (each is not None):
             raise InputError("fail: name what fails as node/NODE or host/HOST, or try all with --each host|node")

@@ -12,7 +12,7 @@ from underhost.agents.commands.input.origin import From
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Try maintenance mode of ESXi hosts.")
+    @app.command(short_help="Simulate maintenance mode of ESXi hosts.")
     @grouped
     def maintain(
         *,
@@ -24,7 +24,10 @@ def register(app: typer.Typer) -> None:
         answered: Answered,
         judged: Judged,
     ) -> None:
-        """Try maintenance mode of ESXi hosts: where DRS moves their VMs, which cannot move, what is violated after."""
+        """Simulate maintenance mode of ESXi hosts; nothing is changed.
+
+        Says where DRS moves their VMs, which cannot move, and what is violated after.
+        """
         answered.check()
         from underhost.agents.commands.handlers.plans import maintain as handle  # heavy: only what runs needs it
 

@@ -33,7 +33,7 @@ def _step(metavar: str, text: str, offer: values.Offer | None = None) -> Any:
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(cls=InOrder, short_help="Try steps, one after another.")
+    @app.command(cls=InOrder, short_help="Simulate steps, one after another.")
     @grouped
     def whatif(
         *,
@@ -61,7 +61,10 @@ def register(app: typer.Typer) -> None:
         answered: Answered,
         judged: Judged,
     ) -> None:
-        """Try steps one after another, in the order given: what moves, what stays pending, what is violated after."""
+        """Simulate steps one after another, in the order given; nothing is changed.
+
+        Says what moves, what stays pending, and what is violated after.
+        """
         answered.check()
         from underhost.agents.commands.handlers.plans import whatif as handle  # heavy: only what runs needs it
 

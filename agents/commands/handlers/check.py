@@ -11,6 +11,7 @@ from underhost.agents.commands.input.offline import Scope, Site, faults_named, r
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
+from underhost.agents.commands.output.documents import kubectl_name
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.not_judged import not_judged
@@ -93,5 +94,5 @@ def _row(finding: Finding) -> tuple[str, str, str, str]:
 def subject(finding: Finding) -> str:
     """What the finding is about, as kubectl names it."""
     if finding.pod is not None:
-        return f"pod/{finding.pod}"
+        return kubectl_name(finding.pod)
     return f"node/{finding.node}" if finding.node is not None else finding.object or finding.id

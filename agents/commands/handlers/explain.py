@@ -13,7 +13,14 @@ from underhost.agents.commands.input.offline import Scope, Site, faults_named, f
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table, clean
-from underhost.agents.commands.output.documents import available, show, show_for_programs, show_not_judged, show_tables
+from underhost.agents.commands.output.documents import (
+    available,
+    kubectl_name,
+    show,
+    show_for_programs,
+    show_not_judged,
+    show_tables,
+)
 from underhost.agents.commands.output.formats import WIDE
 from underhost.agents.schedule.explain import explain
 from underhost.agents.site.not_judged import places_not_judged
@@ -40,7 +47,7 @@ def handle(pods: list[str] | None, source: From, among: Among, output: str, judg
 
 
 def _print(explanation: Explanation, site: Site, output: str) -> None:
-    if not show_for_programs(explanation, output, (f"pod/{name}" for name in explanation.pods)):
+    if not show_for_programs(explanation, output, map(kubectl_name, explanation.pods)):
         show_explanation(explanation, output == WIDE)
         verdicts = explanation.pods.items()
         say_preemption(site, [name for name, one in verdicts if not any(node.feasible for node in one.nodes.values())])
@@ -81,7 +88,7 @@ def headline(verdict: PodVerdict) -> str:
     gated = " It has scheduling gates, and waits until they are removed." if verdict.gated is True else ""
     good = sorted((one.physical_conflicts or 0, -(one.total or 0), name) for name, one in nodes.items() if one.feasible)
     if good:
-        return f"{len(good)}/{len(nodes)} nodes would take it, first {good[0][2]}.{gated}"
+        return f"{len(good)}/{len(nodes)} nodes would take it, best {good[0][2]}.{gated}"
     return available(len(nodes), first_reasons(nodes)) + gated
 
 

@@ -11,10 +11,12 @@ from underhost.agents.commands.input.offline import faults_named, read_site
 from underhost.agents.commands.input.options import Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
+from underhost.agents.commands.output.documents import kubectl_name
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.lint.report import lint
 from underhost.agents.site.not_judged import places_not_judged
 from underhost.schemas.documents import Report
+from underhost.schemas.records import Finding
 
 HEADER = ("SEVERITY", "RULE", "OBJECT", "FIELD", "MESSAGE")
 WIDE_HEADER = ("SEVERITY", "RULE", "CHECK", "OBJECT", "FIELD", "ID", "MESSAGE")
@@ -27,8 +29,13 @@ def handle(source: From, output: str, fail_on: str, host_key: list[str] | None) 
     with faults_named(objects):
         report = lint(picture.snapshot, picture.options, objects.others, objects.misspelled, objects.makers)
     report = structs.replace(report, not_judged=places_not_judged(picture.snapshot))
-    if show_report("lint", report, objects, output, fail_on, lambda one: one.object or "", tables):
+    if show_report("lint", report, objects, output, fail_on, _subject, tables):
         raise typer.Exit(1)
+
+
+def _subject(finding: Finding) -> str:
+    kind, _, name = (finding.object or "").partition("/")
+    return kubectl_name(name, kind)
 
 
 def tables(report: Report, wide: bool) -> list[Table]:

@@ -13,7 +13,7 @@ from underhost.agents.commands.input.options import Answered, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import documents as out
 from underhost.agents.commands.output.formats import NEVER, WIDE
-from underhost.agents.commands.output.plan_tables import each_summary, each_table, summary, tables
+from underhost.agents.commands.output.plan_tables import each_summary, each_table, simulated, summary, tables
 from underhost.agents.evaluate.findings import listing
 from underhost.agents.snapshots.load import added_of
 from underhost.agents.whatif.each import each as try_each
@@ -96,7 +96,8 @@ def _answer(site: Site, steps: Sequence[Step], answered: Answered, added: Sequen
     with faults_named(site.objects, *added):
         found = what_if(site.snapshot, site.options, steps, site.objects.others)
     document = found.document
-    if not out.show_for_programs(document, answered.output, (f"pod/{name}" for name in _touched(document))):
+    if not out.show_for_programs(document, answered.output, map(out.kubectl_name, _touched(document))):
+        out.show(simulated(", then ".join(described(steps)) or "no step"))
         out.show_tables(tables(found, described(steps), answered.output == WIDE))
         out.show(f"{summary(document)}\n")
         out.show_not_judged(document.not_judged)
@@ -109,6 +110,7 @@ def _answer_each(found: list[Target], kind: str, answered: Answered) -> None:
     """Print what the failure of each target alone leads to, the worst first."""
     bad = [one for one in found if _fails(one, answered.fail_on)]
     if not out.show_for_programs(listed(found), answered.output, (one.target for one in found)):
+        out.show(simulated(f"each {kind} fails, alone"))
         out.show_tables([each_table(found, kind, answered.output == WIDE)])
         out.show(f"{each_summary(found, bad, kind, answered.fail_on)}\n")
         out.show_not_judged(listed(found).not_judged)

@@ -10,7 +10,14 @@ from underhost.agents.commands.input.offline import Scope, Site, faults_named, r
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
-from underhost.agents.commands.output.documents import available, show, show_for_programs, show_not_judged, show_tables
+from underhost.agents.commands.output.documents import (
+    available,
+    kubectl_name,
+    show,
+    show_for_programs,
+    show_not_judged,
+    show_tables,
+)
 from underhost.agents.schedule.pending import schedule
 from underhost.agents.schedule.preemption import note
 from underhost.agents.site.not_judged import not_placed, places_not_judged
@@ -24,7 +31,7 @@ def handle(source: From, among: Among, output: str, judged: Judged) -> None:
     """Place the pending pods, and those of the manifests given, and say why the rest must wait."""
     picture = read_site(source, judged, manifests=True)
     placements = _schedule(picture, Scope(picture.snapshot, among))
-    if not show_for_programs(placements, output, (f"pod/{name}" for name in placements.order)):
+    if not show_for_programs(placements, output, map(kubectl_name, placements.order)):
         show_tables([table(placements, len(picture.snapshot.nodes))])
         if not placements.order:
             show("No pending pods.\n")

@@ -64,6 +64,12 @@ def show(content: str | bytes) -> None:
     typer.echo(content, nl=False)
 
 
+def kubectl_name(name: str, kind: str = "pod") -> str:
+    """A line for `xargs -L1 kubectl get`: `-n NS pod/NAME`; without a namespace `kind/NAME`."""
+    namespace, slash, rest = name.rpartition("/")
+    return f"-n {namespace} {kind}/{rest}" if slash else f"{kind}/{rest}"
+
+
 def show_for_programs(answer: msgspec.Struct, output: str, names: Iterable[str] = ()) -> bool:
     """Print an answer as JSON or YAML, or the names of what it is about; whether a program is to read it."""
     if output in (JSON, YAML):

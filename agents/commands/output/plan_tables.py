@@ -49,6 +49,11 @@ def tables(found: Answer, steps: Sequence[str], wide: bool) -> list[Table]:
     return result
 
 
+def simulated(what: str) -> str:
+    """The first line: nobody shall take the answer for something that was done."""
+    return f"Simulate: {what}; nothing is changed.\n"
+
+
 def summary(document: WhatIf) -> str:
     """All of it in one line."""
     stuck = sum(move.to is None for move in document.vm_moves)

@@ -72,7 +72,7 @@ def test_kubectl_itself_runs_the_plugin_and_completes_it() -> None:
         return subprocess.run(["kubectl", *words], cwd=ROOT, env=environment, capture_output=True, text=True)
 
     checked = kubectl("underhost", "check", "-f", SITE, "--inventory", HOSTS, "-o", "name")
-    assert (checked.returncode, checked.stdout) == (1, "pod/shop/db-0\n")
+    assert (checked.returncode, checked.stdout) == (1, "-n shop pod/db-0\n")
     assert kubectl("underhost", "drain", "--help").stdout.startswith("Usage: kubectl underhost drain ")
     assert kubectl("__complete", "underhost", "drain", "-f", SITE, "w").stdout == "worker-1\nworker-2\nworker-3\n:4\n"
 
@@ -90,7 +90,7 @@ def test_bash_completes_a_node_of_the_dump() -> None:
         bash.type("docs/examples/inven\t")
         bash.until("tory.yaml ")
         bash.type("-o na\t\n")
-        bash.until("pod/shop/db-2")
+        bash.until("-n shop pod/db-2")
 
 
 @pytest.mark.parametrize("shell", list(SCRIPTS))

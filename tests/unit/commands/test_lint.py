@@ -116,7 +116,7 @@ def test_wide_adds_the_check_and_the_id() -> None:
 
 def test_names_are_those_of_objects() -> None:
     result = lint("-f", "-", "-o", "name", stdin=documents(a_manifest().apart(term("", app("db")))))
-    assert result.stdout == "Deployment/shop/db\n"
+    assert result.stdout == "-n shop Deployment/db\n"
 
 
 def test_yaml_is_the_same_document(blackbox: str) -> None:

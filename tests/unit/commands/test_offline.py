@@ -88,10 +88,10 @@ def test_yaml_is_the_same_document():
 
 def test_names_are_kubectls():
     assert check("-o", "name").stdout.splitlines() == [
-        "pod/default/varnish-6d4cf-9s9tm",
-        "pod/default/virt-launcher-mssql-p948r",
-        "pod/default/leftover",
-        "pod/kube-system/coredns-7c65d-2xk8f",
+        "-n default pod/varnish-6d4cf-9s9tm",
+        "-n default pod/virt-launcher-mssql-p948r",
+        "-n default pod/leftover",
+        "-n kube-system pod/coredns-7c65d-2xk8f",
         "node/kni-worker2",
     ]
 
@@ -206,7 +206,7 @@ def test_explain_takes_a_pod_by_either_name(name):
 
 def test_explain_wide_shows_the_score_of_every_rule():
     lines = run("explain", "-f", DUMP, "-o", "wide", "default/debug").stdout.splitlines()
-    assert lines[0].startswith("default/debug: 5/7 nodes would take it, first kni-worker")
+    assert lines[0].startswith("default/debug: 5/7 nodes would take it, best kni-worker")
     assert "TAINTTOLERATION" in lines[1].split()
 
 

@@ -43,6 +43,7 @@ def test_drain_says_what_moves_where():
     result = run("drain", "kni-worker")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
+        "Simulate: drain kni-worker; nothing is changed.",
         "POD MOVES                     FROM         TO            WHY",
         "default/varnish-6d4cf-5pbr2   kni-worker   kni-worker6   drain kni-worker",
         "1 pod moves, no new finding",
@@ -54,12 +55,12 @@ def test_drain_says_what_moves_where():
 def test_drain_says_what_blocks_and_by_which_budget():
     result = run("drain", "kni-worker4")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[:3] == [
+    assert result.stdout.splitlines()[1:4] == [
         "BLOCKED                             BY BUDGET",
         f"{BLOCKED_MSSQL}   default/mssql",
         "",
     ]
-    assert result.stdout.splitlines()[3].startswith("NEW FINDING   RULE                POD   NODE          MESSAGE")
+    assert result.stdout.splitlines()[4].startswith("NEW FINDING   RULE                POD   NODE          MESSAGE")
     assert result.stdout.splitlines()[-2] == "1 is blocked, 1 new finding (1 drift)"
 
 
@@ -101,13 +102,14 @@ def test_fail_restarts_vms_and_says_what_is_newly_wrong():
     result = run("fail", "host/esx-2")
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    assert lines[:4] == [
+    assert lines[0] == "Simulate: host/esx-2 fails; nothing is changed."
+    assert lines[1:5] == [
         "VM MOVES      FROM    TO      WHY",
         "kni-worker3   esx-2   esx-3   host/esx-2 fails",
         "kni-worker4   esx-2   esx-4   host/esx-2 fails",
         "kni-worker5   esx-2   esx-1   host/esx-2 fails",
     ]
-    assert lines[6].startswith("physical      PhysicalHost   default/varnish-6d4cf-5pbr2   kni-worker   ")
+    assert lines[7].startswith("physical      PhysicalHost   default/varnish-6d4cf-5pbr2   kni-worker   ")
     assert lines[-2] == "3 VMs move, 1 new finding (1 physical), 1 finding resolved"
 
 
@@ -125,13 +127,14 @@ def test_fail_without_ha_says_why_pods_wait_in_upstreams_words():
 def test_each_host_is_a_line_and_the_worst_is_first():
     result = run("fail", "--each", "host")
     assert result.exit_code == 1
-    assert [line.split() for line in result.stdout.splitlines()[1:5]] == [
+    assert result.stdout.splitlines()[0] == "Simulate: each host fails, alone; nothing is changed."
+    assert [line.split() for line in result.stdout.splitlines()[2:6]] == [
         ["esx-2", "3", "3", "3", "0", "0", "1", "physical"],
         ["esx-4", "1", "2", "1", "0", "0", "1", "co-located"],
         ["esx-1", "2", "2", "2", "0", "0", "-"],
         ["esx-3", "1", "1", "1", "0", "0", "-"],
     ]
-    assert result.stdout.splitlines()[5] == (
+    assert result.stdout.splitlines()[6] == (
         "3 of 4 hosts can fail alone with no pod left pending, no new finding of physical or above"
     )
     assert run("fail", "--each", "host", "--fail-on", "violation").exit_code == 0
@@ -160,7 +163,7 @@ def test_a_vm_that_cannot_move_is_exit_code_1(tmp_path):
     file.write_text(json.dumps(inventory), encoding="utf-8")
     result = CliRunner().invoke(build(), ["maintain", "host/esx-3", "-f", DUMP, "--inventory", str(file)])
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[1:] == [
+    assert result.stdout.splitlines()[2:] == [
         "kni-worker6   esx-3   -    no other host can take it: room, a DRS rule, or DRS is off",
         "1 VM cannot move, no new finding",
         "Not judged: 1 pod (pending)",
@@ -220,13 +223,18 @@ def test_every_step_of_the_contract_can_be_tried_at_once(tmp_path):
 
 def test_without_steps_nothing_happens():
     result = run("whatif")
-    assert (result.exit_code, result.stdout) == (0, "nothing moves, no new finding\nNot judged: 1 pod (pending)\n")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "Simulate: no step; nothing is changed.",
+        "nothing moves, no new finding",
+        "Not judged: 1 pod (pending)",
+    ]
 
 
 def test_names_are_those_that_something_becomes_of():
     assert run("drain", "kni-worker", "kni-worker4", "-o", "name").stdout.splitlines() == [
-        f"pod/{VARNISH}",
-        f"pod/{BLOCKED_MSSQL}",
+        "-n default pod/varnish-6d4cf-5pbr2",
+        "-n default pod/virt-launcher-mssql-p948r",
     ]
 
 
