@@ -1,5 +1,6 @@
 """The map, the findings beside it and a pod's details, as somebody with a mouse uses them."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -168,11 +169,28 @@ def test_before_the_site_is_ready_the_page_says_what_it_waits_for(visits: Visits
 def test_a_site_that_is_lost_comes_back_by_itself(visits: Visits, shown: ShownSite) -> None:
     shown.put(a_shop())
     page = visits.open(shown.address)
+    expect(page.locator("#live")).to_have_text("live")  # else its question for events finds no site
     shown.do(shown.latest.clear)
     expect(page.locator("#live")).to_have_text("waiting")
+    silent = re.compile(r"Not judged: what changes since \d.* \(.+\), 1 pod \(pending\)$")
+    expect(page.locator("#findings .note.doubt")).to_have_text(silent)
     shown.put(a_shop(), SHARED)
     expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("#findings .item")).to_have_count(1)
+    expect(page.locator("#findings .note.doubt")).to_have_text("Not judged: 1 pod (pending)")
+
+
+def test_a_worker_that_ends_leaves_no_green_behind(visits: Visits) -> None:
+    shop = a_shop()
+    with ShownSite() as ending:
+        ending.put(replace(shop, pods={name: pod for name, pod in shop.pods.items() if pod.spec.node_name}))
+        page = visits.open(ending.address)
+        expect(page.locator("#findings .note.good")).to_contain_text("every rule holds")
+        expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#findings .note.doubt")).to_contain_text("No open finding · Not judged: what changes since")
+    expect(page.locator("#summary .chip.doubt")).to_have_text("not all is judged")
+    assert {error.rpartition("::")[2] for error in visits.errors} <= {"ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET"}
+    visits.errors.clear()  # nobody answers: that is what is tried
 
 
 def test_a_site_without_vsphere_shows_its_nodes(visits: Visits, shown: ShownSite) -> None:

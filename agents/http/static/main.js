@@ -95,6 +95,7 @@ function showState({ state, text, reason }) {
   $("live").lastElementChild.textContent = clean(text);
   $("live").title = clean(reason ?? "The page follows every change.");
   document.body.dataset.state = state;
+  if (state !== "paused") store.silent(state === "live" ? "" : reason, new Date().toLocaleTimeString());
   if (state === "waiting" && !store.loaded) fill($("map"), el("p", { class: "note" }, `Waiting: ${reason}`));
 }
 

@@ -18,7 +18,8 @@ export class Store extends EventTarget {
   findings = new Map();
   resolved = [];
   vsphere = false;
-  notJudged = [];
+  #leftOut = [];
+  #unheard = null;
   loaded = false;
   #podsOn = new Map();
   #nodesOn = new Map();
@@ -31,6 +32,19 @@ export class Store extends EventTarget {
 
   nodesOn(host) {
     return this.#nodesOn.get(host) ?? NONE;
+  }
+
+  /** What the findings say nothing about, each with its reason. */
+  get notJudged() {
+    return this.#unheard ? [this.#unheard, ...this.#leftOut] : this.#leftOut;
+  }
+
+  /** Nothing is heard any more, for this reason: what is shown is of `moment`. "" once it is heard again. */
+  silent(why, moment = "") {
+    const before = this.#unheard?.why ?? "";
+    if (before === why) return;
+    this.#unheard = why ? { what: this.#unheard?.what ?? `what changes since ${moment}`, why } : null;
+    if (this.loaded) this.#tell(new Set(), false);
   }
 
   /** Whether all is well: nothing is wrong, and nothing was left out when that was judged. */
@@ -76,7 +90,7 @@ export class Store extends EventTarget {
     this.pods = new Map(map.pods.map((pod) => [pod.name, { ...POD, ...pod }]));
     this.findings = new Map(findings.map((finding) => [finding.id, finding]));
     this.vsphere = map.vsphere;
-    this.notJudged = notJudged;
+    this.#leftOut = notJudged;
     this.loaded = true;
     this.#index();
     this.#reindexFindings();
@@ -103,7 +117,7 @@ export class Store extends EventTarget {
       this.pods.set(pod.name, { ...POD, ...pod });
       touch(pod.name);
     }
-    this.notJudged = change.notJudged ?? this.notJudged;
+    this.#leftOut = change.notJudged ?? this.#leftOut;
     const structural = Boolean(change.nodes || change.goneNodes || change.hosts || change.goneHosts);
     if (structural || change.pods || change.gonePods) this.#index();
     this.#applyFindings(change, touched);
