@@ -27,7 +27,7 @@ def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:
     """What is said of nodes, and not of the hosts below them."""
     if not snapshot.vsphere:
         return [NotJudged(PHYSICAL_HOST, NO_INVENTORY)]
-    if not snapshot.hosts:
+    if not snapshot.count_hosts():
         return [NotJudged(PHYSICAL_HOST, NO_HOST)]
     joined = snapshot.node_hosts
     unknown = sum(name not in joined or not joined[name].host for name in snapshot.nodes)

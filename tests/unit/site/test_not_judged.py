@@ -1,5 +1,7 @@
 """What an answer leaves out is said, with its reason: no all-clear for what nobody looked at."""
 
+from dataclasses import replace
+
 import pytest
 from support.build import a_node, a_pod, a_site
 
@@ -17,6 +19,11 @@ NO_INVENTORY = NotJudged("PhysicalHost", "no inventory")
     [
         pytest.param(a_site(*NODES, RUNS, on={"n1": "h1", "n2": "h2"}), [], id="all is judged"),
         pytest.param(a_site(*NODES, RUNS, ENDED), [NO_INVENTORY], id="no inventory"),
+        pytest.param(
+            replace(a_site(*NODES, RUNS, on={"n1": "h1", "n2": "h2"}), hosts={}),
+            [],
+            id="only the VMs of an inventory name hosts",
+        ),
         pytest.param(
             a_site(*NODES, RUNS, on={"n1": "h1", "n2": ""}),
             [NotJudged("PhysicalHost on 1 node", "their hosts are not known")],
