@@ -3,6 +3,7 @@
 
 import { SignInNeeded, admitted, admittedAgain } from "./door.js";
 
+const SILENT = "the worker does not answer";
 const SILENCE = 45_000; // milliseconds: three heartbeats of the server
 const HIDDEN = 60_000; // a tab that nobody sees gives its connection back: a browser has six for one server
 const FIRST_PAUSE = 1000;
@@ -20,11 +21,20 @@ export function postJson(path, body, signal) {
 
 async function ask(path, options, how) {
   await admitted(how);
-  let response = await fetch(path, options);
-  if (response.status === 401 && (await admittedAgain(how))) response = await fetch(path, options);
+  let response = await reach(path, options);
+  if (response.status === 401 && (await admittedAgain(how))) response = await reach(path, options);
   const document = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
   if (!response.ok) throw new Error(document.error ?? response.statusText);
   return document;
+}
+
+/** `fetch`, whose own words for a worker that is not there ("Failed to fetch") help nobody. */
+async function reach(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    throw error instanceof TypeError ? new Error(SILENT) : error;
+  }
 }
 
 const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -137,7 +147,7 @@ export class Live {
     };
     source.onerror = () => {
       if (run !== this.#run) return;
-      this.#told("state", { state: "lost", text: "reconnecting", reason: "the worker does not answer" });
+      this.#told("state", { state: "lost", text: "reconnecting", reason: SILENT });
       if (source.readyState === EventSource.CLOSED) setTimeout(() => run === this.#run && this.#begin(), this.#pause);
     };
     on("ping", () => {});
