@@ -13,6 +13,9 @@ from msgspec import Raw, Struct, field
 DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler of a pod that names none."""
 
+QUORUM_ANNOTATION = "underhost.io/quorum"
+"""Of a workload, its pods or a node: how many of them must stay (`agents/affinity/quorum.py`)."""
+
 EMPTY_OBJECT = Raw(b"{}")
 EMPTY_LIST = Raw(b"[]")
 
@@ -36,6 +39,7 @@ class Annotations(ApiObject, frozen=True):
 
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
     hook: str | None = field(default=None, name="helm.sh/hook")
+    quorum: str | None = field(default=None, name=QUORUM_ANNOTATION)
     bind_completed: str | None = field(default=None, name="pv.kubernetes.io/bind-completed")
     selected_node: str | None = field(default=None, name="volume.kubernetes.io/selected-node")
     storage_class: str | None = field(default=None, name="volume.beta.kubernetes.io/storage-class")

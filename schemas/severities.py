@@ -9,6 +9,7 @@ from typing import Literal
 
 VIOLATION = "violation"
 PHYSICAL = "physical"
+QUORUM = "quorum"
 UNSATISFIABLE = "unsatisfiable"
 BUDGET = "budget"
 UNKNOWN_NODE = "unknown-node"
@@ -72,6 +73,18 @@ ROWS = (
         terminal="red",
         colour="vermilion",
         icon="racks",
+    ),
+    Severity(
+        name=QUORUM,
+        meaning="The failure of one host or node would take so many members of a quorum that too few stay.",
+        grave=True,
+        repairable=True,
+        alert="critical",
+        report="error",
+        reason="QuorumAtRisk",
+        terminal="red",
+        colour="magenta",
+        icon="crown",
     ),
     Severity(
         name=UNSATISFIABLE,

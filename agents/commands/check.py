@@ -15,7 +15,7 @@ from underhost.agents.commands.input.options import (
 )
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.formats import NEVER, REPORT_FORMATS, refuse_terminal
-from underhost.schemas.severities import PHYSICAL, SEVERITIES
+from underhost.schemas.severities import QUORUM, SEVERITIES
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
         source: From,
         among: Among,
         output: Annotated[str, output_option(REPORT_FORMATS)] = "table",
-        fail_on: FailOnOption = PHYSICAL,
+        fail_on: FailOnOption = QUORUM,
         drift: Annotated[bool, typer.Option("--drift", help="Also preferences that another node would meet.")] = False,
         host_key: HostKeyOption = None,
         watch: WatchOption = False,

@@ -6,7 +6,7 @@ import typer
 
 from underhost.agents.commands.input.options import FailOnOption, Topics, grouped, one_of, output_option
 from underhost.agents.commands.output.formats import NEVER
-from underhost.schemas.severities import PHYSICAL, SEVERITIES
+from underhost.schemas.severities import QUORUM, SEVERITIES
 
 FORMATS = ("table", "wide", "json", "yaml")
 
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
         pod: Annotated[list[str] | None, typer.Option(metavar="NS/NAME", help="Explain this pod (repeatable).")] = None,
         site: Annotated[str | None, typer.Option(metavar="NAME", help="The site; absent: the configuration's.")] = None,
         output: Annotated[str, output_option(FORMATS)] = "table",
-        fail_on: FailOnOption = PHYSICAL,
+        fail_on: FailOnOption = QUORUM,
         where: Topics,
     ) -> None:
         """Judge a site as it was at a time of the last day, from what the topics hold."""

@@ -13,11 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from underhost.agents.affinity.gathering import Gathering, gatherings
+from underhost.agents.affinity.quorum import Quorum
 from underhost.agents.affinity.reach import ACT, TermReach
 from underhost.agents.affinity.separation import separations
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits, clique_cover, split
-from underhost.agents.drs.names import rule_name
+from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, rule_name
+from underhost.agents.drs.quorums import QuorumVms, quorum_rules, quorum_vms
 from underhost.agents.drs.shares import TOGETHER, LeftOut, within_shares
 from underhost.agents.drs.vm_graph import ClusterVms, Concerns, Edge, Together, VmGraph, clusters_of, gathered, vm_graph
 from underhost.agents.site.changes import same_objects
@@ -25,7 +27,6 @@ from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.vsphere import DrsRule
 
-ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
 EDGES = 8
 """Separations of a namespace that are looked at, for each rule that it may have."""
 
@@ -53,17 +54,23 @@ class RulesByCluster:
         self._known: dict[str, tuple[object, Made]] = {}
         self.left_out: list[LeftOut] = []
 
-    def of(self, snapshot: Snapshot, model: Model) -> list[DrsRule]:
-        """The rules by cluster and name. `model` is compiled from the snapshot, or has followed to it."""
+    def of(self, snapshot: Snapshot, model: Model, quorums: Iterable[Quorum] = ()) -> list[DrsRule]:
+        """The rules by cluster and name, those of the snapshot's quorums among them.
+
+        `model` is compiled from the snapshot, or has followed to it.
+        """
         if model is not self._model or model.owners != self._owners:
             self._model, self._owners, self._inputs, self._known = model, model.owners, (None, None, None), {}
         inputs = (snapshot.node_hosts, snapshot.hosts, model.nodes.index)
         if not same_objects(self._inputs, inputs):
             self._inputs, self._clusters = inputs, clusters_of(snapshot, model)
         self._learn(model)
+        held = quorum_vms(snapshot, self._clusters, quorums)
         before, self._known = self._known, {}
         for cluster in self._clusters:
-            self._known[cluster.name] = self._of(snapshot, model, cluster, before.get(cluster.name))
+            self._known[cluster.name] = self._of(
+                snapshot, model, cluster, held.get(cluster.name, ()), before.get(cluster.name)
+            )
         self.left_out = [one for _, made in self._known.values() for one in made.left_out]
         return [rule for _, made in self._known.values() for rule in made.rules]
 
@@ -75,19 +82,25 @@ class RulesByCluster:
             self._concerns = Concerns(model, reach.separations(separations(model.selectors)), near)
 
     def _of(
-        self, snapshot: Snapshot, model: Model, cluster: ClusterVms, known: "tuple[object, Made] | None"
+        self,
+        snapshot: Snapshot,
+        model: Model,
+        cluster: ClusterVms,
+        held: Sequence[QuorumVms],
+        known: "tuple[object, Made] | None",
     ) -> "tuple[object, Made]":
         changed = int(model.running.changed[cluster.nodes].max(initial=0))
-        inputs = cluster.usable, cluster.vms, cluster.hosts, changed
+        inputs = cluster.usable, cluster.vms, cluster.hosts, changed, held
         if known is not None and known[0] == inputs:
             return known
         graph = vm_graph(snapshot, model, cluster, self._concerns)
-        return inputs, self._make(snapshot, model, graph)
+        return inputs, self._make(snapshot, model, graph, held)
 
-    def _make(self, snapshot: Snapshot, model: Model, graph: VmGraph) -> "Made":
+    def _make(self, snapshot: Snapshot, model: Model, graph: VmGraph, held: Sequence[QuorumVms]) -> "Made":
         rules: list[DrsRule] = []
         for part, near in self._parts(model, graph):
             rules += _rules_of(snapshot, part, near)
+        rules += quorum_rules(snapshot.site, graph.name, held, rules)
         return Made(*within_shares(snapshot.site, sorted(rules, key=lambda rule: rule.name), self._options.shares))
 
     def _parts(self, model: Model, graph: VmGraph) -> Iterable[tuple[VmGraph, Sequence[Gathering]]]:

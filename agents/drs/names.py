@@ -1,7 +1,8 @@
-"""The names of our DRS rules: whose a rule is, and what it is for."""
+"""The types of DRS rules that are ours, and their names: whose a rule is, and what it is for."""
 
 import hashlib
 
+ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
 PREFIX = "underhost"
 _NAME_LENGTH = 80  # of an inventory name in vCenter
 _HASH_LENGTH = 8

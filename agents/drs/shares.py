@@ -13,7 +13,8 @@ from underhost.agents.drs.names import label_of, rule_name
 from underhost.schemas.shares import Capped, Shares
 from underhost.schemas.vsphere import DrsRule
 
-TOGETHER = ".together"
+TOGETHER, QUORUM_RULE = ".together", ".quorum"
+"""How labels of rules end that are not for a separation."""
 _NUMBER = re.compile(r"\.\d+$")
 
 
@@ -35,7 +36,7 @@ class Tenant(NamedTuple):
 def tenant_of(site: str, name: str) -> Tenant:
     """Whose a rule of the site is, by its name; a namespace that was cut stands for all that begin like it."""
     namespace, _, owner = label_of(site, name).partition(".")
-    return Tenant(namespace.partition("~")[0], _NUMBER.sub("", owner).removesuffix(TOGETHER))
+    return Tenant(namespace.partition("~")[0], _NUMBER.sub("", owner).removesuffix(TOGETHER).removesuffix(QUORUM_RULE))
 
 
 def within_shares(site: str, rules: Sequence[DrsRule], shares: Shares) -> tuple[list[DrsRule], list[LeftOut]]:

@@ -8,6 +8,7 @@ evaluator for its compiled site. A change that the site cannot follow (`Outdated
 from collections.abc import Mapping
 from typing import Protocol
 
+from underhost.agents.affinity.quorum import Quorum, quorums
 from underhost.agents.compiled.follower import Follower
 from underhost.agents.compiled.model import Model, compile
 from underhost.agents.compiled.site import CompiledSite
@@ -29,6 +30,9 @@ class SiteEvaluator(Protocol):
 
     def state(self, snapshot: Snapshot) -> State:
         """The compiled site, good until the next call."""
+
+    def quorums(self, snapshot: Snapshot) -> list[Quorum]:
+        """Every quorum of the site, sorted."""
 
 
 class Evaluator:
@@ -79,6 +83,13 @@ class Evaluator:
         self._follow(snapshot)
         self._site.show_waiting(snapshot)
         return self._site.state
+
+    def quorums(self, snapshot: Snapshot) -> list[Quorum]:
+        """Every quorum of the site, sorted."""
+        self.update(snapshot)
+        if self._judging is None or self._is_whole(snapshot):
+            return quorums(snapshot)
+        return list(self._judging[0].quorums.members.all(snapshot))
 
     def _is_whole(self, snapshot: Snapshot) -> bool:
         """Whether nothing is kept: preferences are scored over all nodes, and claims are only in dumps."""

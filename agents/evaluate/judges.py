@@ -12,11 +12,12 @@ from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.compiled.state import State
 from underhost.agents.evaluate.budgets import Budgets
 from underhost.agents.evaluate.case import Case
-from underhost.agents.evaluate.colocated import CoLocated
 from underhost.agents.evaluate.drift import preference_drift
+from underhost.agents.evaluate.hosts.colocated import CoLocated
+from underhost.agents.evaluate.hosts.physical import Physical
+from underhost.agents.evaluate.hosts.quorums import QuorumFindings
 from underhost.agents.evaluate.marks import Concern, Marks, Relations
 from underhost.agents.evaluate.nodes import NodeFindings
-from underhost.agents.evaluate.physical import Physical
 from underhost.agents.evaluate.spread import EligibleDomains, Spread
 from underhost.agents.evaluate.store import FindingStore
 from underhost.agents.evaluate.unsatisfiable import UncountedTerms, Unsatisfiable
@@ -40,7 +41,7 @@ class Judges:
         self.store, self.relations, self.eligible = FindingStore(), Relations(model.selectors), EligibleDomains()
         self.violations, self.spread = Violations(self.store), Spread(self.store)
         self.anti_affinity = AntiAffinity(self.store, self.relations)
-        self.physical = Physical(self.store, self.relations)
+        self.physical, self.quorums = Physical(self.store, self.relations), QuorumFindings(self.store)
         self.unsatisfiable = Unsatisfiable(self.store, self.relations, options)
         self.budgets, self.nodes, self.colocated = Budgets(self.store), NodeFindings(self.store), CoLocated(self.store)
         self.uncounted: UncountedTerms | None = None
@@ -59,6 +60,7 @@ class Judges:
         self.spread.judge(case, [cls.id for cls in classes if cls.hard])
         self.anti_affinity.judge_all(case)
         self.physical.judge_all(case)
+        self.quorums.judge_all(case)
         self.unsatisfiable.judge_all(case)
         self.nodes.judge_all(case)
         self.budgets.change_budgets(snapshot.budgets, snapshot.pods)
@@ -131,6 +133,7 @@ class Judges:
         self._flipped.clear()
         self.anti_affinity.judge(case, marks.broken)
         self.physical.judge(case, marks.undone)
+        self.quorums.judge(case)
         self.unsatisfiable.judge(case, bool(marks.pods))
         self.nodes.judge_hosts(snapshot, marks.hosts)
         self.budgets.judge(snapshot)

@@ -36,6 +36,7 @@ class Marker(Observer):
             assert either is not None
             namespace = either.metadata.namespace
             judges.budgets.change_workloads(namespace)
+            judges.quorums.members.change_workload(snapshot, name, old, self._pods_in)
             if old is None or new is None or owners_of(old) != owners_of(new):
                 for key in judges.colocated.change_workloads(namespace) & pods.keys():
                     judges.colocated.change_pod(snapshot, key, pods[key], self._site.places[key])
@@ -44,12 +45,14 @@ class Marker(Observer):
         for name in changed_keys(before.nodes, snapshot.nodes):
             one, other = before.nodes.get(name), snapshot.nodes.get(name)
             self._marks.hosts.add(name)
+            judges.quorums.members.change_node(name, other)
             if one is None or other is None or one.metadata.uid != other.metadata.uid:
                 self._marks.nodes.add(name)
         self._marks.hosts.update(changed_keys(before.rivals, snapshot.rivals))
         for name in changed_keys(before.node_hosts, snapshot.node_hosts):
             if host_of(before.node_hosts.get(name)) != host_of(snapshot.node_hosts.get(name)):
                 self._marks.hosts.add(name)
+                judges.quorums.members.move(name)
 
     def end(self, before: Snapshot, snapshot: Snapshot) -> None:
         """Budgets cover the pods that are there now, and hosts have their nodes."""
@@ -66,6 +69,7 @@ class Marker(Observer):
     def change_pod(self, snapshot: Snapshot, key: str, before: Pod | None, now: Pod | None) -> None:
         """Budgets cover finished pods, too."""
         self._judges.budgets.change_pod(key, now)
+        self._judges.quorums.members.change_pod(snapshot, key, now)
 
     def stay(self, snapshot: Snapshot, key: str, before: Pod | None, now: Pod, place: Place) -> None:
         """Another pod of the same name is told of anew; of the same pod, only what else findings read."""
@@ -113,3 +117,6 @@ class Marker(Observer):
                 place = self._site.places[key]
                 self._marks.pod(self._site, self._judges.relations, key, place)
                 self._judges.count(self._site, place, sign)
+
+    def _pods_in(self, namespace: str) -> list[str]:
+        return self._site.pods_in(self._site.model.classifier.classes_in(namespace))

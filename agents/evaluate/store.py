@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from underhost.agents.evaluate import findings as f
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import PHYSICAL, VIOLATION
+from underhost.schemas.severities import PHYSICAL, QUORUM, VIOLATION
 
 NOTHING: Sequence[Finding] = ()
 _MANY = 64  # new findings from which sorting all is quicker than looking for the place of each
@@ -21,7 +21,7 @@ class FindingStore:
     """Findings by slot.
 
     Attributes:
-        counts: by severity. of_pod: the groups (violation, physical) that hold each pod, numbered.
+        counts: by severity. of_pod: the groups (violation, physical, quorum) that hold each pod, numbered.
         regrouped: the pods whose groups have changed since the last `take_regrouped`.
     """
 
@@ -99,6 +99,6 @@ class FindingStore:
 
 
 def _group(finding: Finding) -> list[str]:
-    if not finding.peers or finding.severity not in (VIOLATION, PHYSICAL) or finding.pod is None:
+    if not finding.peers or finding.severity not in (VIOLATION, PHYSICAL, QUORUM) or finding.pod is None:
         return []
     return [finding.pod, *finding.peers]

@@ -6,8 +6,8 @@ In: a view. Out: complaints; `CHECKS` is the table. Terms on the host key itself
 from collections.abc import Iterator
 from itertools import pairwise
 
-from underhost.agents.drs.cover import AFFINITY
-from underhost.agents.drs.cover import ANTI_AFFINITY as SEPARATE
+from underhost.agents.drs.names import AFFINITY
+from underhost.agents.drs.names import ANTI_AFFINITY as SEPARATE
 from underhost.agents.evaluate import findings as f
 from underhost.agents.lint.checks import Check, plural
 from underhost.agents.lint.domains import separating

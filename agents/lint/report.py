@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
 from underhost.agents.evaluate import findings as f
-from underhost.agents.lint import budgets, domains, hosts, keys, nodes, quantities, terms
+from underhost.agents.lint import budgets, domains, hosts, keys, nodes, quantities, quorums, terms
 from underhost.agents.lint.checks import Check
 from underhost.agents.lint.subjects import Complaint
 from underhost.agents.lint.view import View
@@ -27,6 +27,7 @@ CHECKS: tuple[Check, ...] = (
     *hosts.CHECKS,
     *budgets.CHECKS,
     *quantities.CHECKS,
+    *quorums.CHECKS,
 )
 
 

@@ -170,6 +170,8 @@ class _Expander:
         """A pod of a template, pending."""
         metadata = member(template, "metadata", "spec.template.metadata")
         own = member(metadata, "labels", "spec.template.metadata.labels")
+        notes = member(metadata, "annotations", "spec.template.metadata.annotations")
+        asked = {key: notes[key] for key in (k8s.QUORUM_ANNOTATION,) if key in notes}
         created = {"creationTimestamp": self._created} if self._created else {}
         spec = msgspec.json.encode(member(template, "spec", "spec.template.spec"))
         if self._allowance is not None:
@@ -180,6 +182,7 @@ class _Expander:
                 "namespace": manifest.metadata.namespace,
                 "labels": {**own, **labels},
                 "ownerReferences": [owner | {"controller": True}],
+                **({"annotations": asked} if asked else {}),
                 **created,
             },
             "spec": msgspec.json.decode(spec),

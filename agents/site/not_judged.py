@@ -31,7 +31,7 @@ def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:
         return [NotJudged(PHYSICAL_HOST, NO_HOST)]
     joined = snapshot.node_hosts
     unknown = sum(name not in joined or not joined[name].host for name in snapshot.nodes)
-    return [NotJudged(f"{PHYSICAL_HOST} on {_counted(unknown, 'node')}", UNKNOWN)] if unknown else []
+    return [NotJudged(f"{PHYSICAL_HOST} on {counted(unknown, 'node')}", UNKNOWN)] if unknown else []
 
 
 def pods_not_judged(pods: int, waiting: int, nodes: int) -> list[NotJudged]:
@@ -39,8 +39,8 @@ def pods_not_judged(pods: int, waiting: int, nodes: int) -> list[NotJudged]:
     if not pods:
         return [NotJudged("pods", NONE)]
     if not nodes:
-        return [NotJudged(_counted(pods, "pod"), NO_NODE)]
-    return [NotJudged(_counted(waiting, "pod"), PENDING)] if waiting else []
+        return [NotJudged(counted(pods, "pod"), NO_NODE)]
+    return [NotJudged(counted(waiting, "pod"), PENDING)] if waiting else []
 
 
 def places_not_judged(snapshot: Snapshot) -> list[NotJudged]:
@@ -52,8 +52,9 @@ def not_placed(pods: Iterable[Pod], scheduler_names: Collection[str]) -> list[No
     """The pods that wait for a scheduler of which nothing was asked."""
     waiting = (pod for pod in pods if not pod.spec.node_name and pod.status.phase not in FINISHED)
     others = sum((pod.spec.scheduler_name or DEFAULT_SCHEDULER) not in scheduler_names for pod in waiting)
-    return [NotJudged(_counted(others, "pod"), ANOTHER_SCHEDULER)] if others else []
+    return [NotJudged(counted(others, "pod"), ANOTHER_SCHEDULER)] if others else []
 
 
-def _counted(number: int, one: str) -> str:
+def counted(number: int, one: str) -> str:
+    """`1 node`, `3 nodes`."""
     return f"{number} {one if number == 1 else one + 's'}"

@@ -11,7 +11,7 @@ does not say what it has (0) takes anything.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from underhost.agents.drs.cover import AFFINITY, ANTI_AFFINITY
+from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.vsphere import DrsRule, Host, Vm
 

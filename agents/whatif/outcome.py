@@ -4,8 +4,8 @@ In: the report before the plan, and the world that the steps have changed. Out: 
 id is.
 """
 
+from underhost.agents.affinity.left_out import left_out_of
 from underhost.agents.evaluate.tables import FindingSet
-from underhost.agents.site.not_judged import not_judged
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.world import World
 from underhost.schemas.documents import Blocked, BudgetUse, Report, WhatIf
@@ -16,7 +16,7 @@ class Before:
     """The site before a plan, or before each of many."""
 
     def __init__(self, report: Report, snapshot: Snapshot) -> None:
-        self.not_judged = not_judged(snapshot)
+        self.not_judged = left_out_of(snapshot)
         self.findings = FindingSet(report.findings)
         self.allowed = {name: figures.allowed for name, figures in report.budgets.items()}
 

@@ -7,6 +7,7 @@ Exit 1 where a finding is at or above `--fail-on`; that is what a CI job asks.
 import typer
 from msgspec import structs
 
+from underhost.agents.affinity.left_out import left_out_of
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_sites, say_changed
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
@@ -14,7 +15,6 @@ from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.documents import kubectl_name
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.evaluate.check import check
-from underhost.agents.site.not_judged import not_judged
 from underhost.agents.site.owners import FINISHED
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Finding
@@ -47,7 +47,7 @@ def _report(site: Site, scope: Scope) -> Report:
         report = check(site.snapshot, site.options)
     report = report if site.snapshot.nodes else _without_nodes(report)
     report = limited(report, site, scope) if scope.limited else report
-    return structs.replace(report, not_judged=not_judged(site.snapshot, scope.has))
+    return structs.replace(report, not_judged=left_out_of(site.snapshot, scope.has))
 
 
 def _without_nodes(report: Report) -> Report:

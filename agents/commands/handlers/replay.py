@@ -10,6 +10,7 @@ import asyncio
 import typer
 from msgspec import structs
 
+from underhost.agents.affinity.left_out import left_out_of
 from underhost.agents.commands.handlers.check import tables
 from underhost.agents.commands.handlers.explain import explained, show_explanation
 from underhost.agents.commands.input.options import Topics
@@ -20,7 +21,6 @@ from underhost.agents.commands.output.formats import WIDE
 from underhost.agents.commands.output.report import failing, summary
 from underhost.agents.evaluate.check import check
 from underhost.agents.pipeline.decide.restored import options_of
-from underhost.agents.site.not_judged import not_judged
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.agents.snapshots.times import parse_time
 from underhost.streams.reader import open_reader
@@ -39,7 +39,7 @@ def handle(at: str, pod: list[str] | None, site: str | None, output: str, fail_o
             show_explanation(explanation, output == WIDE)
         return
 
-    report = structs.replace(check(snapshot, options), not_judged=not_judged(snapshot))
+    report = structs.replace(check(snapshot, options), not_judged=left_out_of(snapshot))
     if not out.show_for_programs(report, output):
         out.show_tables(tables(report, output == WIDE))
         out.show(f"{summary(report)}\n")

@@ -16,7 +16,7 @@ from underhost.agents.commands.input import names, values
 from underhost.agents.commands.output.formats import FORMATS, NEVER, TABLE
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
-from underhost.schemas.severities import PHYSICAL, SEVERITIES
+from underhost.schemas.severities import QUORUM, SEVERITIES
 
 
 def one_of(option: str, value: str, allowed: Sequence[str]) -> None:
@@ -88,7 +88,7 @@ class Answered(NamedTuple):
             help="Exit 1 for a new finding from this severity upwards, or never.",
             autocompletion=values.severities,
         ),
-    ] = PHYSICAL
+    ] = QUORUM
 
     def check(self) -> None:
         """Refuse what could not be printed before anything is read. Raises InputError."""

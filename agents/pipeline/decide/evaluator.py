@@ -12,6 +12,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 
 if TYPE_CHECKING:
+    from underhost.agents.affinity.quorum import Quorum
     from underhost.agents.compiled.state import State
     from underhost.agents.evaluate.evaluator import Evaluator
     from underhost.agents.schedule.pending import PodDecision
@@ -25,6 +26,9 @@ class PipelineEvaluator(Protocol):
 
     def state(self, snapshot: Snapshot) -> "State":
         """The compiled site, for deciders; good until the next call."""
+
+    def quorums(self, snapshot: Snapshot) -> "list[Quorum]":
+        """Every quorum of the site, for deciders."""
 
     def decide(self, snapshot: Snapshot, assumed: Mapping[str, str]) -> "Sequence[PodDecision]":
         """Where the pending pods go, given that the assumed ones (pod to node) are placed already.
@@ -60,6 +64,10 @@ class LazyEvaluator:
     def state(self, snapshot: Snapshot) -> "State":
         """See `PipelineEvaluator`."""
         return self._evaluator.state(snapshot)
+
+    def quorums(self, snapshot: Snapshot) -> "list[Quorum]":
+        """See `PipelineEvaluator`."""
+        return self._evaluator.quorums(snapshot)
 
     def decide(self, snapshot: Snapshot, assumed: Mapping[str, str]) -> "Sequence[PodDecision]":
         """See `PipelineEvaluator`."""

@@ -71,7 +71,8 @@ class NeededRules:
 
     def __call__(self, snapshot: Snapshot) -> list[DrsRule]:
         """Raises BadObjectError."""
-        return self._rules.of(snapshot, self._evaluator.state(snapshot).model)
+        quorums = self._evaluator.quorums(snapshot)
+        return self._rules.of(snapshot, self._evaluator.state(snapshot).model, quorums)
 
     def left_out(self) -> list[LeftOut]:
         """What was beyond somebody's share when it was last asked."""

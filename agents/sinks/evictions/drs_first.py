@@ -8,8 +8,7 @@ eviction is for. DRS that does not move (it is manual, or has no host that would
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from underhost.agents.drs.cover import ANTI_AFFINITY
-from underhost.agents.drs.names import owns
+from underhost.agents.drs.names import ANTI_AFFINITY, owns
 from underhost.agents.sinks.drs.sink import VM_RULES
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.vsphere import DrsRule

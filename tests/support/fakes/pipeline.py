@@ -9,6 +9,7 @@ import msgspec
 from support.build import HOST, a_node, a_pod, term
 from support.build import app as selecting_app
 
+from underhost.agents.affinity.quorum import Quorum
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
 from underhost.agents.pipeline.connections import Connections
@@ -286,6 +287,10 @@ class FakeEvaluator:
 
     def renew(self) -> None:
         """See `PipelineEvaluator`: it keeps nothing."""
+
+    def quorums(self, snapshot: Snapshot) -> list[Quorum]:
+        """See `PipelineEvaluator`: there are none."""
+        return []
 
     def update(self, snapshot: Snapshot) -> Report:
         """See `PipelineEvaluator`."""

@@ -51,6 +51,7 @@ class ChangingSite:
             (2, self._change_workload),
             (2, self._change_budget),
             (1, self._change_host),
+            (2, self._change_quorum),
             (1, self._several),
         ]
         weights = [weight for weight, _ in changes]
@@ -277,3 +278,34 @@ class ChangingSite:
         gone = self.pick.random() < 0.15
         self._set("budgets", f"shop/{name}", None if gone else k8s.Budget(metadata, spec=spec))
         return f"changed budget {name}"
+
+    def _change_quorum(self) -> str:
+        """A workload, a pod or a node asks for a quorum or does not any more; or etcd and API servers come and go."""
+        asked = k8s.Annotations(quorum=self.pick.choice([None, "true", "true", "1", "2", "false", "most"]))
+        kind = self.pick.randrange(4)
+        if kind < 2:
+            mapping = "workloads" if kind == 0 else "pods"
+            there = getattr(self.snapshot, mapping)
+            if not there:
+                return "nothing"
+            key = self.pick.choice(list(there))
+            self._set(mapping, key, self._edit(there[key], metadata={"annotations": asked}))
+            return f"{key} asks for {asked.quorum}"
+        name = self._a_node_name()
+        if kind == 2 and name in self.snapshot.nodes:
+            node = self.snapshot.nodes[name]
+            labels = msgspec.json.decode(node.metadata.labels)
+            role = f"node-role.kubernetes.io/{self.pick.choice(['control-plane', 'etcd', 'master', 'worker'])}"
+            labels.update({role: ""} if role not in labels else {})
+            self._set("nodes", name, self._edit(node, metadata={"annotations": asked, "labels": _raw(labels)}))
+            return f"node {name} has {role} and asks for {asked.quorum}"
+        component = self.pick.choice(["etcd", "etcd", "kube-apiserver", "kube-scheduler"])
+        metadata = k8s.Metadata(
+            name=f"{component}-{name}",
+            namespace=self.pick.choice(["kube-system", "kube-system", "shop"]),
+            labels=_raw({"component": component, "app": "static"}),
+            annotations=k8s.Annotations(mirror="static"),
+            owner_references=[k8s.OwnerReference("Node", name, f"uid-{name}", "v1", True)],
+        )
+        self._put_pod(k8s.Pod(metadata, k8s.PodSpec(node_name=name), k8s.PodStatus(phase="Running")))
+        return f"static pod {component} on {name}"

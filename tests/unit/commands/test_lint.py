@@ -101,8 +101,9 @@ def test_a_table_names_object_and_field_and_ends_with_a_summary() -> None:
     assert [line.split()[:3] for line in lines[1:-1]] == [
         ["physical", "PhysicalHost", "Deployment/default/varnish"],
         ["budget", "PodDisruptionBudget", "PodDisruptionBudget/default/mssql"],
+        ["drift", "Quorum", "Node/kni-control-plane"],
     ]
-    assert lines[-1] == "11 pods, 7 nodes, 4 hosts: 1 physical, 1 budget"
+    assert lines[-1] == "11 pods, 7 nodes, 4 hosts: 1 physical, 1 budget, 1 drift"
     assert result.exit_code == 1
 
 

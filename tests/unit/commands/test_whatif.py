@@ -135,7 +135,7 @@ def test_each_host_is_a_line_and_the_worst_is_first():
         ["esx-3", "1", "1", "1", "0", "0", "-"],
     ]
     assert result.stdout.splitlines()[6] == (
-        "3 of 4 hosts can fail alone with no pod left pending, no new finding of physical or above"
+        "3 of 4 hosts can fail alone with no pod left pending, no new finding of quorum or above"
     )
     assert run("fail", "--each", "host", "--fail-on", "violation").exit_code == 0
     found = document("fail", "--each", "host")

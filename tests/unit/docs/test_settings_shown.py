@@ -14,7 +14,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^ *```", re.M | re.S)
 OURS = {field.alias or name for name, field in Settings.model_fields.items()}
 OTHERS = {
-    "docs/binder.md": "a pod", "docs/extender.md": "kube-scheduler's", "docs/how-to/deploy.md": "the chart's values"
+    "docs/binder.md": "a pod", "docs/extender.md": "kube-scheduler's", "docs/findings.md": "a workload",
+    "docs/how-to/deploy.md": "the chart's values"
 }  # fmt: skip
 """Pages that show YAML of somebody else, and whose."""
 

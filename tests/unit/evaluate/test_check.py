@@ -272,6 +272,7 @@ def test_the_report_of_a_small_site():
         "hosts": 2,
         "violation": 1,
         "physical": 1,
+        "quorum": 0,
         "unsatisfiable": 0,
         "budget": 1,
         "unknown-node": 1,

@@ -12,7 +12,7 @@ from support.build import HOST, PREFERRED, a_node, a_pod, a_site, a_workload, sp
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
 from underhost.agents.evaluate.check import check
-from underhost.agents.evaluate.colocated import REASON_HOST, REASON_NODE
+from underhost.agents.evaluate.hosts.colocated import REASON_HOST, REASON_NODE
 from underhost.agents.evaluate.nodes import REASON_CLAIMED, REASON_NO_HOST, REASON_NO_VM
 from underhost.agents.rules import physical_host
 from underhost.agents.site.snapshot import Options

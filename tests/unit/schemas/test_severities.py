@@ -40,6 +40,7 @@ def test_a_floor_counts_itself_and_what_is_worse() -> None:
     assert [name for name in SEVERITIES if at_or_above(name, BUDGET)] == [
         "violation",
         "physical",
+        "quorum",
         "unsatisfiable",
         "budget",
     ]

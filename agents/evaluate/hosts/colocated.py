@@ -8,7 +8,6 @@ told to be.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.model import Model
@@ -17,6 +16,7 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.site.owners import PINNED, Application, application_under, controller_of, ready
+from underhost.agents.site.places import HOST, SamePlace, place_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Domain, Finding
@@ -25,18 +25,9 @@ from underhost.schemas.severities import CO_LOCATED
 RULE = "PhysicalHost"
 REASON_HOST = "all ready replicas share an ESXi host"
 REASON_NODE = "all ready replicas share a node"
-HOST, NODE = "host", "node"
 NO_REPLICAS = (*PINNED, "Job")  # a Job's pods share the work; they do not stand in for one another
 _BY_WORKLOAD = ("ReplicaSet", "VirtualMachineInstance")  # kinds whose application the workloads tell
 _Owner = tuple[str, str, str]  # namespace, kind, name
-
-
-class SamePlace(NamedTuple):
-    """A host, or a node whose host is unknown."""
-
-    kind: str
-    id: str
-    name: str
 
 
 class CoLocated:
@@ -147,13 +138,12 @@ def _finding(
 ) -> Finding:
     """All ready replicas of an application in one place."""
     first = snapshot.pods[pods[0]]
-    where = f"ESXi host {place.name}" if place.kind == HOST else f"node {place.name}"
     nodes = sorted({snapshot.pods[pod].spec.node_name for pod in pods})
     on = f" (nodes {f.listing(nodes)})" if place.kind == HOST and len(nodes) > 1 else ""
     rule = "only a preference keeps" if preferred else "no rule keeps"
     message = (
         f"All {len(pods)} ready replicas of {application.kind} {application.namespace}/{application.name} "
-        f"({f.listing(pods)}) run on {where}{on}, and {rule} them apart."
+        f"({f.listing(pods)}) run on {place}{on}, and {rule} them apart."
     )
     return Finding(
         id=f.finding_id(snapshot.site, CO_LOCATED, RULE, place.kind, place.id, f.uid_of(pods[0], first)),
@@ -166,14 +156,6 @@ def _finding(
         peers=pods[1:],
         domain=Domain(key=place.kind, value=place.name),
     )
-
-
-def place_of(snapshot: Snapshot, node: str) -> SamePlace:
-    """Where a node is: on its host where that is known; an absent node is a place of its own."""
-    joined = snapshot.node_hosts.get(node)
-    if node in snapshot.nodes and joined is not None and joined.host:
-        return SamePlace(HOST, joined.host, joined.host_name)
-    return SamePlace(NODE, node, node)
 
 
 class _Together:

@@ -1,0 +1,29 @@
+"""What fails at once: an ESXi host with every node on it, or a node whose host is unknown.
+
+In: a snapshot. Out: the place of a node. Two unknown hosts are never taken for one.
+"""
+
+from typing import NamedTuple
+
+from underhost.agents.site.snapshot import Snapshot
+
+HOST, NODE = "host", "node"
+
+
+class SamePlace(NamedTuple):
+    """A host, or a node whose host is unknown."""
+
+    kind: str
+    id: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"ESXi host {self.name}" if self.kind == HOST else f"node {self.name}"
+
+
+def place_of(snapshot: Snapshot, node: str) -> SamePlace:
+    """Where a node is: on its host where that is known; an absent node is a place of its own."""
+    joined = snapshot.node_hosts.get(node)
+    if node in snapshot.nodes and joined is not None and joined.host:
+        return SamePlace(HOST, joined.host, joined.host_name)
+    return SamePlace(NODE, node, node)
