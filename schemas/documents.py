@@ -21,12 +21,40 @@ class NotJudged(Document):
     why: str
 
 
+class Because(Struct, frozen=True, kw_only=True):
+    """One thing that stands in the way of a pod on a node, in one of five forms; amounts are Kubernetes quantities.
+
+    - `pod`, `key`, `value`: a pod in the node's domain; `key` is a topologyKey, `host` for the physical host, `node`.
+    - `taint`: one that is not tolerated, `key=value:Effect`.
+    - `selector`, `has`: what is asked for as `kubectl -l` takes it, and what is there instead, null for nothing.
+    - `port`, `pod`: a host port that the pod holds, `IP/PORT/PROTOCOL`.
+    - `resource`, `asked`, `free`, `allocatable`: not enough of it.
+    """
+
+    pod: str | UnsetType = UNSET
+    key: str | UnsetType = UNSET
+    value: str | UnsetType = UNSET
+    taint: str | UnsetType = UNSET
+    selector: str | UnsetType = UNSET
+    has: str | UnsetType | None = UNSET
+    port: str | UnsetType = UNSET
+    resource: str | UnsetType = UNSET
+    asked: str | UnsetType = UNSET
+    free: str | UnsetType = UNSET
+    allocatable: str | UnsetType = UNSET
+
+
 class NodeVerdict(Document):
-    """One pod on one node. `scores` are normalised 0-100 before the weight; `total` is their weighted sum."""
+    """One pod on one node. `scores` are normalised 0-100 before the weight; `total` is their weighted sum.
+
+    `because` names what stands in the way, by rule: of each rule that refuses and has somebody or something to name,
+    and of PhysicalHost on a feasible node with physical conflicts. Of many pods it names the first.
+    """
 
     feasible: bool
     failing: dict[str, list[str]] = {}
     code: dict[str, str] | UnsetType = UNSET
+    because: dict[str, list[Because]] | UnsetType = UNSET
     scores: dict[str, int] | UnsetType = UNSET
     total: int | UnsetType = UNSET
     physical_conflicts: int | UnsetType = UNSET

@@ -252,6 +252,12 @@ def across_domains(on_host: IntArray, inside: IntArray, present: BoolArray) -> I
     return found
 
 
+def in_different_domains(one: IndexArray, other: IndexArray) -> BoolArray:
+    """bool[k]: of pairs of nodes of one host, by the codes of their domains of a key, those that it keeps apart."""
+    found: BoolArray = (one != other) & (one >= 0) & (other >= 0)
+    return found
+
+
 def connected(members: "Collection[int]", links: "Sequence[tuple[int, int]]") -> list[list[int]]:
     """Connected groups of `members` under `links`, each sorted, the groups by their smallest member."""
     parent = {member: member for member in members}

@@ -3,6 +3,8 @@
 In: a state and a class. Out: bool[N] masks, computed once for equal node affinity or equal tolerations.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
@@ -52,6 +54,11 @@ def term_mask(state: State, term: terms.NodeSelectorTerm) -> BoolArray | None:
     return mask
 
 
+def required_mask(state: State, term: terms.NodeSelectorTerm) -> BoolArray | None:
+    """bool[N]: the nodes that match a term of required node affinity; None for one that matches nothing, as empty."""
+    return None if term.empty else term_mask(state, term)
+
+
 def affinity_mask(state: State, cls: PodClass) -> BoolArray | None:
     """bool[N]: the nodes that nodeSelector and required node affinity allow; None where the class has neither."""
     if not cls.node_selector and cls.node_terms is None:
@@ -66,28 +73,33 @@ def _allowed(state: State, cls: PodClass) -> BoolArray:
     if cls.node_terms is not None:
         some = np.zeros(len(mask), bool)
         for term in cls.node_terms:
-            matched = None if term.empty else term_mask(state, term)  # an empty term matches nothing
+            matched = required_mask(state, term)
             if matched is not None:
                 some |= matched
         mask &= some
     return mask
 
 
-def untolerated_mask(
-    state: State, cls: PodClass, effects: tuple[str, ...] = (terms.NO_SCHEDULE, terms.NO_EXECUTE)
-) -> BoolArray | None:
+HARD = (terms.NO_SCHEDULE, terms.NO_EXECUTE)
+
+
+def untolerated(
+    tolerations: tuple[terms.Toleration, ...], taints: Iterable[terms.Taint], effects: tuple[str, ...] = HARD
+) -> list[terms.Taint]:
+    """The taints of these effects that are not tolerated."""
+    return [
+        taint
+        for taint in taints
+        if taint.effect in effects and not terms.tolerates(tolerations, taint.key, taint.value or "", taint.effect)
+    ]
+
+
+def untolerated_mask(state: State, cls: PodClass, effects: tuple[str, ...] = HARD) -> BoolArray | None:
     """bool[N]: the nodes with a taint of these effects that the class does not tolerate; None for no node."""
 
     def make() -> BoolArray | None:
         nodes = state.model.nodes
-        refused = [
-            any(
-                taint.effect in effects
-                and not terms.tolerates(cls.tolerations, taint.key, taint.value or "", taint.effect)
-                for taint in taints
-            )
-            for taints in nodes.taints
-        ]
+        refused = [bool(untolerated(cls.tolerations, taints, effects)) for taints in nodes.taints]
         return np.array(refused, bool)[nodes.taint_list] if any(refused) else None
 
     return state.memo.remember(("taints", effects, cls.tolerations_key), Depends.NODES, make)

@@ -25,6 +25,7 @@ from underhost.agents.compiled.overlay import Moved
 from underhost.agents.extender.assumed import Assumed
 from underhost.agents.extender.follower import Ground, HostFollower
 from underhost.agents.extender.judge import REFUSALS, Verdict, judge, unseen
+from underhost.agents.extender.messages import Messages
 from underhost.agents.extender.picture import Apart, HostPicture, Outdated
 from underhost.agents.rules.rule import CodeArray
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, order
@@ -102,8 +103,10 @@ class Extender:
         names = await _names(args)
         question, verdict = await self._settle(await self._known_question(args.pod, names), names)
         codes = _of_offered(verdict.settled(), question.offered)
+        told = self._messages(question, verdict)
+        said = {at: told.of(int(question.offered[at]), int(codes[at])) for at in np.flatnonzero(codes).tolist()}
         self._remember(question, question.offered[codes == 0])
-        return result_of(args, names, codes)
+        return result_of(args, names, codes, said)
 
     async def prioritize(self, args: wire.ExtenderArgs) -> list[wire.HostPriority]:
         """10 where fewest pods would be brought together by a host, 0 where most. Raises Unready, InputError."""
@@ -219,6 +222,10 @@ class Extender:
         others = [one for one in coming if one.key in self._placed]
         return unseen(picture, question.apart, others, verdict) if others else verdict
 
+    def _messages(self, question: _Question, verdict: Verdict) -> Messages:
+        """What is said of refused nodes; to be asked before the picture changes."""
+        return Messages(question.picture, question.key, question.request, verdict, self._coming(question))
+
     def _coming(self, question: _Question) -> list[Assumed]:
         """The pods that are being placed and matter to this one."""
         return self._assumed.coming(question.apart, question.key)
@@ -268,9 +275,9 @@ class Extender:
         [node] = question.offered.tolist()
         if node < 0:
             return None
-        code = int(self._judge(question).codes[node])
-        if code:
-            return REFUSALS[code].reason
+        verdict = self._judge(question)
+        if code := int(verdict.codes[node]):
+            return self._messages(question, verdict).of(node, code)
         if question.apart.matters:
             if key not in self._assumed:
                 self._remember(question, question.offered)
@@ -358,12 +365,16 @@ def scores_of(weighed: IndexArray) -> IndexArray:
     return found
 
 
-def result_of(args: wire.ExtenderArgs, names: list[str], codes: IndexArray) -> wire.ExtenderFilterResult:
-    """By the code of each node, in the form of the question. Upstream takes what is in both maps for unresolvable."""
-    good = (codes == 0).tolist()
-    refused = {names[at]: int(codes[at]) for at in np.flatnonzero(codes).tolist()}
-    failed = {name: REFUSALS[code].reason for name, code in refused.items()}
-    unresolvable = {name: reason for name, reason in failed.items() if not REFUSALS[refused[name]].resolvable}
+def result_of(
+    args: wire.ExtenderArgs, names: list[str], codes: IndexArray, said: Mapping[int, str]
+) -> wire.ExtenderFilterResult:
+    """By the code of each node, in the form of the question; `said` of those refused, by position.
+
+    Upstream takes what is in both maps for unresolvable.
+    """
+    good, refused = (codes == 0).tolist(), bool(said)
+    failed = {names[at]: message for at, message in said.items()}
+    unresolvable = {names[at]: one for at, one in said.items() if not REFUSALS[int(codes[at])].resolvable}
     if args.node_names is not None:
         left = names if not refused else list(compress(names, good))
         return wire.ExtenderFilterResult(

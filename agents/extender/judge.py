@@ -5,7 +5,7 @@ In: a compiled picture, what it says of the pod's class, pods that are on their 
 what order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,12 +69,14 @@ class Verdict(NamedTuple):
         conflicts: int64[N], the pods that a shared host would bring together with this one.
         possible: bool[N], pods on their way, of whom more than one place is known, may be brought together with it.
         refusing: bool[N], of those, where the pod must not be if they are.
+        rules: what has refused, by name, good until the picture changes.
     """
 
     codes: CodeArray
     conflicts: IntArray
     possible: BoolArray
     refusing: BoolArray
+    rules: Mapping[str, Prepared]
 
     @property
     def free(self) -> BoolArray:
@@ -109,25 +111,27 @@ def judge(
     codes, conflicts = np.zeros(size, np.int8), np.zeros(size, np.int64)
     possible, refusing = np.zeros(size, bool), np.zeros(size, bool)
     if hosts is None or not apart.matters:
-        return Verdict(codes, conflicts, possible, refusing)
+        return Verdict(codes, conflicts, possible, refusing, {})
     required = options.physical_host == physical_host.REQUIRED
     shared = physical_host.prepare_apart(state, hosts, apart.separations)
     counted = shared.conflicts(ALL) if shared is not None else None
     conflicts = conflicts if counted is None else counted
     keys, near = options.host_keys, Overlay(state, _places_of_mates(hosts, apart.cls, unsure))
+    rules: dict[str, Prepared] = {}
     for rule, prepared in (
         (physical_host.NAME, shared),
         (pods.NAME, pods.prepare_only(state, apart.cls, keys, near)),
         (spread.NAME, spread.prepare_strict(state, apart.cls, keys)),
     ):
         if prepared is not None:
+            rules[rule] = prepared
             _take(codes, rule, prepared, request)
     for one in unsure:
         meets = in_domain_of(hosts, one.places) if one.cls in apart.by_host else np.zeros(size, bool)
         shares = _may_share(picture, hosts, apart, one)
         possible |= shares | meets
         refusing |= (shares | meets) if required else meets
-    return Verdict(codes, conflicts, possible, refusing)
+    return Verdict(codes, conflicts, possible, refusing, rules)
 
 
 def _take(codes: CodeArray, rule: str, prepared: Prepared, request: Request) -> None:

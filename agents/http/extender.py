@@ -17,6 +17,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from underhost.agents.extender.answers import Answering, Extender
+from underhost.agents.extender.messages import reason_of
 from underhost.agents.http.budgets import shape
 from underhost.agents.http.budgets.bodies import body_of
 from underhost.agents.http.guard import refuse, say
@@ -136,7 +137,7 @@ class ExtenderRoutes:
     def _count(self, answer: object) -> None:
         """What an answer refuses."""
         if isinstance(answer, wire.ExtenderFilterResult):
-            for reason, count in Count(answer.failed_nodes.values()).items():
+            for reason, count in Count(map(reason_of, answer.failed_nodes.values())).items():
                 self._metrics.refused.labels(reason).inc(count)
         elif isinstance(answer, wire.ExtenderBindingResult) and answer.error:
             self._metrics.unbound.labels(answer.error.partition(":")[0]).inc()

@@ -18,10 +18,21 @@ from underhost.agents.compiled.counters import Counter, Weights
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.rules.rule import (
+    MAX_SCORE,
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    CodeArray,
+    Prepared,
+    Refusal,
+    of_labels,
+    of_pods,
+)
 from underhost.agents.site.requests import Request
-from underhost.agents.site.selectors import Selector
+from underhost.agents.site.selectors import EXISTS, Selector, written
+from underhost.schemas.documents import Because
 
 NAME = "InterPodAffinity"
 WEIGHT = 2
@@ -43,7 +54,7 @@ class _InterPodAffinity(Prepared):
         self, state: State, cls: PodClass, only: Container[str] | None = None, near: State | None = None
     ) -> None:
         """`only`: the topologyKeys that count, None for all. `near`: the state to ask affinity of, if another."""
-        self._cls = cls.id
+        self._cls, self._of, self._topology = cls.id, cls, state.model.topology
         mates = mates_of(cls)
         self._near = _affinity_counters(near or state, cls, mates, only)
         self._first = cls.id in mates
@@ -89,6 +100,35 @@ class _InterPodAffinity(Prepared):
                 codes = np.zeros(len(refused), np.int8)
             codes[refused] = _AFFINITY
         return codes
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        """All that refuses, though the code is of one thing: the pods to be kept apart, and what nobody near meets."""
+        yield from self._nobody_near(node)
+        for counter in (*self._apart, *self._existing):
+            if self._at(counter, np.array([node], np.intp), False)[0] > 0:
+                domains = counter.domains
+                pods = there.counted(counter, node)
+                yield from of_pods(pods, self._key_of(domains), domains.values[domains.code_list[node]])
+
+    def _nobody_near(self, node: int) -> Iterable[Because]:
+        where = np.array([node], np.intp)
+        if not self._near or self._affinity(self._near, where, False)[0]:
+            return
+        for counter in self._near:
+            if not counter.domains.present[node]:
+                yield from of_labels(((self._key_of(counter.domains), EXISTS, ()),), {})
+            elif not self._at(counter, where, False)[0]:
+                selectors = (term.selector for term in self._of.required_affinity if term.selector is not None)
+                asked = dict.fromkeys(one for selector in selectors for one in selector.requirements)
+                if asked:
+                    yield Because(selector=written(asked), has=None)
+
+    def _key_of(self, domains: Domains) -> str:
+        """The topologyKey of a term; where hosts are the domain, the first key that means them."""
+        if domains is not self._topology.hosts:
+            return domains.key
+        keys = (*(side.key for side in sides_of(self._of)), *(term.key for term in self._of.required_affinity))
+        return next(key for key in keys if self._topology.is_host_key(key))
 
     def exclude(self, request: Request, mask: BoolArray) -> None:
         for counter in (*self._apart, *self._existing):

@@ -4,18 +4,23 @@ Terms are ORed, expressions and fields inside a term ANDed, an empty term matche
 cannot parse (a Gt value that is no integer) matches nothing; a preferred one makes scoring fail.
 """
 
+from collections.abc import Iterable
+from functools import cached_property
+
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.domains import IndexArray, Where
-from underhost.agents.compiled.matching import affinity_mask, term_mask
+from underhost.agents.compiled.domains import BoolArray, IndexArray, Where
+from underhost.agents.compiled.matching import affinity_mask, required_mask, term_mask
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal, ScoringError
+from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, CodeArray, Prepared, Refusal, ScoringError, of_labels
 from underhost.agents.site import terms
 from underhost.agents.site.requests import Request
-from underhost.agents.site.selectors import IN
+from underhost.agents.site.selectors import IN, written
+from underhost.schemas.documents import Because
 
 NAME = "NodeAffinity"
 WEIGHT = 2
@@ -28,11 +33,42 @@ class _NodeAffinity(Prepared):
     static = True
     refusals = (Refusal(UNRESOLVABLE, (REASON_NOT_MATCHED,)), Refusal(UNRESOLVABLE, (REASON_CONFLICT,)))
 
-    def __init__(self, codes: CodeArray | None, whole: bool, weights: IntArray | None, fault: str) -> None:
+    def __init__(
+        self,
+        state: State,
+        cls: PodClass,
+        codes: CodeArray | None,
+        whole: bool,
+        weights: IntArray | None,
+        fault: str,
+    ) -> None:
+        self._state, self._selector, self._terms = state, cls.node_selector, cls.node_terms
         self._codes, self.whole, self._weights, self._fault = codes, whole, weights, fault
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         return None if self._codes is None else self._codes[nodes]
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        """What is not met of the nodeSelector, and, where no term matches, of each term."""
+        labels = self._state.model.nodes.labels[node]
+        yield from of_labels(((key, IN, (value,)) for key, value in sorted(self._selector.items())), labels)
+        if not any(mask is not None and mask[node] for mask in self._masks):
+            for term in self._terms or ():
+                yield from self._unmet(term, node)
+
+    @cached_property
+    def _masks(self) -> list[BoolArray | None]:
+        return [required_mask(self._state, term) for term in self._terms or ()]
+
+    def _unmet(self, term: terms.NodeSelectorTerm, node: int) -> Iterable[Because]:
+        nodes, parsed = self._state.model.nodes, terms.node_requirements(term)
+        labels = nodes.labels[node]
+        if isinstance(parsed, str):  # it matches nothing, whatever the node has
+            every = ((one.key, one.operator, tuple(one.values or ())) for one in term.match_expressions or ())
+            yield from (Because(selector=written((one,)), has=labels.get(one[0])) for one in every)
+        else:
+            yield from of_labels(parsed[0], labels)
+            yield from of_labels(parsed[1], {terms.NODE_NAME_FIELD: nodes.names[node]})
 
     def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
         """100 · the weights of the matching preferred terms / the largest such sum."""
@@ -60,7 +96,7 @@ def _prepared(state: State, cls: PodClass) -> Prepared:
         codes = np.full(len(state.model.nodes), _CONFLICT, np.int8)
     elif mask is not None:
         codes = (~mask).astype(np.int8)
-    return _NodeAffinity(codes, conflict, *_preferred(state, cls))
+    return _NodeAffinity(state, cls, codes, conflict, *_preferred(state, cls))
 
 
 def _names_conflict(node_terms: tuple[terms.NodeSelectorTerm, ...]) -> bool:

@@ -1,6 +1,7 @@
 """NodePorts: a host port is taken once per node, protocol and host IP; 0.0.0.0 stands for every IP."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -8,9 +9,11 @@ from underhost.agents.compiled.classes import PodClass, Port
 from underhost.agents.compiled.counters import Counter
 from underhost.agents.compiled.domains import Where
 from underhost.agents.compiled.memo import Depends
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Prepared, Refusal
 from underhost.agents.site.requests import Request
+from underhost.schemas.documents import Because
 
 NAME = "NodePorts"
 WEIGHT = 0
@@ -22,7 +25,7 @@ class _NodePorts(Prepared):
     refusals = (Refusal(UNSCHEDULABLE, (REASON_PORTS_TAKEN,)),)
 
     def __init__(self, cls: PodClass, counter: Counter) -> None:
-        self._cls, self._counter = cls.id, counter
+        self._cls, self._ports, self._counter = cls.id, cls.ports, counter
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         if not self._counter.any():
@@ -31,6 +34,13 @@ class _NodePorts(Prepared):
         if out:
             counts = counts - self._counter.share(self._cls, nodes)
         return (counts > 0).astype(np.int8)
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        """The ports in the way as the pods on the node hold them."""
+        for one in there.counted(self._counter, node):
+            held = there.model.classes[one.cls].ports
+            for ip, protocol, port in (port for port in held if any(clash(port, mine) for mine in self._ports)):
+                yield Because(port=f"{ip}/{port}/{protocol}", pod=one.pod)
 
 
 def clash(one: Port, other: Port) -> bool:

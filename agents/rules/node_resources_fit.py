@@ -3,15 +3,19 @@
 All missing resources are reasons at once. A request that exceeds the node's allocatable can never fit: unresolvable.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import IndexArray, Where
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
-from underhost.agents.site.requests import BASE_RESOURCES, Request
+from underhost.agents.site.requests import BASE_RESOURCES, PODS, Request, amount_written
+from underhost.schemas.documents import Because
 
 NAME = "NodeResourcesFit"
 WEIGHT = 1
@@ -79,6 +83,19 @@ class NodeResourcesFit(Prepared):
                 row = model_nodes.row(name)
                 unresolvable |= row < 0 or amount > int(model_nodes.allocatable[row, node])
         return Refusal(UNRESOLVABLE if unresolvable else UNSCHEDULABLE, tuple(reasons))
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        nodes = self._state.model.nodes
+        allowed, pods = int(nodes.pods_allowed[node]), int(self._state.pods[node])
+        if pods + 1 > allowed:
+            yield Because(resource=PODS, asked="1", free=str(allowed - pods), allocatable=str(allowed))
+        for name, amount in _in_order(request):
+            free = int(self._free(name, request, np.array([node], np.intp), False)[0])
+            if amount > free:
+                row = nodes.row(name)
+                there_is = int(nodes.allocatable[row, node]) if row >= 0 else 0
+                asked, left, all_ = (amount_written(name, one) for one in (amount, free, there_is))
+                yield Because(resource=name, asked=asked, free=left, allocatable=all_)
 
     def tally(self, codes: CodeArray, request: Request, nodes: IndexArray) -> dict[str, int]:
         state = self._state

@@ -3,14 +3,18 @@
 The field `spec.unschedulable` is judged here; the taint that usually comes with it is TaintToleration's.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import Where
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
 from underhost.agents.site import terms
 from underhost.agents.site.requests import Request
+from underhost.schemas.documents import Because
 
 NAME = "NodeUnschedulable"
 WEIGHT = 0
@@ -27,6 +31,9 @@ class _NodeUnschedulable(Prepared):
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         return self._codes[nodes]
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        yield Because(taint=terms.written(terms.Taint(_TAINT, terms.NO_SCHEDULE)))
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:

@@ -5,6 +5,7 @@ input holds claims. What a volume counts as is in `engine/csi.py`.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,12 +13,14 @@ from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import BoolArray, Where
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes import csi
 from underhost.agents.compiled.volumes.claims import CLAIM, EPHEMERAL, Volumes, not_found, not_owned
 from underhost.agents.compiled.volumes.csi import Attached
 from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
 from underhost.agents.site.requests import Request
+from underhost.schemas.documents import Because
 
 NAME = "NodeVolumeLimits"
 WEIGHT = 0
@@ -49,18 +52,39 @@ class _NodeVolumeLimits(Prepared):
                 self._by_driver.setdefault(one.driver, []).append(one)
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
-        load, refused = self._load, np.zeros(self._size, bool)
-        for driver, wanted in self._by_driver.items():
-            new: IntArray = np.full(self._size, len(wanted), np.int64)
-            count = load.counted[driver].copy()
-            for one in wanted:
-                for node, pods in load.users(one).items():
-                    if not (out and pods == 1):
-                        new[node] -= 1
-                    elif not load.has_attachment(one, node):
-                        count[node] -= 1  # nobody else holds it
-            refused |= (new > 0) & (count > load.limits[driver] - new)
+        refused = np.zeros(self._size, bool)
+        for driver in self._by_driver:
+            refused |= self._need(driver, out).refused
         return refused[nodes].astype(np.int8)
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        """By the name that upstream has for a driver's limit as a resource."""
+        for driver in self._by_driver:
+            need, limit = self._need(driver, False), int(self._load.limits[driver][node])
+            if need.refused[node]:
+                asked, free = int(need.new[node]), limit - int(need.held[node])
+                name = f"attachable-volumes-csi-{driver}"
+                yield Because(resource=name, asked=str(asked), free=str(free), allocatable=str(limit))
+
+    def _need(self, driver: str, out: bool) -> "_Need":
+        load, wanted = self._load, self._by_driver[driver]
+        new: IntArray = np.full(self._size, len(wanted), np.int64)
+        count = load.counted[driver].copy()
+        for one in wanted:
+            for node, pods in load.users(one).items():
+                if not (out and pods == 1):
+                    new[node] -= 1
+                elif not load.has_attachment(one, node):
+                    count[node] -= 1  # nobody else holds it
+        return _Need(new, count, (new > 0) & (count > load.limits[driver] - new))
+
+
+class _Need(NamedTuple):
+    """Of one driver: int64[N] volumes that a pod would attach, int64[N] held by others, bool[N] too many together."""
+
+    new: IntArray
+    held: IntArray
+    refused: BoolArray
 
 
 class _Load:

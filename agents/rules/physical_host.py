@@ -7,25 +7,28 @@ do.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from underhost.agents.affinity.reach import TermReach
-from underhost.agents.affinity.separation import across_domains, sides_of
+from underhost.agents.affinity.separation import across_domains, in_different_domains, sides_of
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import Domains, IndexArray, Where
 from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.occupants import Occupant, Occupants
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.rules.rule import UNSCHEDULABLE, CodeArray, Prepared, Refusal, of_pods
 from underhost.agents.site.requests import Request
+from underhost.schemas.documents import Because
 
 NAME = "PhysicalHost"
 WEIGHT = 0
 REASON_SHARED_HOST = "node(s) were on a physical host that runs a pod to be kept apart"
 REQUIRED = "required"
+HOST = "host"
 
 
 Separations = Mapping[tuple[str, str], Collection[int]]
@@ -82,11 +85,24 @@ class _PhysicalHost(Prepared):
         apart = np.zeros(len(of), bool)
         for key in group.keys:
             codes = topology.of(key).codes
-            one, other = codes[here], codes[there[of]]
-            apart |= (one != other) & (one >= 0) & (other >= 0)
+            apart |= in_different_domains(codes[here], codes[there[of]])
         conflicts: IntArray = np.zeros(len(counts), np.int64)
         np.add.at(conflicts, here[apart], counts[there[of[apart]]])
         return conflicts[nodes]
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        """The pods on the node's host that it would bring together with this one; `value` is the host's name."""
+        found = {one for group in self._groups for one in self._conflicting(group, node, there)}
+        return of_pods(sorted(found), HOST, self._hosts.values[self._hosts.code_list[node]]) if found else ()
+
+    def _conflicting(self, group: _Group, node: int, there: Occupants) -> Iterable[Occupant]:
+        pods = there.of(group.classes, self._hosts, node)
+        others: IndexArray = np.array([one.node for one in pods], np.intp)
+        apart = np.zeros(len(pods), bool)
+        for key in group.keys:
+            codes = self._state.model.topology.of(key).codes
+            apart |= in_different_domains(codes[np.full(len(pods), node)], codes[others])
+        return (pods[at] for at in np.flatnonzero(apart).tolist())
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         if self._state.model.options.physical_host != REQUIRED:

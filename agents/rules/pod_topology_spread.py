@@ -5,7 +5,7 @@ inclusion policies leave out, count for nothing. Pods without constraints get th
 owners.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +17,22 @@ from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Wh
 from underhost.agents.compiled.matching import affinity_mask, untolerated_mask
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
-from underhost.agents.rules.rule import MAX_SCORE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.rules.rule import (
+    MAX_SCORE,
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    CodeArray,
+    Prepared,
+    Refusal,
+    of_labels,
+    of_pods,
+)
 from underhost.agents.site import golog
 from underhost.agents.site.requests import Request
+from underhost.agents.site.selectors import EXISTS
+from underhost.schemas.documents import Because
 
 NAME = "PodTopologySpread"
 WEIGHT = 2
@@ -72,6 +84,19 @@ class PodTopologySpread(Prepared):
             if one is not None:
                 codes = one if codes is None else np.where(codes == 0, one, codes).astype(np.int8)
         return codes
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        """Of each constraint that refuses, the pods that it counts in the node's domain, or the key that is missing."""
+        for hard in self._hard:
+            codes = self._judge(hard, np.array([node], np.intp), False)
+            if codes is None or not codes[0]:
+                continue
+            key, domains = hard.constraint.key, hard.domains
+            if codes[0] == _MISSING:
+                yield from of_labels(((key, EXISTS, ()),), {})
+            elif hard.counter is not None:
+                value = domains.values[domains.code_list[node]]
+                yield from of_pods(there.counted(hard.counter, node), key, value)
 
     def by_constraint(self, nodes: IndexArray) -> Iterator[tuple[Constraint, BoolArray]]:
         """For each DoNotSchedule constraint, bool[k]: whether it alone refuses pods of the class on their own nodes."""

@@ -9,6 +9,7 @@ keeps no copy of what changes. The sequential loop, explain and the checks read 
 rule.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -17,6 +18,9 @@ import numpy.typing as npt
 
 from underhost.agents.compiled.domains import BoolArray, IndexArray, Where
 from underhost.agents.compiled.nodes import IntArray
+from underhost.agents.compiled.occupants import Occupant, Occupants, distinct
+from underhost.agents.site.selectors import Requirement, matches_value, written
+from underhost.schemas.documents import Because
 
 if TYPE_CHECKING:
     from underhost.agents.compiled.classes import PodClass
@@ -30,10 +34,11 @@ CodeArray = npt.NDArray[np.int8]
 
 
 class Refusal(NamedTuple):
-    """Why a rule refuses a node: upstream's code and its reasons."""
+    """Why a rule refuses a node: upstream's code and its reasons; what stands in the way, where somebody asked."""
 
     code: str
     reasons: tuple[str, ...]
+    because: tuple[Because, ...] = ()
 
 
 class ScoringError(Exception):
@@ -80,6 +85,16 @@ class Prepared:
         """What a code means on a node."""
         return self.refusals[code - 1]
 
+    def because(self, code: int, request: "Request", node: int, there: Occupants) -> Iterable[Because]:
+        """What stands in the way on a node with this code, from the same figures as `refuse`; nothing where none can be
+        named. `there` names the pods of the state as it is. Asked by people only: no placement waits for it."""
+        return ()
+
+    def explain_fully(self, code: int, request: "Request", node: int, there: Occupants) -> Refusal:
+        """As `explain`, with what stands in the way."""
+        because = tuple(dict.fromkeys(self.because(code, request, node, there)))
+        return self.explain(code, request, node)._replace(because=because)
+
     def tally(self, codes: CodeArray, request: "Request", nodes: IndexArray) -> dict[str, int]:
         """How many nodes each reason refuses; every code in `codes` is a refusal."""
         found: dict[str, int] = {}
@@ -105,6 +120,23 @@ class Prepared:
         One number stands for the same on every node. Raises ScoringError.
         """
         return None
+
+
+NODE = "node"
+"""What stands for a topologyKey where the domain is the node itself."""
+
+
+def of_pods(pods: Iterable[Occupant], key: str, value: str) -> Iterator[Because]:
+    """Pods in the way that are in one domain."""
+    return (Because(pod=one.pod, key=key, value=value) for one in distinct(pods))
+
+
+def of_labels(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> Iterator[Because]:
+    """The requirements that labels do not meet."""
+    for one in requirements:
+        value = labels.get(one[0])
+        if not matches_value(one, value):
+            yield Because(selector=written((one,)), has=value)
 
 
 class Rule(Protocol):

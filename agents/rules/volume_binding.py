@@ -4,16 +4,28 @@ Judged where the input holds claims. Storage capacity (CSIStorageCapacity) is no
 is always held to be made. A placed pod takes what was found for it (`agents/rules/provisioning.py`).
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import Where
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
-from underhost.agents.compiled.volumes.claims import Claimed, Volumes, not_found, not_owned, storage_class_of
+from underhost.agents.compiled.volumes.claims import (
+    Claimed,
+    Volumes,
+    node_terms,
+    not_found,
+    not_owned,
+    storage_class_of,
+)
 from underhost.agents.rules.provisioning import Finder, reach
-from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
+from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal, of_labels
 from underhost.agents.site.requests import Request
-from underhost.schemas.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
+from underhost.agents.site.terms import node_requirements
+from underhost.schemas.documents import Because
+from underhost.schemas.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim
 
 NAME = "VolumeBinding"
 WEIGHT = 0
@@ -46,11 +58,19 @@ class _Bound(Prepared):
         for code in range(1, 1 << len(_REASONS))
     )
 
-    def __init__(self, codes: CodeArray) -> None:
-        self._codes = codes
+    def __init__(self, state: State, codes: CodeArray, volumes: list[PersistentVolume]) -> None:
+        self._state, self._codes, self._volumes = state, codes, volumes
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         return self._codes[nodes]
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        """What the node lacks of the affinity of bound volumes."""
+        for volume in self._volumes:
+            reached, labels = reach(self._state, volume), self._state.model.nodes.labels[node]
+            if reached is not None and not reached[node]:
+                for parsed in map(node_requirements, node_terms(volume) or ()):
+                    yield from () if isinstance(parsed, str) else of_labels(parsed[0], labels)
 
 
 class _Waiting(_Bound):
@@ -58,8 +78,8 @@ class _Waiting(_Bound):
 
     static = False
 
-    def __init__(self, codes: CodeArray, finder: Finder) -> None:
-        super().__init__(codes)
+    def __init__(self, state: State, codes: CodeArray, volumes: list[PersistentVolume], finder: Finder) -> None:
+        super().__init__(state, codes, volumes)
         self._finder = finder
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
@@ -90,7 +110,10 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
     if not all(_waits(volumes, claim) for claim in waiting):
         return _Refused(size, REASON_IMMEDIATE)
     codes = _bound_codes(state, volumes, bound)
-    return _Waiting(codes, Finder(state, volumes, waiting)) if waiting else _Bound(codes)
+    behind = [volume for claim in bound if (volume := volumes.volumes.get(claim.spec.volume_name)) is not None]
+    if not waiting:
+        return _Bound(state, codes, behind)
+    return _Waiting(state, codes, behind, Finder(state, volumes, waiting))
 
 
 def _unusable(cls: PodClass, one: Claimed) -> str:

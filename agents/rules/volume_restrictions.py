@@ -3,16 +3,20 @@
 Inline GCE, iSCSI and RBD disks may be shared read-only; AWS disks never. Claims are judged where the input holds any.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from underhost.agents.compiled.classes import Disk, PodClass
 from underhost.agents.compiled.counters import Counter
 from underhost.agents.compiled.domains import Where
 from underhost.agents.compiled.memo import Depends
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes.claims import CLAIM, Volumes, not_found
-from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal
+from underhost.agents.rules.rule import NODE, UNRESOLVABLE, UNSCHEDULABLE, CodeArray, Prepared, Refusal, of_pods
 from underhost.agents.site.requests import Request
+from underhost.schemas.documents import Because
 
 NAME = "VolumeRestrictions"
 WEIGHT = 0
@@ -58,6 +62,14 @@ class _VolumeRestrictions(Prepared):
             codes = np.zeros(len(counts), np.int8) if codes is None else codes
             codes[counts > 0] = _DISK_CONFLICT
         return codes
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        """The pods that hold the disk on the node, or the claim anywhere."""
+        names = there.model.nodes.names
+        for counter in (self._disks,) if self._disks is not None else ():
+            yield from of_pods(there.counted(counter, node), NODE, names[node])
+        for one in there.anywhere(self._users.weight) if self._users is not None else ():
+            yield from of_pods([one], NODE, names[one.node])
 
     def skips(self) -> bool:
         return self._disks is None and not (self._users is not None and self._users.any())

@@ -3,17 +3,20 @@
 Judged where the input holds claims. A volume that is not bound yet passes, if its class waits for the first consumer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.domains import BoolArray, Where
 from underhost.agents.compiled.memo import Depends
+from underhost.agents.compiled.occupants import Occupants
 from underhost.agents.compiled.state import State
 from underhost.agents.compiled.volumes.claims import Volumes, labels_of, not_found, storage_class_of
 from underhost.agents.rules.rule import UNRESOLVABLE, CodeArray, Prepared, Refusal
 from underhost.agents.site.requests import Request
+from underhost.agents.site.selectors import IN, written
+from underhost.schemas.documents import Because
 from underhost.schemas.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim
 
 NAME = "VolumeZone"
@@ -25,17 +28,26 @@ _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-do
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _LABELS = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION, _ZONE: _ZONE, _REGION: _REGION}
 _SEPARATOR = "__"
+_Zones = tuple[str, frozenset[str]]  # a label's key, and the zones or regions that it allows
 
 
 class _VolumeZone(Prepared):
     static = True
 
-    def __init__(self, refused: BoolArray, reason: str, whole: bool) -> None:
+    def __init__(self, refused: BoolArray, reason: str, state: State, wanted: Sequence[_Zones] = ()) -> None:
+        """`wanted`: the labels of the volumes; without any, the refusal is of another thing and of all nodes."""
         self._codes: CodeArray = refused.astype(np.int8)
-        self.whole, self.refusals = whole, (Refusal(UNRESOLVABLE, (reason,)),)
+        self._state, self._wanted = state, wanted
+        self.whole, self.refusals = not wanted, (Refusal(UNRESOLVABLE, (reason,)),)
 
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         return self._codes[nodes]
+
+    def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
+        labels = self._state.model.nodes.labels[node]
+        for key, values in self._wanted:
+            if _outside(self._state, key, values)[node]:
+                yield Because(selector=written(((key, IN, tuple(sorted(values))),)), has=_zone_of(labels, key))
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:
@@ -44,17 +56,17 @@ def prepare(state: State, cls: PodClass) -> Prepared | None:
     if not cls.disks or volumes is None:
         return None
     refused = np.zeros(len(state.model.nodes), bool)
-    zoned = False
+    wanted: list[_Zones] = []
     for one in volumes.of(cls):
         if one.ephemeral:
             continue  # upstream does not look at their claims
         found = not_found(one.name) if one.claim is None else _volume(volumes, one.claim)
         if isinstance(found, str):
-            return _VolumeZone(~np.zeros(len(refused), bool), found, True)
-        for key, values in _topologies(found):
-            zoned = True
-            refused |= _outside(state, key, values)
-    return _VolumeZone(refused, REASON_CONFLICT, False) if zoned else None
+            return _VolumeZone(~np.zeros(len(refused), bool), found, state)
+        wanted += _topologies(found)
+    for key, values in wanted:
+        refused |= _outside(state, key, values)
+    return _VolumeZone(refused, REASON_CONFLICT, state, wanted) if wanted else None
 
 
 def _volume(volumes: Volumes, claim: PersistentVolumeClaim) -> PersistentVolume | str | None:
@@ -71,7 +83,7 @@ def _volume(volumes: Volumes, claim: PersistentVolumeClaim) -> PersistentVolume 
     return None if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else REASON_NO_NAME
 
 
-def _topologies(volume: PersistentVolume | None) -> list[tuple[str, frozenset[str]]]:
+def _topologies(volume: PersistentVolume | None) -> list[_Zones]:
     """The zones or regions that each label of the volume allows; a label with an empty zone says nothing."""
     if volume is None:
         return []
@@ -85,12 +97,16 @@ def _topologies(volume: PersistentVolume | None) -> list[tuple[str, frozenset[st
     return found
 
 
+def _zone_of(labels: Mapping[str, str], key: str) -> str | None:
+    return labels.get(key, labels.get(_LABELS[key]))
+
+
 def _outside(state: State, key: str, values: frozenset[str]) -> BoolArray:
     """bool[N]: the nodes with some zone or region label, but none of these values."""
 
     def make() -> BoolArray:
         refused = [
-            not labels.keys().isdisjoint(_LABELS) and labels.get(key, labels.get(_LABELS[key])) not in values
+            not labels.keys().isdisjoint(_LABELS) and _zone_of(labels, key) not in values
             for labels in state.model.nodes.labels
         ]
         return np.array(refused, bool)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from underhost.agents.compiled.occupants import Occupant, Occupants
 from underhost.agents.compiled.reader import PendingPod
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import Refusal
@@ -47,15 +48,21 @@ class Nominations:
                 found[node] = kept
         return found
 
-    def refusals(self, plan: Plan, request: int, node: int, rivals: list[PendingPod]) -> dict[str, Refusal]:
-        """What each rule says of the node while the rivals count as running there, in filter order."""
+    def refusals(
+        self, plan: Plan, request: int, node: int, rivals: list[PendingPod], there: Occupants | None = None
+    ) -> dict[str, Refusal]:
+        """What each rule says of the node while the rivals count as running there, in filter order.
+
+        With `there`, the pods without the rivals, each says also what stands in the way.
+        """
         state = self._state
         active = [named for named in plan.rules if not named.prepared.skips()]
         state.nominating = [(pod.cls, node) for pod in rivals]
         for pod in rivals:
             state.add(pod.cls, pod.request, node)
         try:
-            return refusals_at(state, plan, request, node, [named.name for named in active])
+            joined = None if there is None else there.joined_by(Occupant(pod.key, pod.cls, node) for pod in rivals)
+            return refusals_at(state, plan, request, node, [named.name for named in active], there=joined)
         finally:
             for pod in rivals:
                 state.add(pod.cls, pod.request, node, -1)
@@ -63,9 +70,15 @@ class Nominations:
 
 
 def refusals_at(
-    state: State, plan: Plan, request: int, node: int, only: list[str] | None = None, out: bool = False
+    state: State,
+    plan: Plan,
+    request: int,
+    node: int,
+    only: list[str] | None = None,
+    out: bool = False,
+    there: Occupants | None = None,
 ) -> dict[str, Refusal]:
-    """What each rule that refuses one node says, in filter order."""
+    """What each rule that refuses one node says, in filter order; with `there` also what stands in the way."""
     wanted, at = state.model.requests[request], np.array([node], np.intp)
     found = {}
     for named in plan.rules:
@@ -73,5 +86,10 @@ def refusals_at(
             continue
         codes = named.prepared.refuse(wanted, at, out)
         if codes is not None and codes[0]:
-            found[named.name] = named.prepared.explain(int(codes[0]), wanted, node, out)
+            code = int(codes[0])
+            found[named.name] = (
+                named.prepared.explain(code, wanted, node, out)
+                if there is None
+                else named.prepared.explain_fully(code, wanted, node, there)
+            )
     return found

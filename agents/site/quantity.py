@@ -31,6 +31,17 @@ def milli_value(text: str | int | float) -> int:
     return _scaled(text, 3)
 
 
+def written(amount: int, *, milli: bool = False, binary: bool = False) -> str:
+    """An amount as Kubernetes writes it, exactly: thousandths (`milli`) as `1500m`, bytes (`binary`) as `512Mi`."""
+    if milli:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if binary and amount:
+        for suffix, two in reversed(_BINARY.items()):
+            if amount % (1 << two) == 0:
+                return f"{amount >> two}{suffix}"
+    return str(amount)
+
+
 def _scaled(text: str | int | float, places: int) -> int:
     """ceil(|quantity| * 10**places) with the quantity's sign, within int64."""
     negative, digits, ten, two = _parse(text)

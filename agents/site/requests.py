@@ -105,6 +105,12 @@ def whole(amounts: Mapping[str, Amount]) -> dict[str, int]:
     return found
 
 
+def amount_written(name: str, amount: int) -> str:
+    """An amount of a resource in the unit that `whole` counts it in, as Kubernetes writes it."""
+    binary = name in (MEMORY, EPHEMERAL) or name.startswith("hugepages-")
+    return quantity.written(amount, milli=name == CPU, binary=binary)
+
+
 def allocatable(raw: bytes) -> dict[str, int]:
     """A node's allocatable resources in whole units (cpu: thousandths)."""
     return whole(_amounts(decode(raw, _LIST, "status.allocatable"), "status.allocatable"))

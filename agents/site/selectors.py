@@ -53,6 +53,22 @@ def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> b
     return all(matches_value(requirement, labels.get(requirement[0])) for requirement in requirements)
 
 
+def written(requirements: Iterable[Requirement]) -> str:
+    """Requirements as `kubectl -l` takes them: `app in (db, web),!old`."""
+    return ",".join(map(_written, requirements))
+
+
+def _written(requirement: Requirement) -> str:
+    key, operator, values = requirement
+    if operator in (IN, NOT_IN):
+        return f"{key} {operator.lower()} ({', '.join(values)})"
+    if operator == EXISTS:
+        return key
+    if operator == DOES_NOT_EXIST:
+        return f"!{key}"
+    return f"{key}{'>' if operator == GT else '<'}{', '.join(values)}"
+
+
 def label_requirements(
     match_labels: Mapping[str, str] | None, expressions: Sequence[tuple[str, str, Sequence[str]]], field: str
 ) -> tuple[Requirement, ...]:

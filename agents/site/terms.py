@@ -292,6 +292,11 @@ def tolerates(all_tolerations: tuple[Toleration, ...], key: str, value: str, eff
     return False
 
 
+def written(taint: Taint) -> str:
+    """`key=value:Effect`, as kubectl writes it; without a value `key:Effect`."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
 def meets(node_labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Whether labels contain a nodeSelector or a Service's selector."""
     return all(node_labels.get(key) == value for key, value in wanted.items())

@@ -93,8 +93,9 @@ def test_a_pod_tells_every_rules_word_on_every_node_its_scores_and_its_history(
     expect(page.locator("#panel tbody th .link")).to_have_text(["n1", "n2", "n3"])
     rows = page.locator("#panel tbody tr").all()
     expect(rows[0]).to_contain_class("here")
-    expect(rows[0]).to_contain_text("shares its host with 1 pod to keep apart")
-    expect(rows[1].locator(".why")).to_have_text(["InterPodAffinitynode(s) didn't match pod anti-affinity rules"])
+    expect(rows[0]).to_contain_text("shares its host with 1 pod to keep apart: db-1 is on esx-h1")
+    said = "InterPodAffinitynode(s) didn't match pod anti-affinity rules: db-1 is in zone b"
+    expect(rows[1].locator(".why")).to_have_text([said])
     expect(page.locator("#panel .happened li")).to_contain_text(["shop/db-0 is to run on n1 (score 7)"])
     page.click("#panel .where .link >> nth=1")
     expect(page.locator("#panel h2")).to_have_text("esx-h1")

@@ -15,6 +15,7 @@ from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table, clean
 from underhost.agents.commands.output.documents import (
     available,
+    counted,
     kubectl_name,
     show,
     show_for_programs,
@@ -23,6 +24,7 @@ from underhost.agents.commands.output.documents import (
 )
 from underhost.agents.commands.output.formats import WIDE
 from underhost.agents.schedule.explain import explain
+from underhost.agents.schedule.obstacles import grouped, said
 from underhost.agents.site.not_judged import places_not_judged
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict
@@ -30,6 +32,8 @@ from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict
 if TYPE_CHECKING:
     from underhost.agents.compiled.model import Model
 
+WIDEST = 24
+"""Characters of several nodes' names that fit a row; more are only counted."""
 HEADER = ("NODE", "FEASIBLE", "TOTAL", "REASONS")
 
 
@@ -76,7 +80,7 @@ def show_explanation(explanation: Explanation, wide: bool) -> None:
         show("No pending pods.\n")
     for at, (name, verdict) in enumerate(sorted(explanation.pods.items())):
         show(("\n" if at else "") + clean(f"{name}: {headline(verdict)}") + "\n")
-        show_tables([table(verdict, wide)])
+        show_tables([table(name, verdict, wide)])
     show_not_judged(explanation.not_judged)
 
 
@@ -97,15 +101,26 @@ def first_reasons(nodes: dict[str, NodeVerdict]) -> dict[str, int]:
     return Counter(reason for one in nodes.values() for reason in next(iter(one.failing.values()), ()))
 
 
-def table(verdict: PodVerdict, wide: bool) -> Table:
-    """The nodes, best first: those with fewer physical conflicts, then the higher total."""
+def table(pod: str, verdict: PodVerdict, wide: bool) -> Table:
+    """The nodes, best first: those with fewer physical conflicts, then the higher total.
+
+    Nodes that refuse for equal reasons share a row; with `wide` each has its own, with its scores and upstream's words.
+    """
     rules = sorted({rule for one in verdict.nodes.values() for rule in (one.scores or {})}) if wide else []
     rows = []
     for name, one in sorted(verdict.nodes.items(), key=_best_first):
-        scores = [str(one.scores[rule]) if one.scores and rule in one.scores else "-" for rule in rules]
-        row = (name, "yes" if one.feasible else "no", str(one.total) if isinstance(one.total, int) else "-")
-        rows.append((*row, *scores, _reasons(one)))
+        if one.feasible or wide:
+            scores = [str(one.scores[rule]) if one.scores and rule in one.scores else "-" for rule in rules]
+            row = (name, "yes" if one.feasible else "no", str(one.total) if isinstance(one.total, int) else "-")
+            rows.append((*row, *scores, _reasons(pod, one)))
+    if not wide:
+        rows += [(_nodes(group.nodes), "no", "-", group.text) for group in grouped(pod, verdict.nodes)]
     return Table((*HEADER[:3], *(rule.upper() for rule in rules), HEADER[3]), rows)
+
+
+def _nodes(names: list[str]) -> str:
+    listed = ", ".join(names)
+    return listed if len(names) == 1 or len(listed) <= WIDEST else counted(len(names), "node")
 
 
 def _best_first(item: tuple[str, NodeVerdict]) -> tuple[bool, int, int, str]:
@@ -113,12 +128,14 @@ def _best_first(item: tuple[str, NodeVerdict]) -> tuple[bool, int, int, str]:
     return not one.feasible, one.physical_conflicts or 0, -(one.total or 0), name
 
 
-def _reasons(verdict: NodeVerdict) -> str:
+def _reasons(pod: str, verdict: NodeVerdict) -> str:
+    because = verdict.because or {}
+    named = {rule: f" ({said(pod, each, rule)})" for rule, each in because.items()}
     if not verdict.feasible:
-        return "; ".join(f"{rule}: {', '.join(reasons)}" for rule, reasons in verdict.failing.items())
+        return "; ".join(
+            f"{rule}: {', '.join(reasons)}{named.get(rule, '')}" for rule, reasons in verdict.failing.items()
+        )
     conflicts = verdict.physical_conflicts or 0
-    return (
-        f"shares its ESXi host with {conflicts} pod{'s' if conflicts > 1 else ''} to be kept apart"
-        if conflicts
-        else "-"
-    )
+    if not conflicts:
+        return "-"
+    return f"shares its ESXi host with {counted(conflicts, 'pod')} to be kept apart{''.join(named.values())}"

@@ -1,6 +1,7 @@
 // The details of one thing: a host, a node, a pod with every rule's word on every node, its scores and its history.
 
 import { getJson } from "./api.js";
+import { inTheWay } from "./because.js";
 import { icon } from "./icons.js";
 import { workloadKey, slotClass } from "./palette.js";
 import { inOrder, stateOf } from "./pods.js";
@@ -191,12 +192,14 @@ export class Panel {
     const host = this.store.hosts.get(this.store.nodes.get(node)?.host);
     const here = node === pod.node && el("span", { class: "flag here" }, "here");
     const place = el("th", { scope: "row" }, this.#link("node", node, node), here, host && el("small", {}, host.name));
+    const named = (rule) => inTheWay(each.because?.[rule], namespaceOf(pod.name));
     if (!each.feasible) {
-      const why = Object.entries(each.failing).map(([rule, reasons]) => el("span", { class: "why" }, el("b", {}, rule), reasons.join(", ")));
+      const why = Object.entries(each.failing).map(([rule, reasons]) =>
+        el("span", { class: "why" }, el("b", {}, rule), [reasons.join(", "), named(rule)].filter(Boolean).join(": ")));
       return el("tr", { class: node === pod.node ? "no here" : "no" }, place, el("td", {}, el("span", { class: "no" }, icon("close"), "no")), el("td", { colspan: rules.length + 1 }, why));
     }
     const conflicts = each.physicalConflicts ?? 0;
-    const shares = conflicts > 0 && el("span", { class: "why shared" }, `shares its host with ${count(conflicts, "pod")} to keep apart`);
+    const shares = conflicts > 0 && el("span", { class: "why shared" }, `shares its host with ${count(conflicts, "pod")} to keep apart: ${named("PhysicalHost")}`);
     return el("tr", { class: node === pod.node ? "here" : null }, place, el("td", {}, el("span", { class: "yes" }, icon("check"), "yes"), shares), el("td", { class: "total" }, each.total ?? "–"),
       rules.map((rule) => el("td", { class: "score" }, each.scores?.[rule] ?? "–", each.scores?.[rule] !== undefined && el("meter", { min: 0, max: 100, value: each.scores[rule], "aria-hidden": "true" }))));
   }

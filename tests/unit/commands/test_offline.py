@@ -23,6 +23,7 @@ from underhost.schemas.errors import BadObjectError, InputError
 DATA = Path(__file__).parents[2] / "data" / "kubevirt"
 PROGRAM = "from underhost.agents.cli import program; program()"
 DUMP, INVENTORY = str(DATA / "dump.json"), str(DATA / "inventory.json")
+CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
 MSSQL_WAITS = (
     "0/7 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, "
     "2 node(s) didn't match pod anti-affinity rules, 3 node(s) didn't match Pod's node affinity/selector."
@@ -171,16 +172,38 @@ def test_junit_fails_a_case_for_each_finding_that_counts(tmp_path: Path):
     assert [case.classname for case in failed] == ["physical.PhysicalHost"]
 
 
+def test_explain_with_o_wide_has_every_node_and_upstreams_words():
+    lines = run("explain", "-f", DUMP, "-o", "wide").stdout.splitlines()
+    assert len(lines) == 10
+    assert lines[2].startswith(
+        "kni-control-plane   no         -       TaintToleration: node(s) had untolerated taint(s) "
+        "(taint node-role.kubernetes.io/control-plane:NoSchedule); NodeAffinity: "
+    )
+
+
 def test_explain_says_why_a_pod_waits_in_upstreams_words():
     result = run("explain", "-f", DUMP)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0] == f"default/virt-launcher-mssql-x7k2d: {MSSQL_WAITS}"
     assert lines[1].split() == ["NODE", "FEASIBLE", "TOTAL", "REASONS"]
-    assert lines[2].startswith(
-        "kni-control-plane   no         -       TaintToleration: node(s) had untolerated taint(s);"
-    )
-    assert len(lines) == 10
+    assert lines[2:-1] == [
+        f"{names:27}no         -       {why}"
+        for names, why in (
+            ("3 nodes", "NodeAffinity: asks for performance in (high), which is missing"),
+            (
+                "kni-worker4, kni-worker6",
+                "InterPodAffinity: virt-launcher-mssql-p948r is on kni-worker4 "
+                "and virt-launcher-mssql-z2qnw on kni-worker6",
+            ),
+            (
+                "kni-control-plane",
+                "TaintToleration: taint node-role.kubernetes.io/control-plane:NoSchedule; "
+                "NodeAffinity: asks for performance in (high), which is missing",
+            ),
+            ("kni-worker2", f"NodeUnschedulable: taint {CORDON}; TaintToleration: taint {CORDON}"),
+        )
+    ]
     assert lines[-1] == "Not judged: PhysicalHost (no inventory)"
 
 
@@ -191,6 +214,7 @@ def test_explain_takes_a_pod_by_either_name(name):
     assert (result.exit_code, document["kind"], list(document["pods"])) == (0, "Explanation", ["default/debug"])
     nodes = document["pods"]["default/debug"]["nodes"]
     assert nodes["kni-worker2"] == {
+        "because": {"NodeUnschedulable": [{"taint": CORDON}], "TaintToleration": [{"taint": CORDON}]},
         "code": {
             "NodeUnschedulable": "UnschedulableAndUnresolvable",
             "TaintToleration": "UnschedulableAndUnresolvable",

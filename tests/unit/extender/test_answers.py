@@ -24,6 +24,12 @@ DB = a_pod("db-0").labels(app="db")
 NEW = a_pod("db-9").labels(app="db").apart(term(HOST, app("db")))
 ALL = sorted(HOSTS)
 
+
+def told(reason: str) -> str:
+    """What is said of a node where db-0 on n1 is in the way."""
+    return f"{reason}: db-0 is on esx-h1"
+
+
 Start = Callable[..., Asking]
 
 
@@ -51,9 +57,24 @@ async def test_required_refuses_the_other_nodes_of_a_host_where_a_replica_runs(a
     # n1 itself is kube-scheduler's to refuse, by its own rule; no eviction from n2 would help.
     assert await asking.filter(NEW) == (
         ["n1", "n3", "n4", "n5"],
-        {"n2": REASON_SHARED_HOST},
-        {"n2": REASON_SHARED_HOST},
+        {"n2": told(REASON_SHARED_HOST)},
+        {"n2": told(REASON_SHARED_HOST)},
     )
+
+
+async def test_of_many_hosts_eight_are_told_of_by_name(ask: Start) -> None:
+    hosts = {f"n{at}{side}": f"h{at}" for at in range(10) for side in "ab"}
+    replicas = [a_pod(f"old-{at}").labels(app="db").on(f"n{at}a") for at in range(10)]
+    _, failed, _ = await ask(*replicas, hosts=hosts, options=REQUIRED).filter(NEW)
+    named = [f"{REASON_SHARED_HOST}: old-{at} is on esx-h{at}" for at in range(8)]
+    assert [failed[f"n{at}b"] for at in range(10)] == [*named, REASON_SHARED_HOST, REASON_SHARED_HOST]
+
+
+async def test_pods_of_other_namespaces_are_not_told_by_name(ask: Start) -> None:
+    everywhere = a_pod("new").apart(term(HOST, app("db"), namespaceSelector={}))
+    site = ask(a_pod("secret", "other").labels(app="db").on("n1"), DB.on("n1"), options=REQUIRED)
+    _, failed, _ = await site.filter(everywhere)
+    assert failed == {"n2": f"{REASON_SHARED_HOST}: a pod of another namespace and db-0 are on esx-h1"}
 
 
 async def test_preferred_refuses_nothing_and_scores_the_shared_host_lowest(ask: Start) -> None:
@@ -139,18 +160,24 @@ async def test_a_term_on_the_host_key_is_judged_by_the_live_host_whatever_the_la
         asking.site.put_node(a_node(name).labels({key: f"old-{name}"}))
     apart = a_pod("db-9").labels(app="db").apart(term(key, app("db")))
     # Even where PhysicalHost only prefers: this is the pod's own rule. Evicting db-0 would help n1.
-    assert await asking.filter(apart) == (["n3", "n4", "n5"], dict.fromkeys(("n1", "n2"), REASON_ANTI_AFFINITY), {})
+    refused = dict.fromkeys(("n1", "n2"), told(REASON_ANTI_AFFINITY))
+    assert await asking.filter(apart) == (["n3", "n4", "n5"], refused, {})
     theirs = ask(DB.apart(term(key, app("web"))).on("n1"))
     assert await theirs.filter(a_pod("w").labels(app="web")) == (
         ["n3", "n4", "n5"],
-        dict.fromkeys(("n1", "n2"), REASON_EXISTING),
+        dict.fromkeys(("n1", "n2"), told(REASON_EXISTING)),
         {},
     )
 
 
 async def test_affinity_on_the_host_key_wants_a_pod_on_the_live_host(ask: Start) -> None:
     near = a_pod("web").near(term(ALIAS, app("db")))
-    refused = dict.fromkeys(("n3", "n4", "n5"), REASON_AFFINITY)
+    nobody, unknown = "no pod with app in (db) is there", f"label {ALIAS} is missing"
+    refused = {
+        "n3": f"{REASON_AFFINITY}: {nobody}",
+        "n4": f"{REASON_AFFINITY}: {nobody}",
+        "n5": f"{REASON_AFFINITY}: {unknown}",
+    }
     assert await ask(DB.on("n1")).filter(near) == (["n1", "n2"], refused, refused)
     first = a_pod("db-0").labels(app="db").near(term(ALIAS, app("db")))
     assert await ask().left(first) == ["n1", "n2", "n3", "n4"]
@@ -161,7 +188,7 @@ async def test_a_strict_spread_over_hosts_counts_live_hosts(ask: Start) -> None:
     left, failed, unresolvable = await ask(DB.on("n1")).filter(new)
     assert left == ["n3", "n4"]
     assert {name: reason for name, reason in failed.items() if name != "n5"} == dict.fromkeys(
-        ("n1", "n2"), REASON_NOT_SPREAD
+        ("n1", "n2"), told(REASON_NOT_SPREAD)
     )
     assert list(unresolvable) == ["n5"]  # its host is unknown: it has no such domain
 
@@ -223,7 +250,7 @@ async def test_nodes_that_come_whole_go_back_as_they_came(ask: Start) -> None:
     assert [json.loads(bytes(item)) for item in answer.nodes.items or ()] == [
         node for node in nodes if node["metadata"]["name"] != "n2"
     ]
-    assert answer.failed_nodes == {"n2": REASON_SHARED_HOST}
+    assert answer.failed_nodes == {"n2": told(REASON_SHARED_HOST)}
 
 
 async def test_no_nodes_are_no_nodes(ask: Start) -> None:
@@ -349,9 +376,9 @@ async def test_a_binding_to_a_host_that_a_replica_has_come_to_is_refused(ask: St
     asking = ask(DB.on("n1"), NEW, options=REQUIRED)
     assert "n3" in await asking.left(NEW)
     asking.site.move("n3", "h1")  # between the filter and the binding
-    assert await asking.bind(NEW, "n3") == f"refused: {REASON_SHARED_HOST}"
+    assert await asking.bind(NEW, "n3") == f"refused: {told(REASON_SHARED_HOST)}"
     assert await asking.bind(NEW, "n4") == ""
-    assert [refused for _, refused in asking.site.performed] == [REASON_SHARED_HOST, None]
+    assert [refused for _, refused in asking.site.performed] == [told(REASON_SHARED_HOST), None]
 
 
 async def test_a_binding_to_a_node_that_is_not_shown_yet_is_left_to_the_binder(ask: Start) -> None:

@@ -9,6 +9,7 @@ from support.build import HOST, ZONE, PodBuilder, a_node, a_pod, app, spread, te
 from support.sites.extender import Asking, FakeSite, built, version_of
 
 from underhost.agents.extender.judge import REASON_MAY_SHARE
+from underhost.agents.extender.messages import reason_of
 from underhost.agents.rules.physical_host import REASON_SHARED_HOST
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.kubernetes import Condition, Pod
@@ -60,7 +61,7 @@ async def test_the_only_node_that_was_left_is_where_the_pod_is(ask: Start) -> No
     asking = ask(options=REQUIRED)
     assert await asking.left(A, "n1") == ["n1"]
     left, failed, _ = await asking.filter(B, *but("n1"))
-    assert (left, failed) == (["n3", "n4", "n5", "n6"], {"n2": REASON_SHARED_HOST})
+    assert (left, failed) == (["n3", "n4", "n5", "n6"], {"n2": f"{REASON_SHARED_HOST}: db-1 is on esx-h1"})
 
 
 async def test_what_the_scheduler_offers_to_the_next_replica_says_where_the_first_went(ask: Start) -> None:
@@ -102,7 +103,8 @@ async def test_of_a_sample_of_nodes_only_hosts_where_the_first_may_be_are_avoide
     assert await asking.left(A, "n1", "n3") == ["n1", "n3"]
     left, failed, unresolvable = await asking.filter(B, "n2", "n4", "n5", "n6")
     assert left == ["n5", "n6"]
-    assert failed == unresolvable == {"n2": REASON_MAY_SHARE, "n4": REASON_MAY_SHARE}
+    assert failed == unresolvable
+    assert failed == {"n2": f"{REASON_MAY_SHARE}: db-1 on esx-h1", "n4": f"{REASON_MAY_SHARE}: db-1 on esx-h2"}
     preferred = ask()
     await preferred.left(A, "n1", "n3")
     preferred.site.put(a_pod("x").labels(app="db").on("n5"))
@@ -178,7 +180,7 @@ async def test_an_answer_waits_for_a_pod_once_and_then_keeps_to_what_is_safe(ask
     await asking.left(one, *ALL)
     for later in (two, three):
         left, failed, _ = await asking.filter(later, *ALL)
-        assert (left, set(failed.values())) == ([], {REASON_MAY_SHARE})
+        assert (left, {reason_of(one) for one in failed.values()}) == ([], {REASON_MAY_SHARE})
     preferred = ask(wait=0)
     await preferred.left(one, *ALL)
     assert await preferred.left(two, *ALL) == ALL

@@ -104,7 +104,7 @@ def test_after_each_change_it_says_what_a_picture_made_anew_says(seed: int) -> N
             except Outdated:
                 picture, anew = HostPicture(before, options), anew + 1
                 now = asked(picture, key, pod, options)
-            for one, other in zip(now, asked(fresh, key, pod, options), strict=True):
+            for one, other in zip(now[:4], asked(fresh, key, pod, options)[:4], strict=True):  # the arrays of a verdict
                 assert one.tolist() == other.tolist(), (said, key)
     assert anew < 100
 

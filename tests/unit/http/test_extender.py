@@ -33,6 +33,7 @@ HOSTS = {"n1": "h1", "n2": "h1", "n3": "h2"}
 NEW = a_pod("db-9").labels(app="db").apart(term(HOST, app("db")))
 POD = json.loads(encode(built(NEW)))
 NAMES = {"Pod": POD, "Nodes": None, "NodeNames": ["n1", "n2", "n3"]}
+SAID = f"{REASON_SHARED_HOST}: db-0 is on esx-h1"
 
 
 @dataclass
@@ -83,8 +84,8 @@ async def test_the_verbs_speak_go_names(scheduler: Scheduler) -> None:
         {
             "Nodes": None,
             "NodeNames": ["n1", "n3"],
-            "FailedNodes": {"n2": REASON_SHARED_HOST},
-            "FailedAndUnresolvableNodes": {"n2": REASON_SHARED_HOST},
+            "FailedNodes": {"n2": SAID},
+            "FailedAndUnresolvableNodes": {"n2": SAID},
             "Error": "",
         },
     )
@@ -97,7 +98,10 @@ async def test_the_verbs_speak_go_names(scheduler: Scheduler) -> None:
     assert await scheduler.post("preempt", preemption) == (200, {"NodeNameToMetaVictims": {"n3": victims}})
     binding = {"PodName": "db-9", "PodNamespace": "shop", "PodUID": "uid-shop-db-9", "Node": "n3"}
     assert await scheduler.post("bind", binding) == (200, {"Error": ""})
-    assert await scheduler.post("bind", {**binding, "Node": "n2"}) == (200, {"Error": f"refused: {REASON_SHARED_HOST}"})
+    assert await scheduler.post("bind", {**binding, "Node": "n2"}) == (
+        200,
+        {"Error": f"refused: {SAID}"},
+    )
 
 
 async def test_whole_nodes_are_answered_with_whole_nodes(scheduler: Scheduler) -> None:

@@ -18,6 +18,10 @@ def test_a_verdict_has_each_failing_rules_reasons_and_codes_and_the_others_score
             "feasible": False,
             "failing": {"NodeResourcesFit": ["Insufficient cpu"], "NodeUnschedulable": ["node(s) were unschedulable"]},
             "code": {"NodeResourcesFit": "Unschedulable", "NodeUnschedulable": "UnschedulableAndUnresolvable"},
+            "because": {
+                "NodeResourcesFit": [{"resource": "cpu", "asked": "1", "free": "0", "allocatable": "4"}],
+                "NodeUnschedulable": [{"taint": "node.kubernetes.io/unschedulable:NoSchedule"}],
+            },
         },
         "n2": {
             "feasible": True,
