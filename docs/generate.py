@@ -189,12 +189,16 @@ def severities() -> str:
     """The table of severities."""
     text = f"# Severities\n\n{MADE}\nWorst first: `--fail-on S` and `alerting.severity` count S and what is above.\n\n"
     text += "| severity | meaning | evictions can repair it | alert | SARIF | Event |\n|---|---|---|---|---|---|\n"
+    remedies = "\n## Remedies\n\nWhat ends a finding: `remedy` of JSON, alerts and `-o wide`.\n"
+    remedies += "\n| severity | rule | remedy |\n|---|---|---|\n"
     for row in severity_table.ROWS:
         repair = "" if not row.repairable else "yes" if row.grave else "where asked for"
         text += (
             f"| `{row.name}` | {row.meaning} | {repair} | {row.alert} | {row.report} | {row.event} `{row.reason}` |\n"
         )
-    return text
+        by_rule = [*((f"`{rule}`", remedy) for rule, remedy in row.remedies.items()), ("", row.remedy)]
+        remedies += "".join(f"| `{row.name}` | {rule} | {_cell(remedy)} |\n" for rule, remedy in by_rule)
+    return text + remedies
 
 
 def metrics() -> str:

@@ -3,6 +3,8 @@
 Versioned like the documents of the commands. A default is left out, so that a site of twenty thousand pods stays small.
 """
 
+from collections.abc import Mapping
+
 from msgspec import UNSET, Struct, UnsetType, field
 
 from underhost.schemas.documents import API_VERSION, NotJudged, PodVerdict
@@ -134,13 +136,19 @@ class SiteList(PageDocument):
 
 
 class SeverityRow(_Row, frozen=True):
-    """How the page shows findings of a severity; `alert` is the label of its alert. From `schemas/severities.py`."""
+    """How the page shows findings of a severity; `alert` is the label of its alert. From `schemas/severities.py`.
+
+    `remedy` is what ends one, `remedies` by rule where that is another; `runbook` is the name of the runbook's file.
+    """
 
     name: str
     meaning: str
     alert: str
     colour: str
     icon: str
+    remedy: str
+    remedies: Mapping[str, str]
+    runbook: str
     grave: bool = False
 
 

@@ -4,7 +4,8 @@ In: nothing. Out: ROWS, worst first, and what is derived from it. Whoever shows,
 findings reads it; the page reads it from `/api/v1/severities`. A new severity is one row here.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 VIOLATION = "violation"
@@ -26,6 +27,7 @@ class Severity:
     Attributes:
         name: as it stands in findings, settings, options and metrics.
         meaning: a sentence for people.
+        remedy: what ends a finding of it, in one sentence; `remedies`: by rule, where that is another.
         grave: replicas are together that a rule keeps apart, or another hard rule is broken, now.
         repairable: evicting one of the finding's pods can end it.
         alert: the label `severity` of its alert, as in Prometheus' own rules.
@@ -38,6 +40,8 @@ class Severity:
 
     name: str
     meaning: str
+    remedy: str
+    remedies: Mapping[str, str] = field(default_factory=dict)
     grave: bool = False
     repairable: bool = False
     alert: Literal["critical", "warning", "info"]
@@ -53,6 +57,13 @@ ROWS = (
     Severity(
         name=VIOLATION,
         meaning="A running pod would be refused on its own node today.",
+        remedy="Evict the pod once another node takes it: `underhost whatif --delete POD` shows where it would go.",
+        remedies={
+            "NodeAffinity": "Put back the node's label that the pod asks for, or evict the pod.",
+            "NodePorts": "Evict one of the pods that hold the port.",
+            "NodeResourcesFit": "Evict a pod of the node, or lower what its pods request.",
+            "TaintToleration": "Remove the taint, let the pod tolerate it, or evict the pod.",
+        },
         grave=True,
         repairable=True,
         alert="critical",
@@ -65,6 +76,7 @@ ROWS = (
     Severity(
         name=PHYSICAL,
         meaning="Pods that a rule keeps in different domains share an ESXi host.",
+        remedy="Move one of the VMs to another host, by hand or by `sinks.drsRules`, or evict one of the pods.",
         grave=True,
         repairable=True,
         alert="critical",
@@ -89,6 +101,10 @@ ROWS = (
     Severity(
         name=UNSATISFIABLE,
         meaning="No placement can meet the rule.",
+        remedy="Change the rule, or add the nodes, labels or hosts that it asks for: the message says which.",
+        remedies={
+            "Tenant": "Let the namespace ask for less, or raise its share under `shares`.",
+        },
         alert="warning",
         report="error",
         reason="RuleUnsatisfiable",
@@ -99,6 +115,7 @@ ROWS = (
     Severity(
         name=BUDGET,
         meaning="A PodDisruptionBudget can never allow an eviction, or two of them cover one pod.",
+        remedy="Let the budget allow one pod to be away, and let only one budget cover a pod.",
         alert="warning",
         report="warning",
         reason="BudgetBlocked",
@@ -109,6 +126,10 @@ ROWS = (
     Severity(
         name=UNKNOWN_NODE,
         meaning="A pod is bound to a node that the inventory lacks.",
+        remedy="Give the node to the input; where it is gone for good, delete the pod.",
+        remedies={
+            "Inventory": "Mend the source, or, where it has really lost so much, accept that: `underhost resume SITE`.",
+        },
         alert="warning",
         report="warning",
         reason="NodeUnknown",
@@ -119,6 +140,7 @@ ROWS = (
     Severity(
         name=CO_LOCATED,
         meaning="All ready replicas of an application are on one host or node, though no rule forbids it.",
+        remedy="Keep the replicas apart by a required anti-affinity or a strict spread, then delete one of them.",
         repairable=True,
         alert="warning",
         report="warning",
@@ -130,6 +152,11 @@ ROWS = (
     Severity(
         name=DRIFT,
         meaning="A pod runs where it would no longer be placed, though nothing forbids that it stays.",
+        remedy="Delete the pod when it suits: its owner makes another, which is placed by the rules of today.",
+        remedies={
+            "NodeUnschedulable": "Finish the drain, or uncordon the node.",
+            "TaintToleration": "Finish the drain, remove the taint, or let the pods tolerate it.",
+        },
         alert="info",
         report="note",
         reason="PlacementDrifted",
@@ -140,6 +167,7 @@ ROWS = (
     Severity(
         name=LABEL_STALE,
         meaning="A node's label names another host than vSphere does.",
+        remedy="Find out why the label is not written: whether `sinks.labels` is enabled, and who else sets it.",
         alert="info",
         report="note",
         reason="HostLabelStale",
@@ -149,6 +177,10 @@ ROWS = (
     Severity(
         name=UNKNOWN_HOST,
         meaning="It is not known which host a node is on.",
+        remedy="Let the node join its VM by `spec.providerID`, and watch the vSphere cluster of that VM.",
+        remedies={
+            "Inventory": "Mend the source, or, where it has really lost so much, accept that: `underhost resume SITE`.",
+        },
         alert="info",
         report="note",
         reason="HostUnknown",
@@ -165,6 +197,12 @@ GRAVE = tuple(row.name for row in ROWS if row.grave)
 REPAIRABLE = tuple(row.name for row in ROWS if row.repairable)
 LEAST = SEVERITIES[-1]
 RANK = {name: rank for rank, name in enumerate(SEVERITIES)}
+
+
+def remedy_of(severity: str, rule: str) -> str:
+    """What ends a finding, in one sentence; "" for a severity that this version does not know."""
+    row = BY_NAME.get(severity)
+    return row.remedies.get(rule, row.remedy) if row is not None else ""
 
 
 def at_or_above(severity: str, floor: str) -> bool:

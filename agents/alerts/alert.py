@@ -7,17 +7,24 @@ not the node that its pod runs on at the moment.
 
 from underhost.agents.evaluate.findings import INVENTORY
 from underhost.schemas.records import FindingEvent
-from underhost.schemas.severities import BY_NAME, UNKNOWN_NODE
+from underhost.schemas.severities import BY_NAME, UNKNOWN_NODE, remedy_of
 
 STOPPED = "UnderhostWritesStopped"
 """The alert of findings that say that a site's writes stop: all of them, or those that rest on where VMs run."""
+RUNBOOKS = "docs/runbooks"
+"""Where the runbooks are, from the root of the repository."""
 LISTED = 8
 """Peers that an annotation names; a group can be thousands of pods."""
 
 
-def alert_name(event: FindingEvent) -> str:
+def alert_name(severity: str, rule: str) -> str:
     """The name of the alert that a finding is."""
-    return STOPPED if event.rule == INVENTORY else severity_alert(event.severity)
+    return STOPPED if rule == INVENTORY else severity_alert(severity)
+
+
+def runbook_of(severity: str, rule: str, runbooks: str = RUNBOOKS) -> str:
+    """The address of a finding's runbook; `runbooks` is where docs/runbooks can be read."""
+    return f"{runbooks.rstrip('/')}/{alert_name(severity, rule)}.md"
 
 
 def severity_alert(severity: str) -> str:
@@ -38,7 +45,7 @@ def labels_of(event: FindingEvent) -> dict[str, str]:
     namespace, _, name = (event.pod or "").partition("/")
     namespace = namespace or (event.object or "").removeprefix("Namespace/")
     labels = {
-        "alertname": alert_name(event),
+        "alertname": alert_name(event.severity, event.rule),
         "severity": level(event),
         "finding": event.severity,
         "finding_id": event.id,
@@ -61,7 +68,8 @@ def annotations_of(event: FindingEvent, runbooks: str) -> dict[str, str]:
         "description": event.reason,
         "node": event.node or "",
         "peers": peers + more,
-        "runbook_url": f"{runbooks.rstrip('/')}/{alert_name(event)}.md",
+        "remedy": remedy_of(event.severity, event.rule),
+        "runbook_url": runbook_of(event.severity, event.rule, runbooks),
     }
     return {name: value for name, value in found.items() if value}
 

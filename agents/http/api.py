@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 from aiohttp import web
 
+from underhost.agents.alerts.alert import severity_alert
 from underhost.agents.http.budgets.places import ClientPlaces
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.guard import RequestRefused
@@ -86,7 +87,20 @@ def routes(
 
 
 async def _severities(_: web.Request) -> web.Response:
-    rows = [SeverityRow(row.name, row.meaning, row.alert, row.colour, row.icon, row.grave) for row in ROWS]
+    rows = [
+        SeverityRow(
+            row.name,
+            row.meaning,
+            row.alert,
+            row.colour,
+            row.icon,
+            row.remedy,
+            row.remedies,
+            f"{severity_alert(row.name)}.md",
+            row.grave,
+        )
+        for row in ROWS
+    ]
     return document(_encoder.encode(SeverityList(rows)))
 
 

@@ -7,6 +7,7 @@ own terms may be the first. All pods count, deleted ones too. A host key means t
 
 from collections.abc import Container, Iterable
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from underhost.agents.compiled.counters import Counter, Weights
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
-from underhost.agents.compiled.occupants import Occupants
+from underhost.agents.compiled.occupants import Occupant, Occupants
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import (
     MAX_SCORE,
@@ -104,11 +105,14 @@ class _InterPodAffinity(Prepared):
     def because(self, code: int, request: Request, node: int, there: Occupants) -> Iterable[Because]:
         """All that refuses, though the code is of one thing: the pods to be kept apart, and what nobody near meets."""
         yield from self._nobody_near(node)
+        found: set[tuple[str, str, Occupant]] = set()
         for counter in (*self._apart, *self._existing):
             if self._at(counter, np.array([node], np.intp), False)[0] > 0:
-                domains = counter.domains
-                pods = there.counted(counter, node)
-                yield from of_pods(pods, self._key_of(domains), domains.values[domains.code_list[node]])
+                key, domains = self._key_of(counter.domains), counter.domains
+                value = domains.values[domains.code_list[node]]
+                found.update((key, value, one) for one in there.counted(counter, node))
+        for (key, value), pods in groupby(sorted(found), key=lambda one: one[:2]):
+            yield from of_pods((one for _, _, one in pods), key, value)
 
     def _nobody_near(self, node: int) -> Iterable[Because]:
         where = np.array([node], np.intp)
@@ -124,11 +128,11 @@ class _InterPodAffinity(Prepared):
                     yield Because(selector=written(asked), has=None)
 
     def _key_of(self, domains: Domains) -> str:
-        """The topologyKey of a term; where hosts are the domain, the first key that means them."""
+        """The topologyKey of a term; where hosts are the domain, the first of the keys that mean them."""
         if domains is not self._topology.hosts:
             return domains.key
         keys = (*(side.key for side in sides_of(self._of)), *(term.key for term in self._of.required_affinity))
-        return next(key for key in keys if self._topology.is_host_key(key))
+        return min(key for key in keys if self._topology.is_host_key(key))
 
     def exclude(self, request: Request, mask: BoolArray) -> None:
         for counter in (*self._apart, *self._existing):

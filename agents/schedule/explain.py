@@ -39,14 +39,20 @@ class _Asked:
 
 
 def explain(
-    snapshot: Snapshot, options: Options, pods: Sequence[str] | None = None, model: Model | None = None
+    snapshot: Snapshot,
+    options: Options,
+    pods: Sequence[str] | None = None,
+    model: Model | None = None,
+    state: State | None = None,
 ) -> Explanation:
     """The verdicts on these pods (`namespace/name`), or on every pending pod, whoever schedules it.
 
-    `model` is the compiled snapshot, where the caller has it.
+    `model` is the compiled snapshot, where the caller has it; or `state`, in a trial, with its counters.
     Raises BadObjectError for a wrong object, InputError for pods that are not in the snapshot (or are finished).
     """
-    model = compile(snapshot, options) if model is None else model
+    if state is None:
+        state = State(compile(snapshot, options) if model is None else model)
+    model = state.model
     names = [pod.key for pod in model.pending] if pods is None else list(dict.fromkeys(pods))
     waiting = {pod.key: pod for pod in (*model.unbound, *model.pending)}
     asked = {name: _find(snapshot, model, waiting, name) for name in names}
@@ -54,7 +60,6 @@ def explain(
     if missing:
         known = [name for name, pod in snapshot.pods.items() if pod.status.phase not in FINISHED]
         raise InputError(*(f"pod {name}: not in the input, or finished{did_you_mean(name, known)}" for name in missing))
-    state = State(model)
     ours = (pod for pod in model.pending if pod.scheduler in options.scheduler_names)
     explainer = _Explainer(state, Nominations(state, ours))
     return Explanation(pods={name: explainer.explain(found) for name, found in asked.items() if found is not None})

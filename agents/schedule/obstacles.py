@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from underhost.agents.compiled.occupants import MOST
 from underhost.agents.rules import inter_pod_affinity
@@ -42,6 +42,31 @@ def grouped(pod: str, nodes: Mapping[str, NodeVerdict]) -> list[RefusedNodes]:
             alike[tuple(dict.fromkeys(_keys(one)))].append(name)
     ordered = sorted(alike.items(), key=lambda item: (-len(item[1]), item[1]))
     return [RefusedNodes(names, _text(pod, names, nodes, keys)) for keys, names in ordered]
+
+
+def sentence(pod: str, nodes: Mapping[str, NodeVerdict], longest: int) -> str:
+    """The groups in one line of at most `longest` characters, without the names of other namespaces' pods.
+
+    "" where nothing can be named, or not even the largest group fits.
+    """
+    told = {name: _to_its_namespace(pod, one) for name, one in nodes.items()}
+    groups = [one for one in grouped(pod, told) if any(told[name].because for name in one.nodes)]
+    left, parts = sum(len(one.nodes) for one in groups), list[str]()
+    for one in groups:
+        parts.append(f"{len(one.nodes)} node{'s' if len(one.nodes) > 1 else ''}: {one.text}")
+        left -= len(one.nodes)
+        rest = f"; {left} more" if left else ""
+        if len("; ".join(parts) + rest + ".") > longest:
+            left += len(one.nodes)
+            parts.pop()
+            break
+    rest = f"; {left} more" if left else ""
+    return f"{'; '.join(parts)}{rest}." if parts else ""
+
+
+def _to_its_namespace(pod: str, verdict: NodeVerdict) -> NodeVerdict:
+    because = {rule: to_its_namespace(pod, each) for rule, each in (verdict.because or {}).items()}
+    return structs.replace(verdict, because=because or UNSET)
 
 
 def to_its_namespace(pod: str, because: Iterable[Because]) -> list[Because]:

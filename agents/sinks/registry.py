@@ -214,10 +214,11 @@ def _event_sink(parts: SinkParts) -> Sink:
 
 
 def _waiting_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.events.in_the_way import InTheWay
     from underhost.agents.sinks.events.waiting import WaitingDecider
 
     assert parts.pending is not None
-    return WaitingDecider(parts.pending)
+    return WaitingDecider(parts.pending, InTheWay(parts.evaluator, parts.options).of)
 
 
 # ----------------------------------------------------------------------------------------------------------- the table

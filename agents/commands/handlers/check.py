@@ -12,7 +12,7 @@ from underhost.agents.commands.input.offline import Scope, Site, faults_named, r
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
-from underhost.agents.commands.output.documents import kubectl_name
+from underhost.agents.commands.output.documents import kubectl_name, remedies
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.owners import FINISHED
@@ -70,7 +70,7 @@ def limited(report: Report, site: Site, scope: Scope) -> Report:
 
 
 def tables(report: Report, wide: bool) -> list[Table]:
-    """The findings, and with `wide` the budgets, for people."""
+    """The findings, and with `wide` what ends them, and the budgets, for people."""
     if not wide:
         return [Table(HEADER, [(*_row(one), one.message) for one in report.findings])]
     rows = []
@@ -84,7 +84,7 @@ def tables(report: Report, wide: bool) -> list[Table]:
         (name, str(one.expected), str(one.current), str(one.desired), str(one.allowed))
         for name, one in sorted(report.budgets.items())
     ]
-    return [Table(WIDE_HEADER, rows), Table(BUDGET_HEADER, budgets)]
+    return [Table(WIDE_HEADER, rows), remedies(report.findings), Table(BUDGET_HEADER, budgets)]
 
 
 def _row(finding: Finding) -> tuple[str, str, str, str]:

@@ -11,7 +11,7 @@ from underhost.agents.commands.input.offline import faults_named, read_site
 from underhost.agents.commands.input.options import Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
-from underhost.agents.commands.output.documents import kubectl_name
+from underhost.agents.commands.output.documents import kubectl_name, remedies
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.lint.report import lint
 from underhost.agents.site.not_judged import places_not_judged
@@ -45,5 +45,5 @@ def tables(report: Report, wide: bool) -> list[Table]:
             (one.severity, one.rule, one.source or "", one.object or "", one.field or "", one.id, one.message)
             for one in report.findings
         ]
-        return [Table(WIDE_HEADER, rows)]
+        return [Table(WIDE_HEADER, rows), remedies(report.findings)]
     return [Table(HEADER, [(o.severity, o.rule, o.object or "", o.field or "", o.message) for o in report.findings])]

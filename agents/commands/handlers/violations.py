@@ -15,7 +15,7 @@ import typer
 from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.commands.output.columns import clean, columns
-from underhost.agents.commands.output.documents import versioned
+from underhost.agents.commands.output.documents import advice, versioned
 from underhost.agents.commands.output.formats import JSON_LINES
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import RANK
@@ -101,7 +101,7 @@ def _order(event: FindingEvent) -> tuple[Any, ...]:
 def render(events: list[FindingEvent], output: str) -> str:
     """All open findings in one of the formats, with the line end; a table says where none is open."""
     if output in ("json", "yaml"):
-        return versioned("Violations", {"violations": events}, output)
+        return versioned("Violations", {"violations": list(map(_advised, events))}, output)
     if output == "name":
         return "".join(f"{event.site}/{event.id}\n" for event in events)
     if not events:
@@ -114,10 +114,15 @@ def render(events: list[FindingEvent], output: str) -> str:
 def render_event(event: FindingEvent, output: str) -> str:
     """One event in one line."""
     if output in ("json", "yaml"):
-        return versioned("Violation", event, JSON_LINES if output == "json" else "yaml").rstrip("\n")
+        return versioned("Violation", _advised(event), JSON_LINES if output == "json" else "yaml").rstrip("\n")
     if output == "name":
         return f"{event.site}/{event.id} {event.state}"
     return _line((event.updated_at, event.state, event.severity, event.rule, event.pod or "-", event.message))
+
+
+def _advised(event: FindingEvent) -> dict[str, Any]:
+    """With what ends the finding, and its runbook."""
+    return {**msgspec.to_builtins(event), **advice(event.severity, event.rule)}
 
 
 def _row(event: FindingEvent, wide: bool) -> tuple[str, ...]:

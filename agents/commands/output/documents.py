@@ -12,10 +12,15 @@ from typing import Any
 import msgspec
 import typer
 
+from underhost.agents.alerts.alert import runbook_of
 from underhost.agents.commands.output import progress
 from underhost.agents.commands.output.columns import Table, clean, columns
 from underhost.agents.commands.output.formats import JSON, JSON_LINES, NAME, YAML
 from underhost.schemas.documents import API_VERSION, NotJudged, to_builtins
+from underhost.schemas.records import Finding
+from underhost.schemas.severities import remedy_of
+
+REMEDY_HEADER = ("SEVERITY", "RULE", "REMEDY", "RUNBOOK")
 
 
 def document(value: msgspec.Struct, output: str) -> str:
@@ -46,8 +51,14 @@ def _complete_all(tree: dict[str, Any]) -> None:
     for part in ("findings", "newFindings", "resolvedFindings"):
         for finding in tree.get(part, ()):
             _complete(finding)
+            finding.update(advice(finding["severity"], finding["rule"]))
     for item in tree.get("items", ()):
         _complete_all(item)
+
+
+def advice(severity: str, rule: str) -> dict[str, str]:
+    """What ends such findings, and where their runbook is."""
+    return {"remedy": remedy_of(severity, rule), "runbook": runbook_of(severity, rule)}
 
 
 def _complete(finding: dict[str, object]) -> None:
@@ -95,6 +106,12 @@ def show_not_judged(left_out: Sequence[NotJudged]) -> None:
     """The last line below the tables: what they say nothing about; nothing where all was judged."""
     if left_out:
         show("Not judged: " + ", ".join(f"{one.what} ({one.why})" for one in left_out) + "\n")
+
+
+def remedies(findings: Sequence[Finding]) -> Table:
+    """What ends these findings, once for each severity and rule."""
+    kinds = dict.fromkeys((one.severity, one.rule) for one in findings)
+    return Table(REMEDY_HEADER, [(*kind, *advice(*kind).values()) for kind in kinds])
 
 
 def available(nodes: int, reasons: dict[str, int]) -> str:

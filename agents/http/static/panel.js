@@ -5,7 +5,7 @@ import { inTheWay } from "./because.js";
 import { icon } from "./icons.js";
 import { workloadKey, slotClass } from "./palette.js";
 import { inOrder, stateOf } from "./pods.js";
-import { severityTag } from "./severities.js";
+import { adviceOn, severityTag } from "./severities.js";
 import { count, el, fill, natural, namespaceOf, timeOf, workloadName } from "./text.js";
 
 const AGAIN = 800; // milliseconds between a change and a new explanation
@@ -93,7 +93,7 @@ export class Panel {
     return [
       el("h3", {}, count(findings.length, "finding")),
       el("ul", { class: "list flat" }, findings.slice(0, ROWS).map((finding) =>
-        el("li", {}, el("span", { class: "item-head" }, severityTag(finding.severity), el("span", { class: "rule" }, finding.rule), timeOf(finding.firstSeen)), el("span", { class: "message" }, finding.message)))),
+        el("li", {}, el("span", { class: "item-head" }, severityTag(finding.severity), el("span", { class: "rule" }, finding.rule), timeOf(finding.firstSeen)), el("span", { class: "message" }, finding.message), el("span", { class: "note" }, adviceOn(finding).remedy)))),
     ];
   }
 

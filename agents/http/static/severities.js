@@ -21,6 +21,12 @@ export const rankOf = (severity) => rows.get(severity)?.rank ?? rows.size;
 /** Whether a rule is broken now, and not only a wish or an expectation. */
 export const isGrave = (severity) => rows.get(severity)?.grave ?? false;
 
+/** What ends a finding, and the name of its runbook. */
+export function adviceOn({ severity, rule }) {
+  const row = rows.get(severity);
+  return row ? { remedy: row.remedies[rule] ?? row.remedy, runbook: row.runbook } : { remedy: "", runbook: "" };
+}
+
 /** The variable of the style sheet that holds its colour, without the dashes. */
 export const colourOf = (severity) => `s-${(rows.get(severity) ?? UNKNOWN).colour}`;
 

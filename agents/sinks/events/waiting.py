@@ -5,7 +5,7 @@ kube-scheduler's, but for preemption, which underhost neither does nor claims to
 no condition from us: the API server sets it with the binding.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from underhost.agents.schedule.loop import NO_NODES
@@ -26,7 +26,12 @@ LOST = 60.0
 """Seconds after which a command without an answer is not waited for any more."""
 SOON = 1.0
 """Seconds after which what had to wait for its turn is ordered."""
+UNSCHEDULABLE = "Unschedulable"
 PREEMPTION = "preemption: underhost preempts no pods."
+
+
+Obstacles = Callable[[Snapshot, Sequence[str]], Mapping[str, str]]
+"""What stands in the way of these pods, as far as it can be said: a sentence by pod (`in_the_way.py`)."""
 
 
 @dataclass
@@ -40,7 +45,7 @@ class _Said:
 
 
 class WaitingDecider(Decider):
-    """`placements` are of the same site, and are asked after each evaluation.
+    """`placements` are of the same site, and are asked after each evaluation; `in_the_way` says more of some pods.
 
     Attributes:
         due: when there is something to say though nothing has changed, monotonic seconds.
@@ -49,8 +54,8 @@ class WaitingDecider(Decider):
     kind = EVENT
     hears = (EVENT, BIND)
 
-    def __init__(self, placements: PendingPods) -> None:
-        self._placements = placements
+    def __init__(self, placements: PendingPods, in_the_way: Obstacles) -> None:
+        self._placements, self._in_the_way = placements, in_the_way
         self._said: dict[str, _Said] = {}
         self._rejected: dict[str, tuple[str, str]] = {}
         """Uid and reason of pods whose binding came to nothing, and that wait for another try."""
@@ -69,10 +74,13 @@ class WaitingDecider(Decider):
         )
         news = in_turn(late, lambda one: one[1].partition("/")[0])
         room = max(0, OPEN - len(self._open))
-        for _, pod in news[:room]:
+        told = [pod for _, pod in news[:room]]
+        more = self._in_the_way(snapshot, [pod for pod in told if waiting[pod][1] == UNSCHEDULABLE]) if told else {}
+        for pod in told:
             uid, reason, text = waiting[pod]
             self._said[pod] = _Said(uid, text, now, now + AGAIN)
-            actions.append(self._order(_failed(pod, uid, reason, text), f"pod {pod} waits", snapshot, now))
+            note = " ".join(filter(None, (text, more.get(pod))))
+            actions.append(self._order(_failed(pod, uid, reason, note), f"pod {pod} waits", snapshot, now))
         seated = self._placements.seated
         while seated and len(self._open) < OPEN:
             row = seated.popleft()
@@ -100,7 +108,7 @@ class WaitingDecider(Decider):
         for pod, row in sorted(self._placements.waiting.items()):
             error = _error(row.failed)
             if error or NO_NODES in row.failed or any(row.failed.values()):
-                reason = "SchedulerError" if error else "Unschedulable"
+                reason = "SchedulerError" if error else UNSCHEDULABLE
                 yield pod, (row.uid, reason, message(row.failed, len(snapshot.nodes)))
         for pod, (uid, why) in sorted(self._rejected.items()):
             live = snapshot.pods.get(pod)

@@ -115,6 +115,7 @@ async def test_an_alertmanager_is_told_what_was_open_already(results: Results):
         "description": "replicas that must be apart share an ESXi host",
         "node": "n1",
         "peers": "shop/db-1",
+        "remedy": "Move one of the VMs to another host, by hand or by `sinks.drsRules`, or evict one of the pods.",
         "runbook_url": "docs/runbooks/UnderhostPhysical.md",
     }
     assert (told["startsAt"], told["generatorURL"]) == ("2026-11-21T03:00:00.000Z", "https://u.example/?finding=9f2c")

@@ -97,6 +97,17 @@ def test_names_are_kubectls():
     ]
 
 
+def test_findings_carry_a_remedy_and_their_runbook():
+    findings = json.loads(check("-o", "json").stdout)["findings"]
+    assert {(one["severity"], one["rule"]): (one["remedy"], one["runbook"]) for one in findings}[
+        "drift", "NodeUnschedulable"
+    ] == ("Finish the drain, or uncordon the node.", "docs/runbooks/UnderhostDrift.md")
+    assert all(one["remedy"] and Path(one["runbook"]).exists() for one in findings)
+    wide = check("-o", "wide").stdout.splitlines()
+    at = next(n for n, line in enumerate(wide) if line.split() == ["SEVERITY", "RULE", "REMEDY", "RUNBOOK"])
+    assert wide[at + 5].split()[:5] == ["drift", "NodeUnschedulable", "Finish", "the", "drain,"]
+
+
 def test_wide_adds_domains_peers_and_budgets():
     lines = check("-o", "wide").stdout.splitlines()
     assert lines[0].split() == ["SEVERITY", "RULE", "SOURCE", "POD", "NODE", "DOMAIN", "PEERS", "ID", "MESSAGE"]

@@ -128,12 +128,16 @@ async def test_before_the_first_decision_a_site_says_what_it_waits_for(asked: As
 async def test_the_severities_come_worst_first_with_what_the_page_shows_them_by(asked: Asked) -> None:
     _, found = await asked.get("api/v1/severities")
     assert [row["name"] for row in found["severities"]] == list(SEVERITIES)
-    assert found["severities"][0] == {
+    first = found["severities"][0]
+    assert first.pop("remedies")["NodePorts"] == "Evict one of the pods that hold the port."
+    assert first == {
         "name": "violation",
         "meaning": "A running pod would be refused on its own node today.",
         "alert": "critical",
         "colour": "crimson",
         "icon": "octagon",
+        "remedy": "Evict the pod once another node takes it: `underhost whatif --delete POD` shows where it would go.",
+        "runbook": "UnderhostViolation.md",
         "grave": True,
     }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from underhost.schemas.severities import BUDGET, GRAVE, REPAIRABLE, ROWS, SEVERITIES, at_or_above
+from underhost.schemas.severities import BUDGET, GRAVE, REPAIRABLE, ROWS, SEVERITIES, Severity, at_or_above, remedy_of
 
 ROOT = Path(__file__).parents[3]
 STATIC = ROOT / "agents/http/static"
@@ -48,3 +48,15 @@ def test_a_floor_counts_itself_and_what_is_worse() -> None:
 
 def test_what_is_grave_can_be_repaired() -> None:
     assert set(GRAVE) < set(REPAIRABLE)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_each_severity_has_a_remedy_of_one_sentence(row: Severity) -> None:
+    for remedy in (row.remedy, *row.remedies.values()):
+        assert remedy[0].isupper() and remedy.endswith(".") and ". " not in remedy
+
+
+def test_a_remedy_is_the_rules_own_where_it_has_one() -> None:
+    assert remedy_of("violation", "NodePorts") == "Evict one of the pods that hold the port."
+    assert remedy_of("violation", "InterPodAffinity") == ROWS[0].remedy
+    assert remedy_of("of another version", "NodePorts") == ""

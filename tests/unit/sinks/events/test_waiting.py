@@ -1,5 +1,6 @@
 """Telling why our pods wait: kube-scheduler's words, each once, the longest untold first, never a flood."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,8 +25,14 @@ class Site:
         self.cluster.node("n1")
         self.cluster.node("n2")
         self.placements = BindingQueue("prod", [], lambda row: f"bind {row.pod} {row.node}")
-        self.decider = WaitingDecider(self.placements)
+        self.more: dict[str, str] = {}
+        self.asked: list[list[str]] = []
+        self.decider = WaitingDecider(self.placements, self._in_the_way)
         self.version = 0
+
+    def _in_the_way(self, snapshot: Snapshot, pods: Sequence[str]) -> dict[str, str]:
+        self.asked.append(list(pods))
+        return self.more
 
     def pod(self, name: str, node: str = "") -> None:
         self.cluster.pod(name, node)
@@ -103,6 +110,21 @@ def site() -> Site:
 )
 def test_the_words_are_kube_schedulers_but_for_preemption(failed: dict[str, int], nodes: int, expected: str) -> None:
     assert message(failed, nodes) == expected
+
+
+def test_what_stands_in_the_way_follows_kube_schedulers_words(site: Site) -> None:
+    site.more = {"shop/db-0": "2 nodes: NodeResourcesFit: asks for 3 cpu, 2 of 4 is free."}
+    told = said(site.evaluate(db_0=FULL, db_1=FULL))
+    assert [note for _, _, note, _ in told] == [f"{TEXT} {site.more['shop/db-0']}", TEXT]
+    site.more = {"shop/db-0": "2 nodes: NodeResourcesFit: asks for 3 cpu, 1 of 4 is free."}
+    assert site.evaluate(db_0=FULL, db_1=FULL) == []  # other figures are no news
+
+
+def test_the_rules_are_asked_only_of_pods_that_are_told_of_and_refused(site: Site) -> None:
+    error = {"error: strconv.ParseInt: parsing": 0}
+    site.evaluate(db_0=FULL, db_1=error)
+    site.evaluate(db_0=FULL, db_1=error)
+    assert site.asked == [["shop/db-0"]]
 
 
 def test_a_pod_that_waits_is_told_of_once(site: Site) -> None:
