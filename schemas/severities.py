@@ -89,6 +89,7 @@ ROWS = (
     Severity(
         name=QUORUM,
         meaning="The failure of one host or node would take so many members of a quorum that too few stay.",
+        remedy="Move one of the named nodes' VMs to a host that holds no other member.",
         grave=True,
         repairable=True,
         alert="critical",

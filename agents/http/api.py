@@ -96,8 +96,8 @@ async def _severities(_: web.Request) -> web.Response:
             row.icon,
             row.remedy,
             row.remedies,
-            f"{severity_alert(row.name)}.md",
-            row.grave,
+            runbook=f"{severity_alert(row.name)}.md",
+            grave=row.grave,
         )
         for row in ROWS
     ]

@@ -74,9 +74,9 @@ class WaitingDecider(Decider):
         )
         news = in_turn(late, lambda one: one[1].partition("/")[0])
         room = max(0, OPEN - len(self._open))
-        told = [pod for _, pod in news[:room]]
-        more = self._in_the_way(snapshot, [pod for pod in told if waiting[pod][1] == UNSCHEDULABLE]) if told else {}
-        for pod in told:
+        chosen = [pod for _, pod in news[:room]]
+        more = self._in_the_way(snapshot, [pod for pod in chosen if waiting[pod][1] == UNSCHEDULABLE]) if chosen else {}
+        for pod in chosen:
             uid, reason, text = waiting[pod]
             self._said[pod] = _Said(uid, text, now, now + AGAIN)
             note = " ".join(filter(None, (text, more.get(pod))))
