@@ -26,7 +26,8 @@ from underhost.schemas.near import did_you_mean
 PLUGIN = "kubectl underhost"
 COMPLETE = "__complete"
 """Asks what may come next, as kubectl's own completion does: `underhost __complete drain ku`."""
-_GC = (50_000, 20, 20)
+_GC = (200_000, 20, 20)
+"""Objects that are made between two collections: more than a command imports, all of which each would visit."""
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 """What writing to standard output can fail with; an error of a file names the file."""
 
@@ -34,7 +35,7 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 def main() -> None:
     """Run the command line; the exit code is the process's."""
     use_one_thread()
-    gc.set_threshold(*_GC)  # what is read and imported is no garbage, and every collection would visit it
+    gc.set_threshold(*_GC)
     words = sys.argv[1:]
     if words[:1] == [COMPLETE]:
         complete(words[1:])

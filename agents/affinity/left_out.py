@@ -5,7 +5,6 @@ known only the nodes are judged; of an annotation that cannot be read, nothing.
 """
 
 from collections.abc import Callable
-from itertools import chain
 
 from underhost.agents.affinity.quorum import RULE, UNREADABLE, asked_by, quorums
 from underhost.agents.site.not_judged import NO_INVENTORY, UNKNOWN, counted, not_judged
@@ -14,7 +13,7 @@ from underhost.schemas.documents import NotJudged
 from underhost.schemas.kubernetes import QUORUM_ANNOTATION
 
 
-def left_out_of(snapshot: Snapshot, has: Callable[[str], bool] = lambda pod: True) -> list[NotJudged]:
+def left_out_of(snapshot: Snapshot, has: Callable[[str], bool] | None = None) -> list[NotJudged]:
     """As `not_judged`, and what of the quorums. Raises BadObjectError."""
     found = not_judged(snapshot, has)
     nodes = {member.node for one in quorums(snapshot) if one.spare > 0 for member in one.members}
@@ -25,12 +24,13 @@ def left_out_of(snapshot: Snapshot, has: Callable[[str], bool] = lambda pod: Tru
                 f"{RULE} on the hosts of {counted(unknown, 'node')}", UNKNOWN if snapshot.vsphere else NO_INVENTORY
             )
         )
-    asking = chain(
-        (node.metadata for node in snapshot.nodes.values()),
-        (workload.metadata for workload in snapshot.workloads.values()),
-        (pod.metadata for pod in snapshot.pods.values()),
-    )
-    unreadable = sum(one.annotations is not None and asked_by(one) == UNREADABLE for one in asking)
+    annotated = [
+        one.metadata
+        for objects in (snapshot.nodes, snapshot.workloads, snapshot.pods)
+        for one in objects.values()
+        if one.metadata.annotations is not None  # few pods of a large site have any that is read
+    ]
+    unreadable = sum(asked_by(one) == UNREADABLE for one in annotated)
     if unreadable:
         found.append(
             NotJudged(f"{RULE} of {counted(unreadable, 'object')}", f"annotation {QUORUM_ANNOTATION} is not readable")

@@ -11,7 +11,7 @@ from msgspec import json
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.compiled.site import CompiledSite, Place
-from underhost.agents.site.changes import Outdated, changed_keys, host_of, owners_of, reads_alike
+from underhost.agents.site.changes import Outdated, changed_keys, host_of, owners_of, reads_alike, selects_alike
 from underhost.agents.site.owners import controller_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Namespace, Node, Pod
@@ -44,10 +44,12 @@ class Observer:
     def arrive(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
         """A pod has come to its place."""
 
-    def change_nodes(self, names: Collection[str]) -> None:
-        """These nodes are about to come, go, or change in what a rule reads of them or of their host."""
+    def change_nodes(self, changed: Collection[str], moved: Collection[str]) -> None:
+        """Nodes are about to come, go, or change in what a rule reads of them; of those `moved`, only VM or host."""
 
-    def nodes_changed(self, snapshot: Snapshot, names: Collection[str], pods: Mapping[str, Pod]) -> None:
+    def nodes_changed(
+        self, snapshot: Snapshot, changed: Collection[str], moved: Collection[str], pods: Mapping[str, Pod]
+    ) -> None:
         """They have. `pods` are on nodes that came, went or have another VM or host."""
 
     def end(self, before: Snapshot, snapshot: Snapshot) -> None:
@@ -79,7 +81,9 @@ class Follower:
         self.follow_nodes(snapshot, changed_keys(before.nodes, snapshot.nodes), before.pods)
         changed = changed_keys(before.pods, snapshot.pods)
         for key in changed:
-            self.learn_labels(snapshot, snapshot.pods.get(key), before.pods)
+            pod, was = snapshot.pods.get(key), before.pods.get(key)
+            if pod is not None and (was is None or not selects_alike(was, pod)):  # else its labels count since it came
+                self.learn_labels(snapshot, pod, before.pods)
         for key in changed:
             self.follow_pod(snapshot, key, snapshot.pods.get(key), before.pods.get(key))
         if before.hosts is not snapshot.hosts:
@@ -211,8 +215,8 @@ class Follower:
         self, snapshot: Snapshot, touched: Collection[str], replaced: Collection[str], pods: Mapping[str, Pod]
     ) -> None:
         site = self._site
-        every = {*touched, *replaced}
-        self.observer.change_nodes(every)
+        moved = {name for name in replaced if name not in touched}
+        self.observer.change_nodes(touched, moved)
         index = site.model.nodes.index
         exchanged = [name for name in touched if (name in index) != (name in snapshot.nodes)]
         rebound = {key: site.remove(key) for name in exchanged for key in site.pods_on(name)}
@@ -221,7 +225,7 @@ class Follower:
             if key in pods:
                 site.add(key, pods[key], site.placed(pods[key], was.cls, was.request))
         concerned = {*rebound, *(key for name in replaced for key in site.pods_on(name))}
-        self.observer.nodes_changed(snapshot, every, {key: pods[key] for key in concerned if key in pods})
+        self.observer.nodes_changed(snapshot, touched, moved, {key: pods[key] for key in concerned if key in pods})
 
 
 def _names(labels: bytes, keys: Iterable[bytes]) -> bool:

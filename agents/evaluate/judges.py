@@ -33,6 +33,7 @@ class Judges:
 
     Attributes:
         store: the findings. relations, eligible: of the classes. The others judge.
+        ask_for_hosts: whether required affinity or hard spread of some class is by host; anti-affinity may be as well.
     """
 
     def __init__(self, model: Model, state: State, options: Options) -> None:
@@ -45,6 +46,7 @@ class Judges:
         self.unsatisfiable = Unsatisfiable(self.store, self.relations, options)
         self.budgets, self.nodes, self.colocated = Budgets(self.store), NodeFindings(self.store), CoLocated(self.store)
         self.uncounted: UncountedTerms | None = None
+        self.ask_for_hosts = any(map(self._asks_for_host, model.classes))
         self._flipped: set[int] = set()
         self._fresh: list[PodClass] = []
         self._generation = state.generation
@@ -100,11 +102,15 @@ class Judges:
     def add_class(self, cls: PodClass) -> None:
         """A class is new."""
         self.relations.forget()
+        self.ask_for_hosts |= self._asks_for_host(cls)
         self.unsatisfiable.add_class(cls)
         if self.uncounted is not None:
             self.uncounted.add_class(cls)
         self._flipped.add(cls.id)
         self._fresh.append(cls)
+
+    def _asks_for_host(self, cls: PodClass) -> bool:
+        return any(term.key in self._options.host_keys for term in (*cls.required_affinity, *cls.hard))
 
     def count(self, site: CompiledSite, place: Place, sign: int) -> None:
         """A pod of the class came or went."""
@@ -116,6 +122,10 @@ class Judges:
         """Where a pod is; the pod itself may have gone or changed since, and is told of afterwards."""
         self.nodes.judge_pod(snapshot, key, bool(place.absent) and key in snapshot.pods)
         self.colocated.change_pod(snapshot, key, pod, place)
+
+    def move(self, key: str) -> None:
+        """The host below a pod is another one; its node is there as it was."""
+        self.colocated.move(key)
 
     def judge(self, snapshot: Snapshot, site: CompiledSite, marks: Marks) -> None:
         """Judge what is marked."""

@@ -97,26 +97,46 @@ class Marker(Observer):
         self._judges.tell(snapshot, key, pod, place)
 
     # ------------------------------------------------------------------------------------------------------ nodes
-    def change_nodes(self, names: Collection[str]) -> None:
+    def change_nodes(self, changed: Collection[str], moved: Collection[str]) -> None:
         """Mark under what was."""
-        self._judges.eligible.know(self._site)
-        self._mark_nodes(names, -1)
+        if changed or self._judges.ask_for_hosts:
+            self._judges.eligible.know(self._site)
+        self._mark_nodes(changed, moved, -1)
 
-    def nodes_changed(self, snapshot: Snapshot, names: Collection[str], pods: Mapping[str, Pod]) -> None:
+    def nodes_changed(
+        self, snapshot: Snapshot, changed: Collection[str], moved: Collection[str], pods: Mapping[str, Pod]
+    ) -> None:
         """Mark under what is."""
-        self._mark_nodes(names, 1)
-        self._marks.spread |= self._judges.eligible.differing(self._site)
+        self._mark_nodes(changed, moved, 1)
+        if changed or self._judges.ask_for_hosts:
+            self._marks.spread |= self._judges.eligible.differing(self._site)
         self._judges.unsatisfiable.touch()
         for key, pod in pods.items():
-            self._judges.tell(snapshot, key, pod, self._site.places[key])
+            place = self._site.places[key]
+            if place.node in moved:
+                self._judges.move(key)
+            else:
+                self._judges.tell(snapshot, key, pod, place)
 
-    def _mark_nodes(self, names: Collection[str], sign: int) -> None:
-        for name in names:
+    def _mark_nodes(self, changed: Collection[str], moved: Collection[str], sign: int) -> None:
+        """Where no rule but of hosts themselves asks for a node's host, a vMotion concerns these alone."""
+        site, judges = self._site, self._judges
+        if judges.ask_for_hosts:
+            changed, moved = {*changed, *moved}, ()
+        for name in changed:
             self._marks.nodes.add(name)
-            for key in self._site.pods_on(name):
-                place = self._site.places[key]
-                self._marks.pod(self._site, self._judges.relations, key, place)
-                self._judges.count(self._site, place, sign)
+            for key in site.pods_on(name):
+                place = site.places[key]
+                self._marks.pod(site, judges.relations, key, place)
+                judges.count(site, place, sign)
+        for name in moved:
+            for key in site.pods_on(name):
+                place = site.places[key]
+                if sign < 0:
+                    self._marks.left_host(site, judges.relations, place, judges.physical.holds)
+                else:
+                    self._marks.came_to_host(site, judges.relations, place)
+                judges.unsatisfiable.count(site, place, sign)
 
     def _pods_in(self, namespace: str) -> list[str]:
         return self._site.pods_in(self._site.model.classifier.classes_in(namespace))

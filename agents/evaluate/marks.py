@@ -3,6 +3,7 @@
 In: a pod at a place, before or after a change. Out: the sets that the judges work off.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -91,15 +92,42 @@ class Marks:
         if not place.node:
             return
         self.nodes.add(place.node)
-        node, topology = site.model.nodes.index[place.node], site.model.topology
         concern = relations.of(site.model.classes[place.cls])
         self.spread |= concern.spread
         self.near |= concern.near
+        self._apart(site, concern, place, False, None)
+
+    def left_host(
+        self, site: CompiledSite, relations: Relations, place: PodPlace, holds: Callable[[SeparationId, str], bool]
+    ) -> None:
+        """A pod stays where it is, and the host below it is about to be another one.
+
+        Where nothing was found, nothing is when a pod has left: `holds` tells whether a place on a host has a finding.
+        """
+        if place.node:
+            self._apart(site, relations.of(site.model.classes[place.cls]), place, True, holds)
+
+    def came_to_host(self, site: CompiledSite, relations: Relations, place: PodPlace) -> None:
+        """A pod stays where it is, and the host below it is another one now."""
+        if place.node:
+            self._apart(site, relations.of(site.model.classes[place.cls]), place, True, None)
+
+    def _apart(
+        self,
+        site: CompiledSite,
+        concern: Concern,
+        place: PodPlace,
+        is_of_host: bool,
+        holds: Callable[[SeparationId, str], bool] | None,
+    ) -> None:
+        """The domains, and the host, in which others must be apart from the pod; of the host alone if `is_of_host`."""
+        node, topology = site.model.nodes.index[place.node], site.model.topology
         host = site.host_of(node)
         for at in concern.apart:
             value = site.value_of(at.key, node)
             if value is not None:
-                if at.rule == INTER_POD_AFFINITY:
+                by_host = topology.is_host_key(at.key)
+                if at.rule == INTER_POD_AFFINITY and (by_host or not is_of_host):
                     self.broken.add((at, value))
-                if host and not topology.is_host_key(at.key):
+                if host and not by_host and (holds is None or holds(at, host)):
                     self.undone.add((at, host))

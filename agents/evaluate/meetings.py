@@ -87,6 +87,11 @@ class Meetings(ABC):
         if places:
             self._take(case, [self._look(case.model, at, value) for at, value in places])
 
+    def holds(self, at: SeparationId, value: str) -> bool:
+        """Whether pods of the separation do not keep apart in this place, as far as it was judged."""
+        kept = self._spots.get((self.together(at), at.namespace, value))
+        return kept is not None and at in kept.by_id
+
     def _sweep(self, case: Case) -> Iterator[_Met]:
         topology = case.model.topology
         by_key: defaultdict[tuple[str, str], list[SeparationId]] = defaultdict(list)

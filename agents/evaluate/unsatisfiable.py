@@ -39,7 +39,7 @@ class Unsatisfiable:
         self._store, self._relations, self._options = store, relations, options
         self._clusters: dict[str, str] = {}
         self._usable: Counter[str] = Counter()
-        self._sizes: Counter[_Crowd] = Counter()
+        self._sizes: dict[str, Counter[SeparationId]] = {}
         self._wide: set[_Crowd] = set()
         self._near = self._touched = False
 
@@ -61,21 +61,28 @@ class Unsatisfiable:
     def use(self, snapshot: Snapshot, site: CompiledSite) -> None:
         """The hosts are these; where one is in another cluster, pods are counted anew."""
         clusters = {ref: host.cluster for ref, host in snapshot.hosts.items()}
-        self._usable = _usable(snapshot)
+        before, usable = self._usable, _usable(snapshot)
+        changed = {cluster for cluster in before.keys() | usable.keys() if before[cluster] != usable[cluster]}
         if clusters != self._clusters:
             self._clusters = clusters
             self._sizes = self._count(site)
-        self._wide = {crowd for crowd, size in self._sizes.items() if size > self._usable[crowd[1]]}
+            changed = set(self._sizes)
+            self._wide.clear()
+        self._usable = usable
+        self._wide = {crowd for crowd in self._wide if crowd[1] not in changed}
+        for cluster in changed & self._sizes.keys():
+            most = usable[cluster]
+            self._wide.update((at, cluster) for at, size in self._sizes[cluster].items() if size > most)
         self._touched = True
 
-    def _count(self, site: CompiledSite) -> "Counter[_Crowd]":
-        """The sizes of all crowds."""
-        model, sizes = site.model, Counter[_Crowd]()
+    def _count(self, site: CompiledSite) -> dict[str, Counter[SeparationId]]:
+        """The sizes of all crowds, by vSphere cluster."""
+        model, sizes = site.model, defaultdict[str, Counter[SeparationId]](Counter)
         cluster_of = [self._clusters.get(host or "", "") for host in model.nodes.hosts]
         clusters = map(cluster_of.__getitem__, model.running.nodes.tolist())
         for (cls, cluster), pods in Counter(zip(model.running.classes.tolist(), clusters, strict=True)).items():
             for at in self._relations.of(model.classes[cls]).apart if cluster else ():
-                sizes[at, cluster] += pods
+                sizes[cluster][at] += pods
         return sizes
 
     def count(self, site: CompiledSite, place: Place, sign: int) -> None:
@@ -84,10 +91,11 @@ class Unsatisfiable:
             return
         concern = self._relations.of(site.model.classes[place.cls])
         cluster = self._clusters.get(site.host_of(site.model.nodes.index[place.node]), "")
+        sizes = self._sizes[cluster] if cluster else {}
         for at in concern.apart if cluster else ():
             crowd = (at, cluster)
-            self._sizes[crowd] += sign
-            if self._sizes[crowd] > self._usable[cluster]:
+            sizes[at] += sign
+            if sizes[at] > self._usable[cluster]:
                 self._wide.add(crowd)
                 self._touched = True
             elif crowd in self._wide:

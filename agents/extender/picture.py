@@ -139,7 +139,9 @@ class HostPicture(Observer):
         """Whom other classes are kept apart from may be another one now."""
         self._aparts.clear()
 
-    def nodes_changed(self, snapshot: Snapshot, names: Collection[str], pods: Mapping[str, Pod]) -> None:
+    def nodes_changed(
+        self, snapshot: Snapshot, changed: Collection[str], moved: Collection[str], pods: Mapping[str, Pod]
+    ) -> None:
         """Nodes are at other positions, or on other hosts."""
         self._aparts.clear()
         self.generation += 1

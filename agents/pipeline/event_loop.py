@@ -23,12 +23,15 @@ that it reads or writes: at Python's own 5 ms, 200 answers beside one plan that 
 BLOCK = 1 << 20
 """Bytes of memory from which on a block is the system's again as soon as it is free. glibc's own bound grows with what
 is freed, up to 32 MiB; then bodies of requests leave holes among what stays."""
+COLLECT = (50_000, 20, 20)
+"""Objects that are made between two collections, and how many of these are short: one takes some 10 ms."""
 _M_MMAP_THRESHOLD = -3
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run it in an event loop of its own, and close that; `asyncio.run` otherwise."""
     sys.setswitchinterval(SWITCH)
+    gc.set_threshold(*COLLECT)
     _return_blocks()
     try:
         import uvloop  # not there on every platform

@@ -116,6 +116,12 @@ def is_classed_alike(old: Pod, new: Pod) -> bool:
     )
 
 
+def selects_alike(old: Pod, new: Pod) -> bool:
+    """Whether the terms of both read the same labels of pods."""
+    one, other = old.spec, new.spec
+    return one.affinity == other.affinity and one.topology_spread_constraints == other.topology_spread_constraints
+
+
 def is_owned_alike(old: Pod, new: Pod) -> bool:
     """Whether both are of the same application, and belong to their node alike."""
     one, other = old.metadata, new.metadata

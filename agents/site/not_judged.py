@@ -16,11 +16,11 @@ NO_INVENTORY, NO_HOST, UNKNOWN = "no inventory", "the inventory holds no host", 
 PENDING, NO_NODE, NONE, ANOTHER_SCHEDULER = "pending", "no node", "there are none", "of another scheduler"
 
 
-def not_judged(snapshot: Snapshot, has: Callable[[str], bool] = lambda pod: True) -> list[NotJudged]:
+def not_judged(snapshot: Snapshot, has: Callable[[str], bool] | None = None) -> list[NotJudged]:
     """What a check of the running pods leaves out; of the pods (`namespace/name`), only those that `has` says."""
-    alive = [pod for name, pod in snapshot.pods.items() if pod.status.phase not in FINISHED and has(name)]
-    waiting = sum(not pod.spec.node_name for pod in alive)
-    return [*hosts_not_judged(snapshot), *pods_not_judged(len(alive), waiting, len(snapshot.nodes))]
+    meant = [pod for name, pod in snapshot.pods.items() if has(name)] if has is not None else snapshot.pods.values()
+    nodes = [pod.spec.node_name for pod in meant if pod.status.phase not in FINISHED]
+    return [*hosts_not_judged(snapshot), *pods_not_judged(len(nodes), nodes.count(""), len(snapshot.nodes))]
 
 
 def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:

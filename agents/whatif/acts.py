@@ -158,10 +158,10 @@ def _fail(world: World, step: s.Fail) -> None:
     lost = {world.node(name) for kind, _, name in named if kind == s.NODE}
     dead = [world.host(name) for kind, _, name in named if kind == s.HOST]
     world.set_hosts(dead, vsphere.DISCONNECTED)
-    hosts = vsphere.Hosts(world.snapshot)
+    hosts = world.fleet.hosts(world.snapshot)
     moves = hosts.restart(dead) if step.ha else [(vm, None) for ref in dead for vm in hosts.on[ref]]
     stopped = {vm.ref: replace(vm, power="off") for vm, target in moves if target is None}
-    nodes = vsphere.nodes_of(world.snapshot)
+    nodes = world.fleet.nodes_of(world.snapshot)
     lost |= {name for ref in stopped for name in nodes.get(ref, ())}
     _move(world, [move for move in moves if move[1] is not None])
     if stopped:
@@ -194,7 +194,7 @@ def _lose_nodes(world: World, names: Collection[str]) -> None:
 def _maintain(world: World, step: s.Maintain) -> None:
     world.step += 1
     ref = world.host(step.host)
-    moves = vsphere.Hosts(world.snapshot).evacuate(ref)
+    moves = world.fleet.hosts(world.snapshot).evacuate(ref)
     _move(world, moves)
     if all(target is not None for _, target in moves):
         world.set_hosts([ref], vsphere.MAINTENANCE)
@@ -206,7 +206,7 @@ def _move(world: World, moves: vsphere.Moves) -> None:
     if not moves:
         return
     names = {ref: host.name for ref, host in world.snapshot.hosts.items()}
-    hosts = vsphere.Hosts(world.snapshot)
+    hosts = world.fleet.hosts(world.snapshot)
     told = [
         VmMove(world.step, vm.name, names[hosts.ref(vm.host) or vm.host], None if target is None else names[target])
         for vm, target in moves

@@ -10,6 +10,7 @@ does not say what it has (0) takes anything.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from copy import copy
 
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY
 from underhost.agents.site.snapshot import Snapshot
@@ -23,13 +24,15 @@ Moves = list[tuple[Vm, str | None]]
 
 
 class Hosts:
-    """The hosts of a site and what runs on them; `take` keeps count. VMs may name a host by id or by name."""
+    """The hosts of a site and what runs on them, counted on with every move. VMs may name a host by id or by name."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        self._of_cluster: defaultdict[str, list[str]] = defaultdict(list)
         names: defaultdict[str, list[str]] = defaultdict(list)
         for ref, host in snapshot.hosts.items():
             names[host.name].append(ref)
+            self._of_cluster[host.cluster].append(ref)
         self._by_name = {name: refs[0] for name, refs in names.items() if len(refs) == 1}
         self.on: defaultdict[str, list[Vm]] = defaultdict(list)
         self._place: dict[str, str] = {}
@@ -43,6 +46,12 @@ class Hosts:
         for rule in snapshot.rules.values():
             for vm_ref in rule.vms if rule.enabled else ():
                 self._rules[vm_ref].append(rule)
+
+    def at(self, snapshot: Snapshot) -> "Hosts":
+        """The same to count on from, in a snapshot of the same VMs and rules in which hosts are in other states."""
+        found = copy(self)
+        found._snapshot, found._place, found._used = snapshot, dict(self._place), dict(self._used)
+        return found
 
     def ref(self, named: str) -> str | None:
         """The host of this id or name, None where it is not listed (or two share the name)."""
@@ -77,10 +86,11 @@ class Hosts:
         return moves
 
     def _best(self, vm: Vm, source: str, soft: bool) -> str | None:
-        cluster = self._snapshot.hosts[source].cluster
+        hosts = self._snapshot.hosts
         found: list[tuple[int, int, float, int, str, str]] = []
-        for ref, host in self._snapshot.hosts.items():
-            if ref == source or host.cluster != cluster or host.state != CONNECTED or not self._fits(vm, ref):
+        for ref in self._of_cluster[hosts[source].cluster]:
+            host = hosts[ref]
+            if ref == source or host.state != CONNECTED or not self._fits(vm, ref):
                 continue
             apart, near = self._broken(vm, ref)
             if any(rule.mandatory for rule in (*apart, *near)) or (apart and not soft):
@@ -124,8 +134,29 @@ class Hosts:
         return self._snapshot.hosts[ref].name
 
 
-def nodes_of(snapshot: Snapshot) -> Mapping[str, list[str]]:
-    """The nodes of each VM; more than one only where the inventory contradicts itself."""
+class Fleet:
+    """Who runs where, worked out once for all plans that begin at one snapshot, and kept until another one asks."""
+
+    def __init__(self) -> None:
+        self._hosts: tuple[Snapshot, Hosts] | None = None
+        self._nodes: tuple[Snapshot, Mapping[str, list[str]]] | None = None
+
+    def hosts(self, snapshot: Snapshot) -> Hosts:
+        """The hosts and what runs on them now, to count on from."""
+        known = self._hosts
+        if known is None or known[0].vms is not snapshot.vms or known[0].rules is not snapshot.rules:
+            known = self._hosts = snapshot, Hosts(snapshot)
+        return known[1].at(snapshot)
+
+    def nodes_of(self, snapshot: Snapshot) -> Mapping[str, list[str]]:
+        """The nodes of each VM; more than one only where the inventory contradicts itself."""
+        known = self._nodes
+        if known is None or known[0].node_hosts is not snapshot.node_hosts:
+            known = self._nodes = snapshot, _nodes_of(snapshot)
+        return known[1]
+
+
+def _nodes_of(snapshot: Snapshot) -> Mapping[str, list[str]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name, joined in sorted(snapshot.node_hosts.items()):
         found[joined.vm].append(name)

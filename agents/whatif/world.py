@@ -16,7 +16,7 @@ from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import place_all
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.whatif.hosts import nodes_of
+from underhost.agents.whatif.hosts import Fleet
 from underhost.agents.whatif.pods import GONE, is_replaced_already, owner_kind, started, successor
 from underhost.schemas.documents import Move, VmMove
 from underhost.schemas.errors import InputError
@@ -49,6 +49,7 @@ class World:
         failed: why a pod waits. stuck: pods that are not to be placed. lost: nodes that have failed.
         draining: nodes that are being drained, with the budgets in the way of each pod that is still there; they are
             tried again after every step.
+        fleet: what runs on the hosts, shared by all plans from one start.
     """
 
     snapshot: Snapshot
@@ -66,6 +67,7 @@ class World:
     stuck: dict[str, Stuck] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     draining: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    fleet: Fleet = field(default_factory=Fleet)
 
     @classmethod
     def at_rest(cls, snapshot: Snapshot, evaluator: Evaluator, others: Mapping[str, Manifest]) -> "World":
@@ -80,7 +82,7 @@ class World:
     def fork(self) -> "World":
         """Another plan from the same start."""
         start = (self.snapshot, self.evaluator, self.others, self.now)
-        return World(*start, waiting=set(self.waiting), failed=dict(self.failed))
+        return World(*start, waiting=set(self.waiting), failed=dict(self.failed), fleet=self.fleet)
 
     # ------------------------------------------------------------------------------------------------- the snapshot
     def change(self, **mappings: Any) -> None:
@@ -99,7 +101,7 @@ class World:
 
     def move_vms(self, hosts: Mapping[str, str]) -> None:
         """VMs are on these hosts from now on, and their nodes with them."""
-        snapshot, nodes = self.snapshot, nodes_of(self.snapshot)
+        snapshot, nodes = self.snapshot, self.fleet.nodes_of(self.snapshot)
         joined = dict(snapshot.node_hosts)
         for vm, ref in hosts.items():
             for name in nodes.get(vm, ()):

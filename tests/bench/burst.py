@@ -19,6 +19,7 @@ from bench.resident import Site
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.pipeline.event_loop import COLLECT
 from underhost.agents.schedule.pending import PodDecision, decide
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import kubernetes as k8s
@@ -82,7 +83,7 @@ def main() -> None:
     made, resident = bursts.made, Evaluator(options)
     resident.update(made.snapshot)
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)  # as the command line does
+    gc.set_threshold(*COLLECT)  # as a worker does
     times: list[tuple[float, float]] = []
     waiting: Pods = {}
     decided: list[PodDecision] = []

@@ -14,6 +14,7 @@ from bench.resident import Site
 
 from underhost.agents.drs.cover import RulesByCluster
 from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.pipeline.event_loop import COLLECT
 from underhost.agents.site.snapshot import Options
 
 
@@ -23,7 +24,7 @@ def main() -> None:
     made, options = Site(LargeSite.of(nodes, apps)), Options()
     evaluator, rules = Evaluator(options), RulesByCluster(options)
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)  # as the command line does
+    gc.set_threshold(*COLLECT)  # as a worker does
     evaluator.update(made.snapshot)
     begin = time.process_time()
     needed = rules.of(made.snapshot, evaluator.state(made.snapshot).model)

@@ -27,6 +27,7 @@ from msgspec import Raw
 
 from underhost.agents.pipeline import event_loop
 from underhost.agents.pipeline.connections import Connections
+from underhost.agents.pipeline.event_loop import COLLECT
 from underhost.agents.worker import run_worker
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Metadata, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus, encode
@@ -277,7 +278,7 @@ def main() -> None:
     """The scheduler, or with `worker` the worker."""
     logging.basicConfig(level=logging.WARNING)
     if sys.argv[1] == "worker":
-        gc.set_threshold(50_000, 20, 20)  # as the command line does
+        gc.set_threshold(*COLLECT)  # as a worker does
         event_loop.run(work(*map(int, sys.argv[2:])))
     else:
         measure(*map(int, sys.argv[1:]))

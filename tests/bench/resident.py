@@ -22,6 +22,7 @@ from bench.large import LargeSite
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.pipeline.event_loop import COLLECT
 from underhost.agents.site.changes import Tracked
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import kubernetes as k8s
@@ -197,7 +198,7 @@ def main() -> None:
     made, options = Site(size), Options()
     resident = Evaluator(options)
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)  # as the command line does
+    gc.set_threshold(*COLLECT)  # as a worker does
     begin = time.perf_counter()
     found = resident.update(made.snapshot)
     print(f"pods\t{len(made.pods)}")

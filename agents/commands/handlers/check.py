@@ -47,7 +47,7 @@ def _report(site: Site, scope: Scope) -> Report:
         report = check(site.snapshot, site.options)
     report = report if site.snapshot.nodes else _without_nodes(report)
     report = limited(report, site, scope) if scope.limited else report
-    return structs.replace(report, not_judged=left_out_of(site.snapshot, scope.has))
+    return structs.replace(report, not_judged=left_out_of(site.snapshot, scope.has if scope.limited else None))
 
 
 def _without_nodes(report: Report) -> Report:

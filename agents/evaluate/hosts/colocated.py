@@ -77,6 +77,11 @@ class CoLocated:
         self._of_pod[key] = known
         self._dirty.add(known[0])
 
+    def move(self, key: str) -> None:
+        """The host below a pod is another one."""
+        if (held := self._of_pod.get(key)) is not None:
+            self._dirty.add(held[0])
+
     def change_workloads(self, namespace: str) -> set[str]:
         """The pods whose application may be another now; the caller changes each of them."""
         found: set[str] = set()
