@@ -110,7 +110,8 @@ class Judges:
         self._fresh.append(cls)
 
     def _asks_for_host(self, cls: PodClass) -> bool:
-        return any(term.key in self._options.host_keys for term in (*cls.required_affinity, *cls.hard))
+        asked = {term.key for term in cls.required_affinity} | {constraint.key for constraint in cls.hard}
+        return not asked.isdisjoint(self._options.host_keys)
 
     def count(self, site: CompiledSite, place: Place, sign: int) -> None:
         """A pod of the class came or went."""

@@ -28,7 +28,7 @@ def outcome(world: World, before: Before) -> WhatIf:
     resolved: list[Finding] = []
     if world.step:
         after = FindingSet(world.evaluator.update(world.snapshot).findings)
-        new, resolved = after.new_and_gone(before.findings)
+        new, resolved = after - before.findings, before.findings - after
     return WhatIf(
         moves=world.moves,
         vm_moves=world.vm_moves,
