@@ -65,15 +65,15 @@ class Unsatisfiable:
         changed = {cluster for cluster in before.keys() | usable.keys() if before[cluster] != usable[cluster]}
         if clusters != self._clusters:
             self._clusters = clusters
+            changed |= self._sizes.keys()
             self._sizes = self._count(site)
-            changed = set(self._sizes)
-            self._wide.clear()
-        self._usable = usable
+            changed |= self._sizes.keys()
+        self._usable, was_wide = usable, bool(self._wide)
         self._wide = {crowd for crowd in self._wide if crowd[1] not in changed}
         for cluster in changed & self._sizes.keys():
             most = usable[cluster]
             self._wide.update((at, cluster) for at, size in self._sizes[cluster].items() if size > most)
-        self._touched = True
+        self._touched |= was_wide or bool(self._wide) or self._near
 
     def _count(self, site: CompiledSite) -> dict[str, Counter[SeparationId]]:
         """The sizes of all crowds, by vSphere cluster."""

@@ -14,6 +14,7 @@ from bench.usage import usage_of
 from support.processes.underhost import UNDERHOST
 
 ROUNDS = 2
+MANY = 1_250  # hosts of four nodes each
 PLANS = {
     "drain of a node": ["drain", "n0001"],
     "drain of 20 nodes": ["drain", *(f"n{at:04d}" for at in range(1, 21))],
@@ -39,6 +40,12 @@ def main() -> None:
         each = usage_of([UNDERHOST, "fail", "--each", "host", *given])
         print(f"each of 512 hosts with HA: CPU s\t{each.cpu:.1f}")
         print(f"each of 512 hosts with HA: CPU / check's\t{each.cpu / check[0]:.1f}")
+        dump, inventory = LargeSite(hosts=MANY).write(Path(folder))
+        command = [UNDERHOST, "fail", "--each", "host", "-f", str(dump), "--inventory", str(inventory), "-o", "json"]
+        each = usage_of(command)
+        print(f"each of {MANY:,} hosts with HA: CPU s\t{each.cpu:.1f}")
+        print(f"each of {MANY:,} hosts with HA: s\t{each.wall:.1f}")
+        print(f"each of {MANY:,} hosts with HA: memory, MiB\t{each.memory:.0f}")
 
 
 def _least(command: list[str]) -> tuple[float, float]:
