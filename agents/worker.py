@@ -8,7 +8,6 @@ own event loop: a signal ends the watchers, then the cycles, then Faust.
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -38,9 +37,6 @@ GIVE_UP = 3.0
 """Seconds that Faust may take to notice that the pipeline has failed, or is cancelled."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a pipeline is started again after a fault of Kafka; doubled until one is up."""
-SWITCH = 0.001
-"""Seconds that the evaluating thread may keep the interpreter while the event loop wants it. With Python's 5 ms, every
-record that is read waits that long behind an evaluation: measured, half as many changes a second."""
 LOOK = 0.1
 """Seconds between two looks whether all is ready."""
 
@@ -73,7 +69,6 @@ async def run_worker(
     wanted = role.parse_roles(roles)
     stopping = stop or asyncio.Event()
     metrics, latest = Metrics(), latest or LatestDecisions()
-    sys.setswitchinterval(SWITCH)
     use_one_thread()
     with _signals(stopping):
         remarks = await _topics(settings, wanted, metrics)

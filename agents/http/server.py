@@ -4,7 +4,6 @@ In: a listen address and the routes. Out: a listening server, with the probes: i
 does it count. It is started before the agents, so that a start that takes long can be watched.
 """
 
-import asyncio
 import logging
 import os
 import ssl
@@ -13,6 +12,7 @@ from collections.abc import Callable, Collection
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from underhost.agents.http.budgets.arrivals import Entrance
 from underhost.agents.http.budgets.bodies import BODY, HELD, SENDING, HeldBodies, bounded
 from underhost.agents.http.budgets.connections import CONNECTIONS, HeldConnections, WithoutNoise, counted
 from underhost.agents.http.doors import door as doors
@@ -35,7 +35,7 @@ LINGER = 5.0
 class HttpServer:
     """A listening server; `port` is the one that was bound, of use where 0 was asked for."""
 
-    def __init__(self, runner: web.AppRunner, listener: asyncio.Server, host: str, scheme: str = "http") -> None:
+    def __init__(self, runner: web.AppRunner, listener: Entrance, host: str, scheme: str = "http") -> None:
         self._runner, self._listener = runner, listener
         self._host, self._scheme = host, scheme
         self.port = int(listener.sockets[0].getsockname()[1])

@@ -98,6 +98,11 @@ def tally(name: str, seconds: float, figures: str, fault: str) -> Tally:
     return Tally(1, len(failures), f"{minutes} min{figures}", failures, complete=True)
 
 
+def starved(pid: int) -> float:
+    """Seconds for which the main thread of a process, its event loop, could run and had no processor."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
 def resident(pid: int) -> float:
     """Bytes of memory that a process holds."""
     return float(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_SIZE)

@@ -18,14 +18,13 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
+from underhost.agents.http.budgets.arrivals import Entrance
 from underhost.agents.http.budgets.places import client_of
 from underhost.agents.http.budgets.work import LEFT, has_left
 from underhost.agents.http.guard import RequestRefused
 
 MOST, EACH = 512, 256
 """Connections in all, and of one client: a process often has 1,024 descriptors."""
-BACKLOG = 4096
-"""Connections that wait to be taken; with fewer, a crowd makes a probe wait for its second try."""
 UNREAD, ANSWERED = 32 << 20, 1 << 20
 """Bytes of answers that wait to be read, of all clients; and of those given between two looks at how many they are."""
 BEGUN = 16 << 20
@@ -49,10 +48,9 @@ class HeldConnections:
 
     async def listen(
         self, server: Callable[[], asyncio.Protocol], host: str, port: int, tls: ssl.SSLContext | None = None
-    ) -> asyncio.Server:
+    ) -> Entrance:
         """A listening socket whose connections are counted. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: _Door(self, server), host, port, ssl=tls, backlog=BACKLOG)
+        return await Entrance.at(host, port, lambda: _Door(self, server), tls)
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Whether a new connection is held; for its sake others may be cut off."""

@@ -20,12 +20,14 @@ class Measured:
         probes: seconds of each answer of `/healthz`. memory: bytes of the worker, the first before the abuse.
         answers: by kind of assault and status, 0 for a connection that was cut off. restarts: how often the worker, or
             its pipeline, began anew.
+        starved: of the time, the part in which the worker's event loop could run and had no processor.
     """
 
     probes: Sequence[float] = ()
     memory: Sequence[int] = ()
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
     restarts: int = 0
+    starved: float = 0.0
 
     @property
     def p99(self) -> float:
@@ -59,5 +61,6 @@ class Measured:
         return (
             f"{self.answers.total():,} answers, {wrong} of them 500; "
             f"/healthz p99 {1000 * self.p99:.0f} ms of {len(self.probes):,}; "
-            f"memory {start / MIB:.0f} → at most {(start + self.growth) / MIB:.0f} MiB; {self.restarts} restarts"
+            f"memory {start / MIB:.0f} → at most {(start + self.growth) / MIB:.0f} MiB; {self.restarts} restarts; "
+            f"{100 * self.starved:.0f} % of the time without a processor"
         )

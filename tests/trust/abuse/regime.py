@@ -5,7 +5,8 @@ and over files: no real parts are needed. `python -m trust.abuse.regime MINUTES`
 
 Those who mean harm are on other machines in life; here they share this one's processors with the worker. So they are
 nicer than it (`NICE`): what is measured is what their requests cost the worker, not what making them costs. The worker
-and the probe are as nice as any program is; a machine that is busy with other work makes the probe slow all the same.
+and the probe are as nice as any program is; a machine that is busy with other work makes the probe slow all the same:
+the figures say for how much of the time the worker's event loop had no processor.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from support.processes.underhost import Worker, running
 from support.sites.big import big_site
 from trust.abuse.crowd import Crowd
 from trust.abuse.promises import Measured
+from trust.installation import starved
 from trust.regime import Tally
 
 from underhost.agents.snapshots.dump import documents
@@ -55,10 +57,11 @@ async def abused(folder: Path, seconds: float) -> Measured:
     with running(_config(folder, port), folder / "underhost.log") as worker:
         await _ready(port)
         with _probing(port, folder / "probes"):
-            crowd, memory = Crowd(port), [_memory(worker)]
+            crowd, memory, before = Crowd(port), [_memory(worker)], starved(worker.pid)
             sampling = asyncio.ensure_future(_sample(worker, memory))
             with _nice():
                 await crowd.run(seconds)
+            measured.starved = (starved(worker.pid) - before) / seconds
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
         await _ready(port)

@@ -33,7 +33,8 @@ def test_a_promise_that_is_broken_is_told(measured: Measured, broken: list[str])
 
 
 def test_the_figures_tell_answers_probes_and_memory() -> None:
-    measured = Measured([0.01] * 50, [MIB, 3 * MIB], Counter({("a", 500): 1, ("a", 200): 1999}))
+    measured = Measured([0.01] * 50, [MIB, 3 * MIB], Counter({("a", 500): 1, ("a", 200): 1999}), starved=0.123)
     assert measured.told() == (
-        "2,000 answers, 1 of them 500; /healthz p99 10 ms of 50; memory 1 → at most 3 MiB; 0 restarts"
+        "2,000 answers, 1 of them 500; /healthz p99 10 ms of 50; memory 1 → at most 3 MiB; 0 restarts; "
+        "12 % of the time without a processor"
     )

@@ -16,7 +16,7 @@ import aiohttp
 from support.build import a_pod, app, term
 from support.processes.kwok import HOST_LABEL
 from support.processes.world import Audit
-from trust.installation import Installation, installed, played, resident, tally, until
+from trust.installation import Installation, installed, played, resident, starved, tally, until
 from trust.regime import Tally
 from trust.soak.load import steadily
 from trust.tenant.attacks import NAMESPACE as EVIL
@@ -144,11 +144,6 @@ class Site:
     def _rules(self) -> dict[str, tuple[bool, list[str]]]:
         """The victim's."""
         return {name: rule for name, rule in self._vcenter.rules().items() if name.startswith(RULES)}
-
-
-def starved(pid: int) -> float:
-    """Seconds for which the main thread of a process, its event loop, could run and had no processor."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 def replicas() -> dict[str, Any]:
