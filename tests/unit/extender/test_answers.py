@@ -346,7 +346,7 @@ async def test_a_binding_is_an_order_to_the_binder(ask: Start) -> None:
     assert (action.kind, action.target, action.desired) == (
         "bind",
         "pod/shop/db-9",
-        {"uid": "uid-shop-db-9", "node": "n3"},
+        {"uid": "uid-shop-db-9", "node": "n3", "labels": {"node.cluster.x-k8s.io/esxi-host": "esx-h2"}},
     )
     assert (action.because, action.snapshot, refused) == (
         "kube-scheduler chose n3 for shop/db-9 of site default",

@@ -9,7 +9,7 @@ from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
 from underhost.agents.pipeline.decide.cycle import SiteCycle
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
-from underhost.agents.pipeline.decide.label_stale import StaleLabels
+from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
@@ -23,6 +23,7 @@ from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import BadObjectError, Unreachable
@@ -32,6 +33,7 @@ from underhost.schemas.shares import Capped
 from underhost.schemas.topics import PODS, SOURCE_TOPICS
 from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Outgoing
+from underhost.streams.settings.labels import HostLabelSettings
 from underhost.streams.settings.model import Settings
 
 SITE = "prod"
@@ -111,8 +113,10 @@ class Site:
             UnfinishedCommands(SITE, [], [], 0.0),
             PublishedFindings(SITE, []),
             BindingQueue(SITE, [], lambda row: ""),
+            BindingLabels(HostLabelSettings()),
             Tenants(SITE),
             StaleLabels(Options()),
+            StalePods(Options()),
             OwnWrites(SITE),
             self.deciders,
         )
