@@ -478,7 +478,11 @@ async def test_pods_are_bound_once_with_their_uid_as_precondition(
 async def test_the_labels_of_a_binding_are_the_pods_in_the_same_write(
     client: KubernetesClient, namespace: str, node: tuple[str, str]
 ) -> None:
-    pod = await create(client, f"/api/v1/namespaces/{namespace}/pods", a_pod("web-0").labels(app="web"))
+    pod = await create(
+        client,
+        f"/api/v1/namespaces/{namespace}/pods",
+        a_pod("web-0"),
+    )
     uid = pod["metadata"]["uid"]
     desired = {"uid": uid, "node": node[0], "labels": {KEY: "esx-1", "rack": "r17"}}
     sink = BindSink(KubernetesApiWriter(client), enabled=True, keys=[KEY, "rack"])

@@ -97,7 +97,7 @@ def pods(host, *values):
     return a_site(a_node("n1"), a_pod("other").on("n1"), *carried, on={"n1": host}, hosts=HOSTS)
 
 
-def test_pods_that_a_vmotion_has_taken_along_are_found_at_once_and_once_for_their_node():
+def test_pods_that_a_vmotion_has_taken_along_are_found_at_once_a_node():
     labels = StalePods(Options())
     assert labels.findings(pods("host-1", "esx-1.lab", "esx-1.lab")) == []
     (finding,) = labels.findings(pods("host-2", "esx-1.lab", "esx-1.lab"))
