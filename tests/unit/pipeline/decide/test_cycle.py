@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
+import pytest
 from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
-from underhost.agents.pipeline.decide.cycle import SiteCycle
+from underhost.agents.pipeline.decide.cycle import SiteCycle, patience
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
@@ -170,6 +171,18 @@ async def test_changes_that_never_pause_do_not_starve_the_evaluation() -> None:
             assert "shop/p" in (await site.next()).snapshot.pods
         finally:
             storm.cancel()
+
+
+@pytest.mark.parametrize(
+    ("cost", "waits"),
+    [
+        pytest.param(0.004, 0.02, id="cheap: the quiet time"),
+        pytest.param(0.09, 0.09, id="dearer: as long as one takes"),
+        pytest.param(1.5, 0.2, id="never longer than that"),
+    ],
+)
+def test_changes_without_a_pause_wait_as_long_as_an_evaluation_takes(cost: float, waits: float) -> None:
+    assert patience(cost) == waits
 
 
 async def test_a_change_during_an_evaluation_leads_to_the_next_one() -> None:
