@@ -179,6 +179,38 @@ class WhatIfList(Document):
     kind: str = "WhatIfList"
 
 
+class BlockedHost(Document):
+    """A host that cannot be emptied: the VMs that cannot leave it, by name, and why."""
+
+    host: str
+    vms: list[str]
+    why: str
+
+
+class MaintenanceWave(Document):
+    """Hosts that are in maintenance mode at one time, and the moves that empty them, by names."""
+
+    wave: int
+    hosts: list[str]
+    vm_moves: list[VmMove]
+
+
+class MaintenancePlan(Document):
+    """`underhost maintain --all-hosts`. `new_findings` stand after some wave, and not before the plan.
+
+    No plan has fewer waves than `lower_bound`; `optimal`: none has fewer than this one.
+    """
+
+    waves: list[MaintenanceWave]
+    blocked: list[BlockedHost]
+    new_findings: list[Finding]
+    lower_bound: int
+    optimal: bool
+    not_judged: list[NotJudged] = []
+    api_version: str = API_VERSION
+    kind: str = "MaintenancePlan"
+
+
 _encoder = msgspec.json.Encoder(order="sorted")
 
 

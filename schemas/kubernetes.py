@@ -100,6 +100,7 @@ class NodeStatus(ApiObject, frozen=True):
     addresses: list[NodeAddress] | None = None
     conditions: list[Condition] | None = None
     node_info: NodeSystemInfo | None = None
+    declared_features: list[str] | None = None
 
 
 class Node(ApiObject, frozen=True):
@@ -120,6 +121,12 @@ class ContainerPort(ApiObject, frozen=True):
     protocol: str = "TCP"
 
 
+class ContainerRestartRule(ApiObject, frozen=True):
+    """containers[].restartPolicyRules[]."""
+
+    action: str = ""
+
+
 class Container(ApiObject, frozen=True):
     """containers[] and initContainers[]. `resources` is raw: {requests, limits}."""
 
@@ -128,6 +135,7 @@ class Container(ApiObject, frozen=True):
     resources: Raw = EMPTY_OBJECT
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: list[ContainerRestartRule] | None = None
 
 
 class SchedulingGate(ApiObject, frozen=True):
@@ -155,6 +163,7 @@ class PodSpec(ApiObject, frozen=True):
     priority_class_name: str = ""
     preemption_policy: str | None = None
     host_network: bool = False
+    host_users: bool | None = None
 
 
 class ContainerStatus(ApiObject, frozen=True):

@@ -38,10 +38,11 @@ class NodeHost(_Record, frozen=True):
     since: str = ""
 
 
-class Placement(_Record, frozen=True):
+class Placement(_Record, frozen=True, omit_defaults=True):
     """A decision for one pending pod; for a pod of our scheduler it is also the order to bind.
 
     `node` is None while the pod waits; `failed` then counts nodes by reason. `snapshot` names the offsets decided from.
+    `labels` are those that the binding hands over to the pod: the host of the node, and what is derived from it.
     """
 
     pod: str
@@ -51,6 +52,7 @@ class Placement(_Record, frozen=True):
     physical_conflicts: int
     failed: dict[str, int]
     snapshot: dict[str, int]
+    labels: dict[str, str] = {}
 
 
 class Domain(_Record, frozen=True):
@@ -112,10 +114,10 @@ class Action(_Record, frozen=True):
 
     Targets: label `node/NAME`; bind and evict `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`; event
     `event/KIND/NAMESPACE/NAME/REASON`; resume `site/SITE`. `desired` by kind: label {"uid", "labels": {key: value |
-    null}}; bind {"uid", "node"}; drs-rule {"cluster", "type", "vms", "mandatory"} or {} to remove it; evict {"uid",
-    "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action", "condition",
-    "cause"} (docs/events.md); resume {"at"}. `because` is one line for a person; `id` is a digest of all
-    the others (`agents/sinks/orders.py`).
+    null}}; bind {"uid", "node"}, with "labels" where the pod gets some; drs-rule {"cluster", "type", "vms",
+    "mandatory"} or {} to remove it; evict {"uid", "at", "node", "to", ...} (docs/evictor.md); event {"regarding",
+    "type", "reason", "note", "action", "condition", "cause"} (docs/events.md); resume {"at"}. `because` is one line for
+    a person; `id` is a digest of all the others (`agents/sinks/orders.py`).
     """
 
     id: str

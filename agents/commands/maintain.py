@@ -1,34 +1,81 @@
-"""The options of `underhost maintain host/H…`, which tries maintenance mode of ESXi hosts."""
+"""The options of `underhost maintain`, which tries maintenance mode of ESXi hosts, or plans it for many in turn."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from underhost.agents.commands.input import names
 from underhost.agents.commands.input.options import Answered, Judged, grouped
 from underhost.agents.commands.input.origin import From
+from underhost.schemas.errors import InputError
+
+
+class InTurn(NamedTuple):
+    """Which hosts have their turn, and how many of a cluster at a time."""
+
+    all_hosts: Annotated[
+        bool, typer.Option("--all-hosts", help="Plan a rolling maintenance of every connected host.")
+    ] = False
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Plan it for the hosts of this vSphere cluster; can be repeated."),
+    ] = None
+    rolling: Annotated[bool, typer.Option("--rolling", help="Plan it for the hosts that are named.")] = False
+    at_once: Annotated[
+        int,
+        typer.Option("--at-once", metavar="N", min=0, help="Hosts of a cluster at a time; 0: as many as may be."),
+    ] = 0
+
+    def is_meant(self, hosts: list[str]) -> bool:
+        """Whether a plan is asked for. Raises InputError for what contradicts itself, or names no host."""
+        if self.all_hosts or self.cluster or self.rolling:
+            if hosts and not self.rolling:
+                raise InputError(
+                    "hosts are named, and --all-hosts or --cluster, too: add --rolling to plan all of them"
+                )
+            if not hosts and not self.all_hosts and not self.cluster:
+                raise InputError("--rolling: no host is named: host/HOST is expected")
+            return True
+        if self.at_once:
+            raise InputError("--at-once: only a plan (--all-hosts, --cluster, --rolling) has waves")
+        if not hosts:
+            raise InputError("no host is named: host/HOST is expected, or --all-hosts, or --cluster NAME")
+        return False
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Simulate maintenance mode of ESXi hosts.")
+    @app.command(short_help="Simulate maintenance mode of ESXi hosts, or plan it for many in turn.")
     @grouped
     def maintain(
         *,
         hosts: Annotated[
-            list[str],
-            typer.Argument(metavar="host/HOST", help="One after another, in this order.", autocompletion=names.hosts),
-        ],
+            list[str] | None,
+            typer.Argument(
+                metavar="[host/HOST]...",
+                help="One after another, in this order; with --rolling, in the best one.",
+                autocompletion=names.hosts,
+                show_default=False,
+            ),
+        ] = None,
+        in_turn: InTurn,
         source: From,
         answered: Answered,
         judged: Judged,
     ) -> None:
         """Simulate maintenance mode of ESXi hosts; nothing is changed.
 
-        Says where DRS moves their VMs, which cannot move, and what is violated after.
+        Says where DRS moves their VMs, which cannot move, and what is violated after. With --all-hosts, --cluster or
+        --rolling it plans the fewest waves in which all of them have their turn and come back, with every rule, quorum
+        and host's room kept.
         """
         answered.check()
-        from underhost.agents.commands.handlers.plans import maintain as handle  # heavy: only what runs needs it
+        if in_turn.is_meant(hosts or []):
+            from underhost.agents.commands.handlers.maintenance import plan  # heavy: only what runs needs it
 
-        handle(hosts, source, answered, judged)
+            plan(in_turn.all_hosts, in_turn.cluster or [], hosts or [], in_turn.at_once, source, answered, judged)
+            return
+        from underhost.agents.commands.handlers.plans import maintain as handle  # heavy, too
+
+        handle(hosts or [], source, answered, judged)

@@ -69,6 +69,7 @@ class RawClass(NamedTuple):
     disks: tuple[Disk, ...]
     owner: Owner | None
     live: bool
+    features: tuple[str, ...]
 
 
 class PodClass:
@@ -83,13 +84,14 @@ class PodClass:
         required_affinity, required_anti, preferred: terms between pods.
         hard, soft: spread constraints; `system_default` tells that `soft` are the scheduler's own.
         images: known images of the containers, with repetition; image_count: number of containers.
-        ports, disks: host ports and inline disks.
+        ports, disks: host ports and inline disks. features: those of the kubelet that the pods need, by name.
         selectors: the selectors of the snapshot that match these pods.
         uncounted: terms between pods and spread constraints beyond a pod's share.
     """
 
     __slots__ = (
         "disks",
+        "features",
         "hard",
         "id",
         "image_count",
@@ -117,6 +119,7 @@ class PodClass:
     def __init__(self, id_: int, raw: RawClass, labels: dict[str, str]) -> None:
         self.id, self.namespace, self.labels = id_, raw.namespace, labels
         self.live, self.node_name, self.ports, self.disks = raw.live, "", raw.ports, raw.disks
+        self.features = raw.features
         self.node_selector: dict[str, str] = {}
         self.node_terms: tuple[terms.NodeSelectorTerm, ...] | None = None
         self.preferred_node: tuple[terms.PreferredSchedulingTerm, ...] | None = None

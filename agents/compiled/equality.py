@@ -25,6 +25,8 @@ def classed_alike(one: Pod, other: Pod, claims: bool) -> bool:
         and spec.init_containers == its_spec.init_containers
         and spec.overhead == its_spec.overhead
         and spec.resources == its_spec.resources
+        and spec.host_users == its_spec.host_users
+        and spec.host_network == its_spec.host_network
         and (
             spec.volumes == its_spec.volumes
             or (is_plain(bytes(spec.volumes), claims) and is_plain(bytes(its_spec.volumes), claims))

@@ -55,13 +55,20 @@ class Shift(NamedTuple):
         return moved
 
 
+NO_FEATURES: frozenset[str] = frozenset()
+
+
+def _features_of(node: Node) -> frozenset[str]:
+    return frozenset(node.status.declared_features) if node.status.declared_features else NO_FEATURES
+
+
 class Nodes:
     """N nodes.
 
     Attributes:
         names: sorted bytewise. index: position by name. labels: one mapping per node (shared between equal ones).
         taints: the distinct lists of taints. taint_list: intp[N], which of them a node has.
-        unschedulable: bool[N].
+        unschedulable: bool[N]. features: those that each node's kubelet declares.
         resources: row of each resource name; the first three are cpu (thousandths), memory and ephemeral storage.
         allocatable: int64[R, N]. pods_allowed: int64[N].
         images: which nodes hold which.
@@ -75,6 +82,7 @@ class Nodes:
         self.names = [node.metadata.name for node in ordered]
         self.index = {name: at for at, name in enumerate(self.names)}
         self.unschedulable: BoolArray = np.array([node.spec.unschedulable for node in ordered], bool)
+        self.features = [_features_of(node) for node in ordered]
         self.resources = {name: row for row, name in enumerate(BASE_RESOURCES)}
         self._parse(ordered)
         self.images = Images(snapshot.nodes, self.index)
@@ -139,6 +147,7 @@ class Nodes:
             amounts = allocatable(bytes(node.status.allocatable))
         before, self.labels[at] = self.labels[at], labels
         self.unschedulable[at] = node.spec.unschedulable
+        self.features[at] = _features_of(node)
         if taints not in self.taints:
             self.taints.append(taints)
         self.taint_list[at] = self.taints.index(taints)
@@ -164,6 +173,7 @@ class Nodes:
         self.index = self.images.index = dict(zip(self.names, range(len(self.names)), strict=True))
         shift.list(self.labels, ({} for _ in fresh))
         shift.list(self.hosts, (None for _ in fresh))
+        shift.list(self.features, (NO_FEATURES for _ in fresh))
         self.unschedulable, self.taint_list = shift.array(self.unschedulable), shift.array(self.taint_list)
         self.allocatable, self.pods_allowed = shift.array(self.allocatable), shift.array(self.pods_allowed)
         for node in fresh:

@@ -21,10 +21,13 @@ from underhost.schemas.kubernetes import (
     Container,
     OwnerReference,
     Pod,
+    PodSpec,
     PodStatus,
 )
 
 FINISHED = ("Succeeded", "Failed")
+RESTART_ALL, USERS_ON_HOST_NETWORK = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
+"""Features that pods can need; the others of upstream's registry concern updates of pods, not their placement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,7 @@ class PodReader:
             disks,
             owner,
             meta.deletion_timestamp is None,
+            _features(spec),
         )
 
     def request(self, key: str, pod: Pod) -> int:
@@ -256,6 +260,20 @@ def _shape(pod: Pod) -> object:
 
 def _resize_pending(status: PodStatus) -> str | None:
     return next((c.reason for c in status.conditions or () if c.type == "PodResizePending"), None)
+
+
+def _features(spec: PodSpec) -> tuple[str, ...]:
+    """The features of the kubelet that the pod needs (component-helpers/nodedeclaredfeatures), sorted."""
+    rules = [
+        rule
+        for container in (*(spec.containers or ()), *(spec.init_containers or ()))
+        if container.restart_policy_rules
+        for rule in container.restart_policy_rules
+    ]
+    restarts = any(rule.action == "RestartAllContainers" for rule in rules)
+    isolated = spec.host_network and spec.host_users is False
+    needed = ((RESTART_ALL, restarts), (USERS_ON_HOST_NETWORK, isolated))
+    return tuple(name for name, needs in needed if needs) if restarts or isolated else ()
 
 
 def _ports(containers: list[Container]) -> tuple[Port, ...]:

@@ -28,6 +28,8 @@ from underhost.agents.extender.judge import REFUSALS, Verdict, judge, unseen
 from underhost.agents.extender.messages import Messages
 from underhost.agents.extender.picture import Apart, HostPicture, Outdated
 from underhost.agents.rules.rule import CodeArray
+from underhost.agents.sinks.bindings import desired_binding
+from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, order
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options
@@ -70,7 +72,10 @@ class _Question(NamedTuple):
 
 
 class Extender:
-    """Answers for one site. `monotonic` is the clock, `wait` how long an answer may wait for what is being placed."""
+    """Answers for one site. `monotonic` is the clock, `wait` how long an answer may wait for what is being placed.
+
+    `labels` tells what a binding hands over to its pod.
+    """
 
     def __init__(
         self,
@@ -80,11 +85,13 @@ class Extender:
         pool: Executor,
         monotonic: Callable[[], float] = time.monotonic,
         wait: float = WAIT,
+        *,
+        labels: BindingLabels,
     ) -> None:
         self._site, self._options, self._monotonic, self._wait = site, options, monotonic, wait
         self.follower = HostFollower(site, options, ground, pool)
         self._assumed = self.follower.assumed
-        self._answering = ground
+        self._answering, self._labels = ground, labels
         self._placed: dict[str, Placement] = {}
 
     @property
@@ -140,10 +147,11 @@ class Extender:
         key, ground = f"{args.pod_namespace}/{args.pod_name}", self._answering()
         self.follower.ground()
         refused = await self._refused(key, args)
-        desired = {"uid": args.pod_uid, "node": args.node}
         because = f"kube-scheduler chose {args.node} for {key} of site {self._site}"
         assert ground is not None
-        action = order(BIND, f"pod/{key}", desired, because, ground.located(self._site).offsets)
+        located = ground.located(self._site)
+        desired = desired_binding(args.pod_uid, args.node, self._labels.of(located, key, args.node))
+        action = order(BIND, f"pod/{key}", desired, because, located.offsets)
         outcome = await ground.perform(action, refused)
         if outcome is None:
             raise Unready("this worker has no binder")

@@ -22,9 +22,11 @@ from underhost.agents.http.budgets import shape
 from underhost.agents.http.budgets.bodies import body_of
 from underhost.agents.http.guard import refuse, say
 from underhost.agents.pipeline.latest import LatestDecisions
+from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
 from underhost.schemas.errors import InputError, Unready
+from underhost.streams.settings.labels import HostLabelSettings
 
 PREFIX = "/extender"
 LIMIT, BINDING = 64 << 20, 64 << 10
@@ -81,11 +83,12 @@ class ExtenderRoutes:
         pipeline: "Callable[[], Answering | None]",
         latest: LatestDecisions,
         registry: CollectorRegistry,
+        host_label: HostLabelSettings,
     ) -> None:
         self._latest, self._metrics = latest, ExtenderMetrics(registry)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="extender")
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="questions")
-        self._extender = Extender(site, options, pipeline, self._pool)
+        self._extender = Extender(site, options, pipeline, self._pool, labels=BindingLabels(host_label))
         self._metrics.assumed.set_function(lambda: self._extender.assumed)
 
     def routes(self) -> list[web.RouteDef]:

@@ -51,7 +51,7 @@ def http_routes(
     options = options_of(settings)
     by_name = settings.vsphere.joins_by_name
     past_sites = PastSites(settings.site, options, open_reader(settings.kafka), feeds.known, join_by_name=by_name)
-    extender = ExtenderRoutes(settings.site, options, pipeline, latest, registry)
+    extender = ExtenderRoutes(settings.site, options, pipeline, latest, registry, settings.host_label)
     routes = [*page.routes(), *events.routes(feeds), *past_sites.routes(), *plans.routes(feeds, options)]
     features = [FEATURES[route.path] for route in routes if route.path in FEATURES]
     routes += [*api.routes(feeds, options, features, past_sites), *extender.probes()]

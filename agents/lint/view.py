@@ -229,7 +229,7 @@ class _Labels:
         return self._raw.get((namespace, raw), -1)
 
 
-_RAW = RawClass("", b"", b"", b"", b"", b"", (), 0, (), (), None, True)
+_RAW = RawClass("", b"", b"", b"", b"", b"", (), 0, (), (), None, True, ())
 
 
 def _lasting(nodes: Mapping[str, Node]) -> dict[str, Node]:

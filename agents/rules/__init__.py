@@ -8,6 +8,7 @@ from underhost.agents.rules import (
     image_locality,
     inter_pod_affinity,
     node_affinity,
+    node_declared_features,
     node_name,
     node_ports,
     node_resources_balanced_allocation,
@@ -44,6 +45,7 @@ REGISTRY: dict[str, Rule] = {
             inter_pod_affinity,
             node_resources_balanced_allocation,
             image_locality,
+            node_declared_features,
             physical_host,
         ),
     )

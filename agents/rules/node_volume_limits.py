@@ -97,12 +97,10 @@ class _Load:
     def __init__(self, state: State, volumes: Volumes) -> None:
         nodes, size = state.model.nodes, len(state.model.nodes)
         self.limits: dict[str, IntArray] = {}
-        self._csi: BoolArray = np.zeros(size, bool)
         for name, csi_node in volumes.csi_nodes.items():
             at = nodes.index.get(name)
             if at is None:
                 continue
-            self._csi[at] = True
             for driver in csi_node.spec.drivers or ():
                 if driver.allocatable is not None and driver.allocatable.count is not None:
                     limits = self.limits.setdefault(driver.name, np.full(size, _NO_LIMIT))
@@ -140,8 +138,6 @@ class _Load:
     def add(self, cls: int, node: int, sign: int = 1) -> None:
         """A pod of the class comes to the node, or goes."""
         for one in self._of[cls]:
-            if one.in_tree and not self._csi[node]:
-                continue
             users = self._users.setdefault(one, {})
             before = users.get(node, 0)
             users[node] = before + sign

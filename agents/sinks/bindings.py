@@ -9,10 +9,11 @@ another worker has decided, for a topic alone gives nobody a pod of another sche
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from underhost.agents.sinks.labels.values import label_value
 from underhost.agents.sinks.orders import APPLIED, DONE, DRY_RUN, NOOP, REFUSED, answer, desired_of, named, order
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import BIND
@@ -30,30 +31,41 @@ def action_of(placement: Placement, site: str) -> Action | None:
     if placement.node is None:
         return None
     because = f"{placement.pod} is placed on {placement.node} of site {site}"
-    desired = {"uid": placement.uid, "node": placement.node}
+    desired = desired_binding(placement.uid, placement.node, placement.labels)
     return order(BIND, f"pod/{placement.pod}", desired, because, placement.snapshot)
 
 
+def desired_binding(uid: str, node: str, labels: Mapping[str, str]) -> dict[str, object]:
+    """`Action.desired` of an order to bind a pod."""
+    return {"uid": uid, "node": node, **({"labels": dict(labels)} if labels else {})}
+
+
 class DesiredBinding(msgspec.Struct):
-    """`Action.desired` of a pod: where it shall be bound, and its uid."""
+    """`Action.desired` of a pod: where it shall be bound, its uid, and the labels that the binding hands over."""
 
     uid: str
     node: str
+    labels: dict[str, str] = {}
 
 
 class BindSink(Sink):
     """Binds pods. `enabled` false is a dry run.
 
     `is_node` tells whether a node is known to exist: the API server binds to any name, so one that is not known is
-    asked for first.
+    asked for first. `keys` are those of the labels that a binding may hand over (`hostLabel`): no other is written.
     """
 
     kind = BIND
 
     def __init__(
-        self, writer: KubernetesWriter, *, enabled: bool, is_node: Callable[[str], bool] = lambda node: False
+        self,
+        writer: KubernetesWriter,
+        *,
+        enabled: bool,
+        is_node: Callable[[str], bool] = lambda node: False,
+        keys: Collection[str] = (),
     ) -> None:
-        self._writer, self._enabled, self._is_node = writer, enabled, is_node
+        self._writer, self._enabled, self._is_node, self._keys = writer, enabled, is_node, frozenset(keys)
         self._bound: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     async def apply(self, action: Action) -> Outcome:
@@ -87,6 +99,9 @@ class BindSink(Sink):
                 self._bound.popitem(last=False)
         return result, reason
 
+    def _may_carry(self, key: str, value: str) -> bool:
+        return key in self._keys and label_value(value) == value
+
     async def _apply(self, namespace: str, name: str, desired: DesiredBinding, look: bool) -> tuple[str, str]:
         if look and (bound := await self._where(namespace, name, desired)) is not None:
             return bound
@@ -95,7 +110,9 @@ class BindSink(Sink):
         if not self._enabled:
             return DRY_RUN, f"would bind to {desired.node}"
         try:
-            await self._writer.bind_pod(namespace, name, desired.uid, desired.node)
+            # Of what is not configured here nothing is written; the pod is bound all the same.
+            labels = {key: value for key, value in desired.labels.items() if self._may_carry(key, value)}
+            await self._writer.bind_pod(namespace, name, desired.uid, desired.node, labels)
         except (Conflict, Unreachable):
             # Somebody was faster, or nobody knows: if it was this same order all is well.
             bound = await self._where(namespace, name, desired)

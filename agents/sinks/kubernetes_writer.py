@@ -166,12 +166,15 @@ class KubernetesApiWriter(ApiWriter):
         """The scheduler that the live pod names."""
         return (await self._get(pod_path(namespace, name))).spec.scheduler_name
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind the pod. Conflict: bound already, or another uid."""
+    async def bind_pod(
+        self, namespace: str, name: str, uid: str, node: str, labels: Mapping[str, str] | None = None
+    ) -> None:
+        """Bind the pod; since Kubernetes 1.35 it has the labels then. Conflict: bound already, or another uid."""
+        metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"name": name, "namespace": namespace, "uid": uid},
+            "metadata": {**metadata, "labels": labels} if labels else metadata,
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         await self._client.call("POST", f"{pod_path(namespace, name)}/binding", query=OURS, body=body)

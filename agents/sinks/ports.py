@@ -43,8 +43,13 @@ class KubernetesWriter(Protocol):
     async def pod_scheduler(self, namespace: str, name: str) -> str:
         """`spec.schedulerName` of the live pod."""
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind the pod, with its uid as a precondition. Conflict: bound already, or another uid."""
+    async def bind_pod(
+        self, namespace: str, name: str, uid: str, node: str, labels: Mapping[str, str] | None = None
+    ) -> None:
+        """Bind the pod, with its uid as a precondition, and hand over labels. Conflict: bound already, or another uid.
+
+        An API server before Kubernetes 1.35 drops the labels.
+        """
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """The live pod: (uid, whether it is being deleted)."""

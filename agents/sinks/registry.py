@@ -154,9 +154,16 @@ def _label_decider(parts: DeciderParts) -> Decider:
 
 def _bind_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.bindings import BindSink
+    from underhost.agents.sinks.labels.sink import needed_by
 
     assert parts.writers.kubernetes is not None
-    return BindSink(parts.writers.kubernetes, enabled=parts.settings.sinks.bindings, is_node=parts.is_node)
+    settings = parts.settings
+    return BindSink(
+        parts.writers.kubernetes,
+        enabled=settings.sinks.bindings,
+        is_node=parts.is_node,
+        keys=needed_by(settings.host_label),
+    )
 
 
 def _drs_sink(parts: SinkParts) -> Sink:

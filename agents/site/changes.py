@@ -140,6 +140,7 @@ def reads_alike(old: Node, new: Node) -> bool:
         and bytes(old.metadata.labels) == bytes(new.metadata.labels)
         and bytes(old.spec.taints) == bytes(new.spec.taints)
         and bytes(old.status.allocatable) == bytes(new.status.allocatable)
+        and old.status.declared_features == new.status.declared_features
     )
 
 

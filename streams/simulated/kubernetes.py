@@ -150,8 +150,12 @@ class SimulatedKubernetes:
         """The scheduler that the pod names. Raises Gone."""
         return self.pod(namespace, name).spec.scheduler_name
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind a pod. Raises Gone, or Conflict (bound, being deleted, gated, another uid).
+    async def bind_pod(
+        self, namespace: str, name: str, uid: str, node: str, labels: Mapping[str, str] | None = None
+    ) -> None:
+        """Bind a pod, which gets the labels, as from Kubernetes 1.35 on.
+
+        Raises Gone, or Conflict (bound, being deleted, gated, another uid).
 
         As in the real server nothing checks that the node exists.
         """
@@ -164,6 +168,8 @@ class SimulatedKubernetes:
             raise Conflict(f"pod {name} is already assigned to node {pod.spec.node_name!r}")
         if pod.spec.scheduling_gates:
             raise Conflict(f"pod {name} has non-empty .spec.schedulingGates")
+        if labels:
+            pod = with_metadata(pod, labels=raw({**(plain(pod.metadata.labels) or {}), **labels}))
         self.update(with_status(with_spec(pod, node_name=node), conditions=[Condition("PodScheduled", "True")]))
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:

@@ -9,6 +9,7 @@ from oracle.generate_storage import storage
 from oracle.generate_terms import APPS, HOST, NAMESPACES, REGION, TAINTS, ZONE, Chance, Json
 
 NODES, RUNNING, PENDING = 12, 50, 12
+FEATURES = ("InPlacePodLevelResourcesVerticalScaling", "RestartAllContainersOnContainerExits")
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 CPU_COUNTS = ("2", "4", "8", "16", "007", "abc", "9223372036854775807", "9223372036854775808")
 
@@ -80,6 +81,8 @@ class _Cluster:
         if taints:
             spec["taints"] = list(taints.values())
         status = {"allocatable": self._allocatable(), "conditions": [{"type": "Ready", "status": "True"}]}
+        if chance.often(0.6):
+            status["declaredFeatures"] = list(chance.choice((FEATURES, FEATURES[:1], FEATURES[1:])))
         metadata = self._metadata(name) | {"labels": labels}
         return {
             "apiVersion": "v1",

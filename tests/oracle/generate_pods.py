@@ -164,6 +164,11 @@ def _containers(chance: Chance, pending: bool) -> Json:
             init = _container(chance, f"i{i}", pending and chance.often(0.3), ports if sidecar else None)
             inits.append(init | ({"restartPolicy": "Always"} if sidecar else {}))
         made["initContainers"] = inits
+    if pending and chance.often(0.06):
+        exits = {"exitCodes": {"operator": "In", "values": [42]}}
+        action = chance.choice(("RestartAllContainers", "RestartAllContainers", "Restart"))
+        rules = {"restartPolicy": "Never", "restartPolicyRules": [{"action": action, **exits}]}
+        chance.choice(containers).update(rules)
     if chance.often(0.06):
         made["overhead"] = {"cpu": "250m", "memory": "120Mi"}
     every = [*containers, *made.get("initContainers", ())]

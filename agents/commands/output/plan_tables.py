@@ -40,13 +40,18 @@ def tables(found: Answer, steps: Sequence[str], wide: bool) -> list[Table]:
         Table((*header, "VM MOVES", "FROM", "TO", "WHY"), vms),
         Table(("STAYS PENDING", "REASON"), waits),
         Table(("BLOCKED", "BY BUDGET"), blocked),
-        Table(("NEW FINDING", "RULE", "POD", "NODE", "MESSAGE"), _findings(document.new_findings)),
+        new_findings(document.new_findings),
     ]
     if wide:
         budgets = [(name, str(one.allowed_before), str(one.used)) for name, one in document.budgets.items()]
         result.append(Table(("RESOLVED", "RULE", "POD", "NODE", "MESSAGE"), _findings(document.resolved_findings)))
         result.append(Table(("BUDGET", "ALLOWED", "USED"), budgets))
     return result
+
+
+def new_findings(findings: Sequence[Finding]) -> Table:
+    """What is wrong after a plan, and was not before."""
+    return Table(("NEW FINDING", "RULE", "POD", "NODE", "MESSAGE"), _findings(findings))
 
 
 def simulated(what: str) -> str:

@@ -1,7 +1,7 @@
 """Which CSI driver a volume is attached by, and by which handle: two pods with one handle on a node share it.
 
 In: a volume, a claim, or a disk of a pod. Out: (driver, handle), or None for what is not counted. In-tree volumes count
-as those of the drivers they were migrated to, on nodes that have a CSINode.
+as those of the drivers they were migrated to: upstream does so on nodes with a CSINode, and others have no limit.
 """
 
 from typing import NamedTuple
@@ -27,11 +27,10 @@ _ZONE, _BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernet
 
 
 class Attached(NamedTuple):
-    """What a volume counts as. `in_tree`: only on nodes that have a CSINode."""
+    """What a volume counts as, however it is written: in-tree or CSI, in the pod or behind a claim."""
 
     driver: str
     handle: str
-    in_tree: bool
 
 
 def of_disk(disk: Disk) -> Attached | None:
@@ -41,7 +40,7 @@ def of_disk(disk: Disk) -> Attached | None:
     if driver is None:
         return None
     if driver == GCE:
-        return Attached(driver, f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{identity[0]}", True)
+        return Attached(driver, f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{identity[0]}")
     return _named(driver, identity[0])
 
 
@@ -52,7 +51,7 @@ def of_claim(volumes: Volumes, claim: PersistentVolumeClaim) -> Attached | None:
         source = volume.spec.csi
         if source is not None:
             known = source.driver and source.volume_handle
-            return Attached(source.driver, source.volume_handle, False) if known else None
+            return Attached(source.driver, source.volume_handle) if known else None
         return _in_tree(volume)
     storage_class = volumes.storage_classes.get(storage_class_of(claim))
     if storage_class is None:
@@ -60,8 +59,7 @@ def of_claim(volumes: Volumes, claim: PersistentVolumeClaim) -> Attached | None:
     provisioner, handle = storage_class.provisioner, f"?-{key_of(claim)}"
     if provisioner in NOT_COUNTED or not provisioner:
         return None
-    migrated = PROVISIONERS.get(provisioner)
-    return Attached(provisioner, handle, False) if migrated is None else Attached(migrated, handle, True)
+    return Attached(PROVISIONERS.get(provisioner, provisioner), handle)
 
 
 def _in_tree(volume: PersistentVolume) -> Attached | None:
@@ -81,7 +79,7 @@ def _in_tree(volume: PersistentVolume) -> Attached | None:
 
 def _named(driver: str, name: str) -> Attached | None:
     handle = name.rpartition("/")[2] if driver == AWS and name.startswith("aws://") else name
-    return Attached(driver, handle, True) if handle else None
+    return Attached(driver, handle) if handle else None
 
 
 def _gce(volume: PersistentVolume, name: str) -> Attached:
@@ -89,4 +87,4 @@ def _gce(volume: PersistentVolume, name: str) -> Attached:
     labels = labels_of(volume)
     zones = (labels.get(_BETA_ZONE) or labels.get(_ZONE) or _UNSPECIFIED).split("__")
     place = f"zones/{zones[0]}" if len(zones) == 1 else f"regions/{zones[0].rpartition('-')[0]}"
-    return Attached(GCE, f"projects/{_UNSPECIFIED}/{place}/disks/{name}", True)
+    return Attached(GCE, f"projects/{_UNSPECIFIED}/{place}/disks/{name}")

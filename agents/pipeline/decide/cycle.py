@@ -1,8 +1,9 @@
 """The decide cycle of one site: wake on a change, wait for quiet, evaluate off the event loop, publish, remember.
 
 In: a call for every change of the site. Out: published decisions. `Cycles` starts one for each held site and
-cancels it when the site may move. A storm of changes collapses into one evaluation: 20 ms of quiet, at most 200 ms
-after the first change; a change during an evaluation leads to the next one.
+cancels it when the site may move. A storm of changes collapses into one evaluation: it begins after 20 ms of quiet, and
+under changes without a pause once they have waited as long as the last evaluation took, between 20 and 200 ms. What
+changed during an evaluation that took longer is evaluated at once.
 """
 
 import asyncio
@@ -25,9 +26,14 @@ from underhost.streams.publish import publish_until_taken
 log = logging.getLogger(__name__)
 
 QUIET, LIMIT = 0.020, 0.200
-"""Seconds without a change before an evaluation starts, and the longest that it waits after the first change."""
+"""Seconds without a change before an evaluation starts; the longest that it ever waits after the first change."""
 TICK = 5.0
 """Seconds after which the deciders are asked again though nothing changed."""
+
+
+def patience(cost: float) -> float:
+    """Seconds for which changes wait for quiet, from the first on, where an evaluation takes so many."""
+    return min(LIMIT, max(QUIET, cost))
 
 
 class SiteCycle:
@@ -49,7 +55,7 @@ class SiteCycle:
         self._site, self._run, self._sites = site, run, run.sites
         self._begin, self._guards, self._publisher, self._pool = begin, guards, publisher, pool
         self._changed = asyncio.Event()
-        self._first = self._last = 0.0
+        self._first = self._last = self._cost = 0.0
         self._outcomes: list[Outcome] = []
         self._evaluation: Evaluation | None = None
         self._reason: str | None = None
@@ -121,14 +127,15 @@ class SiteCycle:
         return True
 
     async def _quiet(self) -> None:
-        left = QUIET
+        latest = self._first + patience(self._cost)
+        left = min(self._last + QUIET, latest) - time.monotonic()
         while left > 0:
             await asyncio.sleep(left)
-            left = min(self._last + QUIET, self._first + LIMIT) - time.monotonic()
+            left = min(self._last + QUIET, latest) - time.monotonic()
 
     async def _decide(self, changed: bool) -> None:
         evaluation = self._evaluation = self._evaluation or self._begin(self._site)
-        outcomes, self._outcomes = self._outcomes, []
+        outcomes, self._outcomes, began = self._outcomes, [], time.monotonic()
         snapshot = self._sites.snapshot(self._site)
         at = rfc3339(self._sites.state(self._site).as_of or time.time())
         changed = self._look() or changed
@@ -141,6 +148,7 @@ class SiteCycle:
         if decided.records:
             await publish_until_taken(self._publisher, decided.records, f"decisions of site {self._site}")
         evaluation.commit(decided)
+        self._cost = time.monotonic() - began
         self._run.decided(self._site, decided, took)
 
     def _look(self) -> bool:

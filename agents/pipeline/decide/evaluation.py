@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
-from underhost.agents.pipeline.decide.label_stale import StaleLabels
+from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue, placement_of
@@ -21,6 +21,7 @@ from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.gates.guards import Standstill
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
+from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import BIND
@@ -42,8 +43,10 @@ class SiteMemory:
     unfinished: UnfinishedCommands
     findings: PublishedFindings | None
     bindings: BindingQueue | None
+    binding_labels: BindingLabels
     tenants: Tenants
     stale: StaleLabels
+    stale_pods: StalePods
     own_writes: OwnWrites
     deciders: Sequence[Decider]
 
@@ -124,11 +127,15 @@ class Evaluation:
         memory.tenants.due = memory.findings.due = None
         report = self._evaluator.update(snapshot)
         shown = memory.tenants.within_shares(report.findings, memory.findings.open, snapshot, now)
-        found = [*shown, *stale, *still.findings(self._site)]
+        found = [*shown, *stale, *memory.stale_pods.findings(snapshot), *still.findings(self._site)]
         placed: list[Placement] = []
         if not still.forbids(BIND):
             decisions = self._evaluator.decide(snapshot, assumed)
-            placed = [placement_of(each, snapshot.offsets) for each in decisions]
+            labels = memory.binding_labels
+            placed = [
+                placement_of(each, snapshot.offsets, labels.of(snapshot, each.pod, each.node) if each.node else {})
+                for each in decisions
+            ]
             placed += memory.bindings.overdue(now)
         return replace(
             located,

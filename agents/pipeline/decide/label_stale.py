@@ -1,23 +1,29 @@
-"""Node labels that name another ESXi host than vSphere does, for longer than a bound: `label-stale` findings.
+"""Labels that name another ESXi host than vSphere does: `label-stale` findings.
 
-In: snapshots of one site, one after another, and the time. Out: findings. Beside the findings
-of the evaluator, which knows no time. A label that is absent is not stale: nobody may have been asked to write it.
+In: snapshots of one site, one after another, and the time. Out: findings, beside those of the evaluator, which knows no
+time: of a node's label once it has been wrong for longer than a bound, of its pods' labels at once. A label that is
+absent is not stale: nobody may have been asked to write it.
 """
 
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec import json
 
 from underhost.agents.evaluate import findings as f
 from underhost.agents.sinks.labels.values import label_value, label_values
-from underhost.agents.site.changes import Derived, same_objects
+from underhost.agents.site.changes import Derived, changed_keys, same_objects
 from underhost.agents.site.fault import Fault
+from underhost.agents.site.owners import running
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.site.terms import labels
-from underhost.schemas.kubernetes import Node
+from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Domain, Finding, NodeHost
 from underhost.schemas.severities import LABEL_STALE
 
 RULE = "PhysicalHost"
 REASON = "the node's label names another ESXi host than vSphere does"
+REASON_PODS = "labels of pods name another ESXi host than the one that they are on"
 BOUND = 60.0
 
 
@@ -79,18 +85,92 @@ class StaleLabels:
 
     def _wrong_of(self, node: Node, joined: NodeHost) -> list[tuple[str, str]]:
         """(key, value) of the labels of one node that do not name its host."""
-        right = {self._values.get(joined.host, ""), label_value(joined.host_name), joined.host_name, joined.host} - {""}
-        labels_ = _host_labels(bytes(node.metadata.labels), self._options)
+        right = _right(self._values, joined)
+        labels_ = _labels_under(bytes(node.metadata.labels), self._options.host_keys)
         return [(key, value) for key, value in labels_.items() if value not in right]
 
 
-def _host_labels(raw: bytes, options: Options) -> Mapping[str, str]:
-    """The labels under a host key; labels that cannot be read are said elsewhere."""
+class StalePods:
+    """Pods whose host label, which their binding gave them, names a host that their node's VM has left since.
+
+    Nobody corrects it by writing the node's label; a container that has read it keeps what it read.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._key = options.host_keys[0]
+        self._quoted = json.encode(self._key)
+        self._before = Snapshot()
+        self._values: Mapping[str, str] = {}
+        self._on: dict[str, tuple[str, str]] = {}  # by pod that carries the label: its node, and the value
+        self._carrying: defaultdict[str, dict[str, str]] = defaultdict(dict)  # by node, the same by pod
+        self._found: dict[str, Finding] = {}
+
+    def findings(self, snapshot: Snapshot) -> list[Finding]:
+        """One for each node, by name. Only nodes whose pods, hosts or selves are others are looked at."""
+        before, self._before = self._before, snapshot
+        touched = set[str]()
+        for key in changed_keys(before.pods, snapshot.pods):
+            touched |= self._take(key, snapshot.pods.get(key))
+        for each in ("nodes", "node_hosts"):
+            touched.update(changed_keys(getattr(before, each), getattr(snapshot, each)))
+        if before.hosts is not snapshot.hosts:
+            touched.update(self._carrying)
+            self._values = label_values({ref: host.name for ref, host in snapshot.hosts.items()})
+        for node in touched:
+            self._found.pop(node, None)
+            joined = snapshot.node_hosts.get(node)
+            if node in self._carrying and node in snapshot.nodes and joined is not None and joined.host:
+                right = _right(self._values, joined)
+                wrong = {pod: value for pod, value in self._carrying[node].items() if value not in right}
+                if wrong:
+                    self._found[node] = _of_pods(snapshot, node, self._key, wrong)
+        return [self._found[node] for node in sorted(self._found)]
+
+    def _take(self, key: str, pod: Pod | None) -> set[str]:
+        """The nodes that are concerned by a pod which came, changed or (None) went."""
+        touched, was = set[str](), self._on.pop(key, None)
+        if was is not None:
+            touched.add(was[0])
+            del self._carrying[was[0]][key]
+            if not self._carrying[was[0]]:
+                del self._carrying[was[0]]
+        if pod is not None and running(pod) and self._quoted in bytes(pod.metadata.labels):
+            value, node = _labels_under(bytes(pod.metadata.labels), (self._key,)).get(self._key), pod.spec.node_name
+            if value is not None:
+                self._on[key] = node, value
+                self._carrying[node][key] = value
+                touched.add(node)
+        return touched
+
+
+def _right(values: Mapping[str, str], joined: NodeHost) -> set[str]:
+    """What names the host that a node is on."""
+    return {values.get(joined.host, ""), label_value(joined.host_name), joined.host_name, joined.host} - {""}
+
+
+def _of_pods(snapshot: Snapshot, node: str, key: str, wrong: Mapping[str, str]) -> Finding:
+    pods, values = sorted(wrong), sorted(set(wrong.values()))
+    many = f"{len(pods)} pods" if len(pods) > 1 else "1 pod"
+    return Finding(
+        id=f.finding_id(snapshot.site, LABEL_STALE, RULE, f"pods/{key}", node, snapshot.nodes[node].metadata.uid),
+        severity=LABEL_STALE,
+        rule=RULE,
+        reason=REASON_PODS,
+        message=f"Label {key} of {many} on node {node} ({f.listing(pods)}) names {f.listing(values)}, "
+        f"but the node's VM runs on ESXi host {snapshot.node_hosts[node].host_name} by now.",
+        node=node,
+        domain=Domain(key=key, value=values[0]),
+        pods=len(pods),
+    )
+
+
+def _labels_under(raw: bytes, keys: Sequence[str]) -> Mapping[str, str]:
+    """The labels under some keys; labels that cannot be read are said elsewhere."""
     try:
         carried = labels(raw)
     except Fault:
         return {}
-    return {key: carried[key] for key in options.host_keys if key in carried}
+    return {key: carried[key] for key in keys if key in carried}
 
 
 def _finding(snapshot: Snapshot, node: str, key: str, value: str) -> Finding:

@@ -17,9 +17,11 @@ This is the binder's queue. Its order is the evaluator's, priority and age, over
 - No assumption ends by a clock: a forgotten assumption is capacity counted twice.
 """
 
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,8 +30,10 @@ import msgspec
 from underhost.agents.pipeline.decide.unfinished import PATIENCE
 from underhost.agents.pipeline.decisions import PlacementChange
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, FAILURES, REFUSED
+from underhost.agents.site import terms
+from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.kubernetes import Node
+from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Outcome, Placement
 from underhost.schemas.topics import PLACEMENTS
 from underhost.streams.derived import outgoing, pod_key
@@ -37,6 +41,7 @@ from underhost.streams.derived import outgoing, pod_key
 if TYPE_CHECKING:
     from underhost.agents.schedule.pending import PodDecision
 
+log = logging.getLogger(__name__)
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE: Mapping[str, float] = {FAILED: 10.0, REFUSED: 60.0}
 """Seconds before a binding is tried again, doubled each time: up to kube-scheduler's own limit where it failed (a
@@ -98,6 +103,7 @@ class BindingQueue:
         self._orders = {row.pod: _Order(row, earlier=True) for row in published}
         self._looked = float("-inf")
         self._snapshot = Snapshot()
+        self._copies: bool | None = None
         self.waiting: dict[str, Placement] = {}
         self.seated: deque[Placement] = deque(maxlen=REMEMBERED)
 
@@ -116,8 +122,9 @@ class BindingQueue:
             if pod is None or pod.spec.node_name or pod.metadata.uid != order.row.uid:
                 del self._orders[name]
                 seated = pod is not None and (pod.metadata.uid, pod.spec.node_name) == (order.row.uid, node)
-                if seated and not order.earlier:
+                if pod is not None and seated and not order.earlier:
                     self.seated.append(order.row)
+                    self._look_for_labels(pod, order.row)
             elif node is None or order.earlier or node not in snapshot.nodes:
                 continue
             elif order.result == REFUSED:
@@ -126,6 +133,21 @@ class BindingQueue:
             elif order.result != FAILED or now < order.again or order.basis is snapshot.nodes[node]:
                 found[name] = node
         return found
+
+    def _look_for_labels(self, pod: Pod, row: Placement) -> None:
+        """Whether the API server has copied the labels of the first binding that had some: this is said once."""
+        if self._copies is not None or not row.labels:
+            return
+        with suppress(Fault):
+            self._copies = row.labels.items() <= terms.labels(bytes(pod.metadata.labels)).items()
+        if self._copies is False:
+            log.warning(
+                "site %s: the API server did not copy the labels of the binding of pod %s (%s): it is older than "
+                "Kubernetes 1.35, or its feature PodTopologyLabelsAdmission is off. Pods are bound without them.",
+                self._site,
+                row.pod,
+                ", ".join(sorted(row.labels)),
+            )
 
     def overdue(self, now: float) -> list[Placement]:
         """The orders that failed, are assumed all the same, and are to be given again now."""
@@ -217,8 +239,11 @@ def _pause(result: str, failures: int) -> float:
     return 0.0 if doublings < 0 else min(LONGEST_PAUSE[result], FIRST_PAUSE * 2.0 ** min(doublings, 30))
 
 
-def placement_of(decision: "PodDecision", offsets: Mapping[str, int]) -> Placement:
-    """The record that says what was decided for a pending pod, from the snapshot with these offsets."""
+def placement_of(decision: "PodDecision", offsets: Mapping[str, int], labels: Mapping[str, str]) -> Placement:
+    """The record that says what was decided for a pending pod, from the snapshot with these offsets.
+
+    `labels` are those that its binding hands over.
+    """
     return Placement(
         pod=decision.pod,
         uid=decision.uid,
@@ -227,4 +252,5 @@ def placement_of(decision: "PodDecision", offsets: Mapping[str, int]) -> Placeme
         physical_conflicts=decision.physical_conflicts,
         failed=dict(decision.failed),
         snapshot=dict(offsets),
+        labels=dict(labels),
     )

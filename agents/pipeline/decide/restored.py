@@ -10,7 +10,7 @@ from functools import partial
 
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator, PipelineEvaluator
-from underhost.agents.pipeline.decide.label_stale import StaleLabels
+from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
@@ -20,6 +20,7 @@ from underhost.agents.pipeline.roles import EVALUATOR
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.sinks.bindings import OUR_SCHEDULER, action_of
+from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.sinks.registry import COMMANDS, DeciderParts, deciders_of
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import topics
@@ -89,8 +90,10 @@ class Evaluations:
             unfinished=UnfinishedCommands(site, earlier, outcomes, now),
             findings=PublishedFindings(site, open_findings) if self._evaluates else None,
             bindings=bindings,
+            binding_labels=BindingLabels(self._settings.host_label),
             tenants=Tenants(site, self._options.shares),
             stale=StaleLabels(self._options, known=stale),
+            stale_pods=StalePods(self._options),
             own_writes=own_writes,
             deciders=deciders_of(kinds, parts),
         )

@@ -50,6 +50,13 @@ class LabelValues:
                 wanted[derived.key] = found
         return wanted
 
+    def on_pods(self, host: str) -> dict[str, str]:
+        """What a binding tells a pod on this host: the host's name, whoever labels nodes, and what is derived."""
+        told = {self._settings.key: self._names.get(host, "")}
+        for derived in self._settings.derived:
+            told[derived.key] = self._derived[derived.key].get(source_of(self._hosts[host].labels, derived.source), "")
+        return {key: value for key, value in told.items() if value}
+
 
 def source_of(labels: Mapping[str, str], source: str) -> str:
     """What `from` names: an entry of the host's labels, where a custom attribute stands by its name; "" if unset."""

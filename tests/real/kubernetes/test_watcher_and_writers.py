@@ -475,6 +475,23 @@ async def test_pods_are_bound_once_with_their_uid_as_precondition(
     assert (await sink.apply(gone)).result == "refused"
 
 
+async def test_the_labels_of_a_binding_are_the_pods_in_the_same_write(
+    client: KubernetesClient, namespace: str, node: tuple[str, str]
+) -> None:
+    pod = await create(
+        client,
+        f"/api/v1/namespaces/{namespace}/pods",
+        a_pod("web-0"),
+    )
+    uid = pod["metadata"]["uid"]
+    desired = {"uid": uid, "node": node[0], "labels": {KEY: "esx-1", "rack": "r17"}}
+    sink = BindSink(KubernetesApiWriter(client), enabled=True, keys=[KEY, "rack"])
+    assert (await sink.apply(order("bind", f"pod/{namespace}/web-0", desired, "", {}))).result == "applied"
+    bound = json.loads(await client.call("GET", f"/api/v1/namespaces/{namespace}/pods/web-0"))
+    assert bound["spec"]["nodeName"] == node[0]
+    assert bound["metadata"]["labels"] == {"app": "web", KEY: "esx-1", "rack": "r17"}
+
+
 async def test_of_two_orders_for_a_pod_exactly_one_binds_it(
     client: KubernetesClient, namespace: str, node: tuple[str, str]
 ) -> None:

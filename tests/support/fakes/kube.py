@@ -334,7 +334,8 @@ class FakeKube:
         if pod.get("spec", {}).get("nodeName"):
             return _status(409, "pod is already assigned to a node")
         spec = {**pod.get("spec", {}), "nodeName": body["target"]["name"]}
-        await self.put("pods", {**pod, "spec": spec})
+        labels = {**pod["metadata"].get("labels", {}), **body["metadata"].get("labels", {})}
+        await self.put("pods", {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": spec})
         return _status(201, "")
 
     async def _evict(self, request: web.Request) -> web.StreamResponse:

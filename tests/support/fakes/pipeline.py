@@ -158,7 +158,9 @@ class FakeCluster:
         """See `ports.KubernetesWriter`."""
         return self.live(name).spec.scheduler_name
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+    async def bind_pod(
+        self, namespace: str, name: str, uid: str, node: str, labels: Mapping[str, str] | None = None
+    ) -> None:
         """See `ports.KubernetesWriter`."""
         if self.refuses.get(name):
             raise self.refuses[name].pop(0)

@@ -9,6 +9,7 @@ from support.build import NodeBuilder, PodBuilder, a_node
 
 from underhost.agents.extender.answers import Extender, key_of
 from underhost.agents.pipeline.dispatch.in_flight import BindingsInFlight
+from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import extender as wire
@@ -17,6 +18,7 @@ from underhost.schemas.keys import LISTED, Key
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Action, Listed, NodeHost, Outcome, Placement
 from underhost.schemas.vsphere import Host
+from underhost.streams.settings.labels import HostLabelSettings
 
 SITE = "default"
 
@@ -78,7 +80,8 @@ class FakeSite:
 
     def located(self, site: str) -> Snapshot:
         """See `host_follower.Ground`."""
-        return Snapshot(site=site, node_hosts=self.node_hosts, offsets={"pods": 7})
+        hosts = self.rows.rows(topics.HOSTS)
+        return Snapshot(site=site, hosts=hosts, node_hosts=self.node_hosts, offsets={"pods": 7})
 
     def placing(self, site: str) -> Mapping[str, Placement]:
         """See `extender.Answering`."""
@@ -115,7 +118,10 @@ class Asking:
         """`wait`: how long an answer waits for pods that are being placed."""
         self.site, self.now, self.invented = site, 0.0, False
         self.pool = ThreadPoolExecutor(1)
-        self.extender = Extender(SITE, options or Options(), lambda: site, self.pool, lambda: self.now, wait)
+        labels = BindingLabels(HostLabelSettings())
+        self.extender = Extender(
+            SITE, options or Options(), lambda: site, self.pool, lambda: self.now, wait, labels=labels
+        )
 
     def close(self) -> None:
         """End it."""

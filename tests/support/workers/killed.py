@@ -39,10 +39,12 @@ class JournalCluster(FakeCluster):
             else:
                 asyncio.run(FakeCluster.apply_node_labels(self, entry["name"], "", entry["labels"]))
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+    async def bind_pod(
+        self, namespace: str, name: str, uid: str, node: str, labels: Mapping[str, str] | None = None
+    ) -> None:
         """See `ports.KubernetesWriter`."""
         await self._stall("before")
-        await super().bind_pod(namespace, name, uid, node)
+        await super().bind_pod(namespace, name, uid, node, labels)
         await self._write({"kind": "bind", "name": name, "node": node})
 
     async def apply_node_labels(

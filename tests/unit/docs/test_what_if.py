@@ -13,7 +13,7 @@ SHOWN = BLOCK.findall((ROOT / "docs" / "what-if.md").read_text(encoding="utf-8")
 
 
 def test_every_kind_of_plan_is_shown() -> None:
-    assert {command.split()[1] for command, _ in SHOWN} == {"drain", "fail", "whatif"}
+    assert {command.split()[1] for command, _ in SHOWN} == {"drain", "fail", "maintain", "whatif"}
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[" ".join(command.split()[1:4]) for command, _ in SHOWN])

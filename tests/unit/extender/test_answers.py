@@ -346,7 +346,7 @@ async def test_a_binding_is_an_order_to_the_binder(ask: Start) -> None:
     assert (action.kind, action.target, action.desired) == (
         "bind",
         "pod/shop/db-9",
-        {"uid": "uid-shop-db-9", "node": "n3"},
+        {"uid": "uid-shop-db-9", "node": "n3", "labels": {"node.cluster.x-k8s.io/esxi-host": "esx-h2"}},
     )
     assert (action.because, action.snapshot, refused) == (
         "kube-scheduler chose n3 for shop/db-9 of site default",
@@ -401,4 +401,8 @@ async def test_being_asked_whether_it_answers_makes_the_picture_before_it_is_nee
 async def test_a_pod_that_is_not_shown_yet_is_bound_and_its_uid_left_to_the_binder(ask: Start) -> None:
     asking = ask()
     assert await asking.bind(a_pod("new"), "n1", "some-uid") == ""
-    assert asking.site.performed[0][0].desired == {"uid": "some-uid", "node": "n1"}
+    assert asking.site.performed[0][0].desired == {
+        "uid": "some-uid",
+        "node": "n1",
+        "labels": {"node.cluster.x-k8s.io/esxi-host": "esx-h1"},
+    }

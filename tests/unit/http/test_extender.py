@@ -27,6 +27,7 @@ from underhost.agents.rules.physical_host import REASON_SHARED_HOST
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import OUTCOMES
+from underhost.streams.settings.labels import HostLabelSettings
 from underhost.streams.settings.model import WebSettings
 
 HOSTS = {"n1": "h1", "n2": "h1", "n3": "h2"}
@@ -68,7 +69,8 @@ async def scheduler(token_file: Path) -> AsyncIterator[Scheduler]:
     site, registry = FakeSite(HOSTS), CollectorRegistry()
     site.put(a_pod("db-0").labels(app="db").on("n1"))
     site.put(NEW)
-    made = room.ExtenderRoutes(SITE, Options(physical_host="required"), lambda: site, LatestDecisions(), registry)
+    options, labels = Options(physical_host="required"), HostLabelSettings()
+    made = room.ExtenderRoutes(SITE, options, lambda: site, LatestDecisions(), registry, labels)
     routes, door = HttpRoutes([*made.routes(), *made.probes()], [made.running], []), Door(TokenFile(token_file))
     server = await start_server(
         "127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes, door=door

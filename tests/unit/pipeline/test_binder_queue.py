@@ -111,7 +111,7 @@ def run(server: Server, rng: random.Random, cycles: int, fates: tuple[str, ...])
         snapshot = server.show(cycle)
         assumed = placements.assumed(snapshot, now)
         decided = evaluator.decide(snapshot, assumed)
-        rows = [placement_of(each, snapshot.offsets) for each in decided] + placements.overdue(now)
+        rows = [placement_of(each, snapshot.offsets, {}) for each in decided] + placements.overdue(now)
         change = placements.diff(rows, now)
         placements.commit(change)
         for row in change.placements:

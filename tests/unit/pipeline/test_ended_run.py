@@ -1,6 +1,7 @@
 """A run of the pipeline that has ended writes nothing, though not all of it has ended with it."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,14 @@ class LateCluster(FakeCluster):
         super().__init__()
         self.begun, self.may_bind, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+    async def bind_pod(
+        self, namespace: str, name: str, uid: str, node: str, labels: Mapping[str, str] | None = None
+    ) -> None:
         """See `ports.KubernetesWriter`."""
         self.begun.set()
         try:
             await self.may_bind.wait()
-            await super().bind_pod(namespace, name, uid, node)
+            await super().bind_pod(namespace, name, uid, node, labels)
         finally:
             self.ended.set()
 

@@ -26,7 +26,9 @@ UPSTREAM_FILTER_ORDER = [
     "VolumeZone",
     "PodTopologySpread",
     "InterPodAffinity",
+    "NodeDeclaredFeatures",
 ]
+USERS = "UserNamespacesHostNetworkSupport"
 WEIGHTS = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
@@ -47,13 +49,16 @@ def state() -> State:
         a_pod("new")
         .labels(app="db")
         .containers({"ports": [busy], "resources": {"requests": {"cpu": "2"}}})
-        .spec(volumes=[*disk, *uses("d")])
+        .spec(volumes=[*disk, *uses("d")], hostNetwork=True, hostUsers=False)
         .apart(term(HOST, app("db")))
         .spreads(spread(ZONE, app("db"), nodeAffinityPolicy="Ignore"))
         .node_terms({"matchExpressions": [{"key": "good", "operator": "Exists"}]})
     )
     bad = a_node("bad").zone("a").has(cpu="1").cordoned().tainted("k=v:NoSchedule")
-    good, shared = a_node("good").zone("b").labels(good="yes"), a_node("shared").zone("b").labels(good="yes")
+    good, shared = (
+        a_node(name).zone("b").labels(good="yes").put("status", "declaredFeatures", value=[USERS])
+        for name in ("good", "shared")
+    )
     hosts = {"bad": "h1", "shared": "h1", "good": "h2"}
     behind = volume("v", ["good"], labels={ZONE: "b"})
     site = a_site(bad, good, shared, there, pod, on=hosts)

@@ -8,6 +8,7 @@ from underhost.agents.schedule.pending import schedule
 from underhost.agents.site.snapshot import Options
 
 VOLUMES = [one for name in "abc" for one in (claim(name, f"v-{name}"), volume(f"v-{name}"))]
+AWS = "ebs.csi.aws.com"
 EBS = {"awsElasticBlockStore": {"volumeID": "aws://zone/vol-1"}}
 
 
@@ -44,6 +45,27 @@ def test_a_running_pod_is_not_held_against_itself() -> None:
 def test_attachments_count(name: str, refuses: bool) -> None:
     site = a_site(a_node("n1"), a_pod("new").spec(volumes=uses("b")))
     site = stored(site, *VOLUMES, csi_node("n1", count=1), attachment("x", "n1", name))
+    assert refused(site, "new", NAME) == ({"n1": [REASON_EXCEEDED]} if refuses else {})
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "refuses"),
+    [
+        pytest.param(uses("a"), [{"name": "i", **EBS}], False, id="the handle of a CSI volume, written inline"),
+        pytest.param([{"name": "i", **EBS}], uses("a"), False, id="the other way round"),
+        pytest.param(uses("a"), uses("t"), False, id="the same volume behind an in-tree claim"),
+        pytest.param([], [{"name": "i", **EBS}, *uses("a", "t")], False, id="all three in one pod"),
+        pytest.param(uses("other"), [{"name": "i", **EBS}], True, id="another handle"),
+    ],
+)
+def test_a_volume_counts_once_however_it_is_written(there: list[Json], new: list[Json], refuses: bool) -> None:
+    pods = [a_pod("there").spec(volumes=there).on("n1"), a_pod("new").spec(volumes=new)]
+    behind = [
+        *(claim("a", "v-a"), volume("v-a", source={"csi": {"driver": AWS, "volumeHandle": "vol-1"}})),
+        *(claim("t", "v-t"), volume("v-t", source=EBS)),
+        *(claim("other", "v-o"), volume("v-o", source={"csi": {"driver": AWS, "volumeHandle": "vol-2"}})),
+    ]
+    site = stored(a_site(a_node("n1"), *pods), *behind, csi_node("n1", AWS, count=1))
     assert refused(site, "new", NAME) == ({"n1": [REASON_EXCEEDED]} if refuses else {})
 
 

@@ -58,6 +58,26 @@ async def test_a_waiting_pod_is_bound(kube: FakeKube, sink: BindSink) -> None:
     assert kube.get("pods", "web-0", "shop")["spec"]["nodeName"] == "n1"
 
 
+KEY = "node.cluster.x-k8s.io/esxi-host"
+
+
+def test_the_labels_of_a_placement_are_part_of_the_order() -> None:
+    action = action_of(Placement("shop/web-0", "u1", "n1", 412, 0, {}, {}, {KEY: "esx-1"}), "prod")
+    assert action is not None
+    assert action.desired == {"uid": "u1", "node": "n1", "labels": {KEY: "esx-1"}}
+
+
+async def test_a_binding_hands_over_what_is_configured_and_valid_in_the_same_request(
+    kube: FakeKube, writer: KubernetesApiWriter
+) -> None:
+    kube.seed("pods", a_pod("web-0").labels(app="web"))
+    labels = {KEY: "esx-1", "app": "another", "rack": "not valid", "zone": "z" * 64}
+    sink = BindSink(writer, enabled=True, is_node=NODES.__contains__, keys=[KEY, "rack", "zone"])
+    await sink.apply(order("bind", "pod/shop/web-0", {"uid": "uid-web-0", "node": "n1", "labels": labels}, "", {}))
+    assert kube.get("pods", "web-0", "shop")["metadata"]["labels"] == {"app": "web", KEY: "esx-1"}
+    assert [request.verb for request in kube.requests if request.verb != "version"] == ["bind"]
+
+
 async def test_a_binding_is_one_request(kube: FakeKube, sink: BindSink) -> None:
     kube.seed("pods", a_pod("web-0"))
     await sink.apply(bind())

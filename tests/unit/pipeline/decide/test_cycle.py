@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
+import pytest
 from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
-from underhost.agents.pipeline.decide.cycle import SiteCycle
+from underhost.agents.pipeline.decide.cycle import SiteCycle, patience
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
-from underhost.agents.pipeline.decide.label_stale import StaleLabels
+from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
@@ -23,6 +24,7 @@ from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.state import RunState
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.pipeline.tables.sites import Sites
+from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import BadObjectError, Unreachable
@@ -32,6 +34,7 @@ from underhost.schemas.shares import Capped
 from underhost.schemas.topics import PODS, SOURCE_TOPICS
 from underhost.streams.faust.membership import Membership
 from underhost.streams.ports import Outgoing
+from underhost.streams.settings.labels import HostLabelSettings
 from underhost.streams.settings.model import Settings
 
 SITE = "prod"
@@ -111,8 +114,10 @@ class Site:
             UnfinishedCommands(SITE, [], [], 0.0),
             PublishedFindings(SITE, []),
             BindingQueue(SITE, [], lambda row: ""),
+            BindingLabels(HostLabelSettings()),
             Tenants(SITE),
             StaleLabels(Options()),
+            StalePods(Options()),
             OwnWrites(SITE),
             self.deciders,
         )
@@ -166,6 +171,18 @@ async def test_changes_that_never_pause_do_not_starve_the_evaluation() -> None:
             assert "shop/p" in (await site.next()).snapshot.pods
         finally:
             storm.cancel()
+
+
+@pytest.mark.parametrize(
+    ("cost", "waits"),
+    [
+        pytest.param(0.004, 0.02, id="cheap: the quiet time"),
+        pytest.param(0.09, 0.09, id="dearer: as long as one takes"),
+        pytest.param(1.5, 0.2, id="never longer than that"),
+    ],
+)
+def test_changes_without_a_pause_wait_as_long_as_an_evaluation_takes(cost: float, waits: float) -> None:
+    assert patience(cost) == waits
 
 
 async def test_a_change_during_an_evaluation_leads_to_the_next_one() -> None:

@@ -2,9 +2,10 @@
 
 import dataclasses
 
-from support.build import a_node, a_site
+import pytest
+from support.build import a_node, a_pod, a_site
 
-from underhost.agents.pipeline.decide.label_stale import StaleLabels
+from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.vsphere import Host
 
@@ -89,3 +90,36 @@ def test_where_only_pods_change_the_minute_goes_on_and_a_vmotion_is_still_seen()
     back = dataclasses.replace(pods, node_hosts=site("esx-1.lab", "host-1").node_hosts)
     named = [[("n1", KEY, "esx-1.lab")]]
     assert stale((before, 0.0), (pods, 30.0), (pods, 60.0), (back, 61.0)) == [[], [], *named, []]
+
+
+def pods(host, *values):
+    carried = [a_pod(f"db-{at}").on("n1").labels({KEY: value, "app": "db"}) for at, value in enumerate(values)]
+    return a_site(a_node("n1"), a_pod("other").on("n1"), *carried, on={"n1": host}, hosts=HOSTS)
+
+
+def test_pods_that_a_vmotion_has_taken_along_are_found_at_once_a_node():
+    labels = StalePods(Options())
+    assert labels.findings(pods("host-1", "esx-1.lab", "esx-1.lab")) == []
+    (finding,) = labels.findings(pods("host-2", "esx-1.lab", "esx-1.lab"))
+    assert (finding.severity, finding.node, finding.pods, finding.pod) == ("label-stale", "n1", 2, None)
+    assert finding.message == (
+        f"Label {KEY} of 2 pods on node n1 (shop/db-0 and shop/db-1) names esx-1.lab, but the node's VM runs on ESXi "
+        "host esx-2.lab by now."
+    )
+
+
+@pytest.mark.parametrize(
+    ("then", "found"),
+    [
+        pytest.param(pods("host-1", "esx-1.lab", "esx-1.lab"), [], id="the VM comes back"),
+        pytest.param(pods("host-2", "esx-2.lab", "esx-2.lab"), [], id="other pods have come"),
+        pytest.param(pods("host-2", "esx-1.lab", "esx-2.lab"), [1], id="one of them is another one"),
+        pytest.param(pods("host-2"), [], id="they are gone"),
+        pytest.param(pods("", "esx-1.lab"), [], id="the host is not known any more"),
+    ],
+)
+def test_a_finding_about_pods_ends_with_what_it_says(then, found):
+    labels = StalePods(Options())
+    labels.findings(pods("host-2", "esx-1.lab", "esx-1.lab"))
+    assert [one.pods for one in labels.findings(then)] == found
+    assert [one.pods for one in StalePods(Options()).findings(then)] == found

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from support.build import a_node, a_pod, a_site
 from support.fakes.pipeline import FakeCluster
 
 from underhost.agents.pipeline.decide.placements import NOWHERE, BindingQueue
@@ -180,6 +181,25 @@ def test_a_binding_that_went_well_starts_the_pauses_anew(cluster: FakeCluster) -
     cycle(placements, cluster, placement("db-0", "n1", uid="another"), now=4.0)
     placements.observe(outcome("db-0", "n1", "failed"), 4.0)
     assert placements.retry_at() == 5.0
+
+
+@pytest.mark.parametrize(
+    ("carried", "said"),
+    [
+        pytest.param({"rack": "r1", "app": "db"}, 0, id="as since Kubernetes 1.35"),
+        pytest.param({"app": "db"}, 1, id="an older API server, once"),
+    ],
+)
+def test_an_api_server_that_drops_the_labels_of_bindings_is_told_of_once(
+    carried: dict[str, str], said: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    placements = BindingQueue("prod", [], order_id)
+    rows = [msgspec.structs.replace(placement(f"db-{at}", "n1"), labels={"rack": "r1"}) for at in range(3)]
+    publish(placements, *rows)
+    pods = [a_pod(f"db-{at}").labels(carried).metadata(uid=f"pod-db-{at}").on("n1") for at in range(3)]
+    placements.assumed(a_site(a_node("n1"), *pods), 1.0)
+    assert [one.levelname for one in caplog.records] == ["WARNING"] * said
+    assert all("did not copy the labels" in one.message for one in caplog.records)
 
 
 @pytest.mark.parametrize("result", ["failed", "refused"])

@@ -1,7 +1,7 @@
 """The fence: a worker that may have lost its partitions publishes nothing and writes to no cluster."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from support.fakes.pipeline import FakeCluster
@@ -111,11 +111,13 @@ class SlowCluster(FakeCluster):
 
     before: Callable[[], None]
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+    async def bind_pod(
+        self, namespace: str, name: str, uid: str, node: str, labels: Mapping[str, str] | None = None
+    ) -> None:
         """See `ports.KubernetesWriter`."""
         self.before()
         before_write()
-        await super().bind_pod(namespace, name, uid, node)
+        await super().bind_pod(namespace, name, uid, node, labels)
 
 
 async def test_a_write_that_began_in_time_is_not_sent_once_the_lease_is_too_old() -> None:

@@ -1,0 +1,216 @@
+"""Maintenance of many hosts: the shortest rolling order, and what the evaluator says after each of its waves.
+
+In: a snapshot, options, and the hosts that shall be emptied. Out: a `MaintenancePlan`. VMs move, no pod does, so that
+no disruption budget is asked. `rolling.py` finds the order, each vSphere cluster for itself, by what is read of a site
+here (`_Cluster`); the evaluator judges the site after each wave, as it judges everything.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, zip_longest
+
+from underhost.agents.affinity.gathering import gatherings
+from underhost.agents.affinity.quorum import Quorum
+from underhost.agents.affinity.separation import connected, separations
+from underhost.agents.compiled.model import Model
+from underhost.agents.drs.cliques import bits
+from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY
+from underhost.agents.drs.vm_graph import Concerns, gathered, vm_graphs
+from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.evaluate.tables import FindingSet
+from underhost.agents.site.not_judged import counted
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.whatif.hosts import CONNECTED, DISCONNECTED, MAINTENANCE, MHZ_OF_A_VCPU, Hosts
+from underhost.agents.whatif.outcome import Before
+from underhost.agents.whatif.rolling import Places, RollingCase, Unit, Wave, hindered, least_waves, rolling
+from underhost.agents.whatif.world import World
+from underhost.schemas.documents import BlockedHost, MaintenancePlan, MaintenanceWave, NotJudged, VmMove
+from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
+from underhost.schemas.records import Finding
+from underhost.schemas.vsphere import Vm
+
+NO_ROOM, RULES = "no other host of its cluster has room", "rules or quorums keep it from every host that has room"
+TOGETHER, AWAY = "its VMs fit the other hosts one by one, but not all of them", "it is not connected"
+NO_CAPACITY = "the inventory does not say how much they have"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which hosts shall be emptied: `all`, those of some vSphere clusters, and named ones; `at_once` of a cluster.
+
+    `at_once` 0: as many as may be.
+    """
+
+    all: bool = False
+    clusters: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    at_once: int = 0
+
+
+def maintenance(snapshot: Snapshot, options: Options, chosen: Chosen) -> MaintenancePlan:
+    """The plan. Raises InputError for a host or cluster that is not there, BadObjectError."""
+    world = World(snapshot, Evaluator(options))
+    refs = _refs(world, chosen)
+    before = Before(world.evaluator.update(snapshot), snapshot)
+    parts = _Parts(snapshot, world.evaluator.state(snapshot).model, world.evaluator.quorums(snapshot))
+    clusters = [_Cluster(parts, name, turns, chosen.at_once) for name, turns in _by_cluster(snapshot, refs).items()]
+    new: dict[str, Finding] = {}
+    waves = []
+    for number, at_a_time in enumerate(zip_longest(*(cluster.plan.waves for cluster in clusters)), start=1):
+        taken = [(one, wave) for one, wave in zip(clusters, at_a_time, strict=True) if wave is not None]
+        hosts = [host for _, wave in taken for host in wave.hosts]
+        moves = {vm: place for cluster, wave in taken for vm, place in cluster.go(wave)}
+        told = [_told(world.snapshot, number, vm, to) for vm, to in sorted(moves.items())]
+        world.move_vms(moves)
+        world.set_hosts(hosts, MAINTENANCE)
+        found = FindingSet(world.evaluator.update(world.snapshot).findings) - before.findings
+        new.update((one.id, one) for one in found)
+        world.set_hosts(hosts, CONNECTED)
+        waves.append(MaintenanceWave(number, sorted(snapshot.hosts[host].name for host in hosts), told))
+    away = [ref for ref in refs if snapshot.hosts[ref].state == DISCONNECTED]
+    return MaintenancePlan(
+        waves=waves,
+        blocked=[
+            *(BlockedHost(snapshot.hosts[ref].name, [], AWAY) for ref in away),
+            *(one for cluster in clusters for one in cluster.blocked(snapshot)),
+        ],
+        new_findings=list(new.values()),
+        lower_bound=max((cluster.least for cluster in clusters), default=0),
+        optimal=all(cluster.plan.shortest for cluster in clusters),
+        not_judged=[*before.not_judged, *_without_capacity(snapshot, refs)],
+    )
+
+
+def _refs(world: World, chosen: Chosen) -> list[str]:
+    """The hosts that are meant, by name. Raises InputError."""
+    hosts = world.snapshot.hosts
+    if not hosts:
+        raise InputError("no ESXi host is known; name the vSphere side with --inventory")
+    names = {host.cluster for host in hosts.values()}
+    if unknown := [name for name in chosen.clusters if name not in names]:
+        raise InputError(*(f"cluster {name}: not there{did_you_mean(name, names)}" for name in unknown))
+    found = {ref for ref, host in hosts.items() if chosen.all or host.cluster in chosen.clusters}
+    return sorted(found | {world.host(name) for name in chosen.hosts}, key=lambda ref: (hosts[ref].name, ref))
+
+
+def _by_cluster(snapshot: Snapshot, refs: Iterable[str]) -> Mapping[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for ref in refs:
+        if snapshot.hosts[ref].state == CONNECTED:  # what is in maintenance has its turn already
+            found[snapshot.hosts[ref].cluster].append(ref)
+    return dict(sorted(found.items()))
+
+
+def _told(snapshot: Snapshot, number: int, vm: str, to: str) -> VmMove:
+    hosts, one = snapshot.hosts, snapshot.vms[vm]
+    here = hosts[one.host].name if one.host in hosts else one.host
+    return VmMove(number, one.name, here, hosts[to].name)
+
+
+def _without_capacity(snapshot: Snapshot, refs: Iterable[str]) -> list[NotJudged]:
+    clusters = {snapshot.hosts[ref].cluster for ref in refs}
+    hosts = [host for host in snapshot.hosts.values() if host.cluster in clusters]
+    silent = sum(not host.memory_mib or not host.cpu_mhz for host in hosts)
+    return [NotJudged(f"room of {counted(silent, 'host')}", NO_CAPACITY)] if silent else []
+
+
+class _Parts:
+    """What the plans of all clusters read of a site: VMs that must be apart or together, and quorums by VM.
+
+    DRS rules that are enabled count, and what pods ask for, whoever may act on it.
+    """
+
+    def __init__(self, snapshot: Snapshot, model: Model, quorums: Iterable[Quorum]) -> None:
+        self.snapshot, self.hosts = snapshot, Hosts(snapshot)
+        self.apart: defaultdict[str, set[str]] = defaultdict(set)
+        self.links: list[tuple[str, str]] = []
+        near = gatherings(model.classes, model.options.host_keys)
+        for graph in vm_graphs(snapshot, model, Concerns(model, separations(model.selectors), near)):
+            for at, row in enumerate(graph.adjacency(graph.edges)):
+                self.apart[graph.vms[at]].update(graph.vms[other] for other in bits(row))
+            for group in gathered(graph, near):
+                members = list(bits(group.vms))
+                self.links += [(graph.vms[members[0]], graph.vms[other]) for other in members[1:]]
+        for rule in snapshot.rules.values():
+            for one, other in combinations(rule.vms if rule.enabled else (), 2):
+                if rule.type == ANTI_AFFINITY:
+                    self.apart[one].add(other)
+                    self.apart[other].add(one)
+                elif rule.type == AFFINITY:
+                    self.links.append((one, other))
+        self.spare: list[int] = []
+        self.counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        for quorum in quorums:
+            for member in quorum.members if quorum.spare > 0 else ():
+                if (joined := snapshot.node_hosts.get(member.node)) is not None:
+                    self.counts[joined.vm][len(self.spare)] += 1
+            self.spare.append(quorum.spare)
+
+
+class _Cluster:
+    """One vSphere cluster: its plan, and where its VMs are while the plan goes on."""
+
+    def __init__(self, parts: _Parts, name: str, turns: Sequence[str], at_once: int) -> None:
+        snapshot = parts.snapshot
+        hosts = {ref: host for ref, host in snapshot.hosts.items() if host.cluster == name}
+        on = {vm.ref: (vm, ref) for ref in sorted(hosts) for vm in parts.hosts.on.get(ref, ())}
+        groups = _groups(on, parts.links)
+        at = {vm: position for position, group in enumerate(groups) for vm in group}
+        units = [_unit(parts, [on[vm][0] for vm in group], at) for group in groups]
+        self._places: Places = tuple(on[group[0]][1] for group in groups)
+        usable = {ref: host for ref, host in sorted(hosts.items()) if host.state == CONNECTED}
+        self._case = RollingCase(
+            units=units,
+            memory={ref: host.memory_mib for ref, host in usable.items()},
+            cycles={ref: host.cpu_mhz for ref, host in usable.items()},
+            most=parts.spare,
+            turns=turns,
+            at_once=at_once or len(turns),
+        )
+        self.least = least_waves(self._case, self._places)
+        self.plan = rolling(self._case, self._places)
+
+    def go(self, wave: Wave) -> list[tuple[str, str]]:
+        """The VMs that move in the next wave, each with its new host."""
+        before, self._places = self._places, wave.places
+        moved = zip(self._case.units, before, wave.places, strict=True)
+        return [(vm, to) for unit, here, to in moved if here != to for vm in unit.vms]
+
+    def blocked(self, snapshot: Snapshot) -> list[BlockedHost]:
+        """The hosts that cannot be emptied, after all waves, and what cannot leave them."""
+        found = []
+        for host in self.plan.left:
+            stuck = hindered(self._case, self._places, host)
+            for has_room in (False, True):
+                vms = sorted(snapshot.vms[vm].name for unit, room in stuck if room is has_room for vm in unit.vms)
+                if vms:
+                    found.append(BlockedHost(snapshot.hosts[host].name, vms, RULES if has_room else NO_ROOM))
+            if not stuck:
+                vms = sorted(vm.name for vm in snapshot.vms.values() if vm.host == host)
+                found.append(BlockedHost(snapshot.hosts[host].name, vms, TOGETHER))
+        return found
+
+
+def _groups(on: Mapping[str, tuple[Vm, str]], links: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The VMs that stay on one host together: those that must, and do."""
+    names = sorted(on)
+    number = {name: at for at, name in enumerate(names)}
+    here = [(one, other) for one, other in links if one in on and other in on and on[one][1] == on[other][1]]
+    found = connected(range(len(names)), [(number[one], number[other]) for one, other in here])
+    return [[names[at] for at in group] for group in found]
+
+
+def _unit(parts: _Parts, vms: Sequence[Vm], at: Mapping[str, int]) -> Unit:
+    apart = {at[other] for vm in vms for other in parts.apart.get(vm.ref, ()) if other in at}
+    counts: Counter[int] = Counter()
+    for vm in vms:
+        counts.update(parts.counts.get(vm.ref, {}))
+    return Unit(
+        vms=tuple(vm.ref for vm in vms),
+        memory=sum(vm.memory_mib for vm in vms),
+        cycles=sum(vm.cpus for vm in vms) * MHZ_OF_A_VCPU,
+        apart=frozenset(apart - {at[vm.ref] for vm in vms}),
+        counts=tuple(sorted(counts.items())),
+    )
