@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from underhost.agents.site.host_labels import proposed
 from underhost.agents.site.not_judged import hosts_not_judged, pods_not_judged
 from underhost.agents.site.owners import FINISHED, application_of, controller_of, pinned
 from underhost.agents.site.snapshot import Snapshot
@@ -73,8 +74,8 @@ class MapRows:
     def site_map(self, site: str, version: str) -> SiteMap:
         """The rows now, but for the findings."""
         hosts, nodes, pods = self._hosts.rows, self._nodes.rows, self._pods.rows
-        vsphere = self._snapshot.vsphere
-        return SiteMap(site, version, list(hosts.values()), list(nodes.values()), list(pods.values()), vsphere)
+        hosted = self._snapshot.vsphere or bool(hosts)
+        return SiteMap(site, version, list(hosts.values()), list(nodes.values()), list(pods.values()), hosted)
 
     def open_findings(self, site: str, version: str) -> OpenFindings:
         """The findings now."""
@@ -119,7 +120,10 @@ class MapRows:
         """What the findings say nothing about."""
         rows = self._pods.rows.values()
         waiting = sum(not row.node for row in rows)
-        return [*hosts_not_judged(self._snapshot), *pods_not_judged(len(rows), waiting, len(self._nodes.rows))]
+        hosts = hosts_not_judged(self._snapshot)
+        if key := proposed(self._snapshot):
+            hosts = [NotJudged(one.what, f"{one.why}; hosts.label: {key} would say") for one in hosts]
+        return [*hosts, *pods_not_judged(len(rows), waiting, len(self._nodes.rows))]
 
     def _node(self, name: str, node: Node) -> MapNode:
         joined = self._snapshot.node_hosts.get(name)

@@ -25,13 +25,13 @@ def not_judged(snapshot: Snapshot, has: Callable[[str], bool] | None = None) -> 
 
 def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:
     """What is said of nodes, and not of the hosts below them."""
-    if not snapshot.vsphere:
-        return [NotJudged(PHYSICAL_HOST, NO_INVENTORY)]
+    joined, label = snapshot.node_hosts, snapshot.joining.label
     if not snapshot.count_hosts():
-        return [NotJudged(PHYSICAL_HOST, NO_HOST)]
-    joined = snapshot.node_hosts
+        why = NO_HOST if snapshot.vsphere else f"no node has the label {label}" if label else NO_INVENTORY
+        return [NotJudged(PHYSICAL_HOST, why)]
     unknown = sum(name not in joined or not joined[name].host for name in snapshot.nodes)
-    return [NotJudged(f"{PHYSICAL_HOST} on {counted(unknown, 'node')}", UNKNOWN)] if unknown else []
+    why = f"without the label {label}" if label else UNKNOWN
+    return [NotJudged(f"{PHYSICAL_HOST} on {counted(unknown, 'node')}", why)] if unknown else []
 
 
 def pods_not_judged(pods: int, waiting: int, nodes: int) -> list[NotJudged]:

@@ -25,6 +25,7 @@ from underhost.schemas.manifests import Manifest
 from underhost.schemas.near import did_you_mean
 
 P = ParamSpec("P")
+NO_HOST = "no host is known; name the vSphere side with --inventory, or a label of the nodes with --host-label"
 
 
 @dataclass
@@ -212,7 +213,7 @@ class World:
         if refs:
             return refs[0]
         if not hosts:
-            raise InputError(f"host {name}: no ESXi host is known; name the vSphere side with --inventory")
+            raise InputError(f"host {name}: {NO_HOST}")
         raise _unknown("host", name, [host.name for host in hosts.values()])
 
     def pod(self, name: str) -> str:

@@ -19,6 +19,7 @@ from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.roles import EVALUATOR
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
+from underhost.agents.pipeline.tables.sites import joining_of
 from underhost.agents.sinks.bindings import OUR_SCHEDULER, action_of
 from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.sinks.registry import COMMANDS, DeciderParts, deciders_of
@@ -33,7 +34,7 @@ from underhost.streams.settings.model import Settings
 def options_of(settings: Settings) -> Options:
     """How the evaluator judges in the pipeline: only pods of our scheduler are placed."""
     return Options(
-        host_keys=(settings.host_label.key, *settings.host_label.aliases),
+        host_keys=joining_of(settings).host_keys((settings.host_label.key, *settings.host_label.aliases)),
         physical_host=settings.physical_host,
         cross_namespace=settings.cross_namespace,
         shares=Shares(**settings.shares.model_dump()),
