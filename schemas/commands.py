@@ -7,7 +7,7 @@ the table in `agents/sinks/registry.py`.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LABEL, BIND, DRS_RULE, EVICT, EVENT, RESUME = "label", "bind", "drs-rule", "evict", "event", "resume"
+LABEL, BIND, DRS_RULE, EVICT, EVENT, REPORT, RESUME = "label", "bind", "drs-rule", "evict", "event", "report", "resume"
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,12 @@ WRITTEN: Mapping[str, Written] = {
             "events",
             3000,
             about="Kubernetes Events on pods and nodes: findings, what is done about them, why a pod of ours waits.",
+        ),
+        Written(
+            REPORT,
+            "reports",
+            6000,
+            about="Open findings as reports of openreports.io. Without it nothing is decided about reports at all.",
         ),
     )
 }

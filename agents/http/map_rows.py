@@ -70,6 +70,7 @@ class MapRows:
         self._snapshot = Snapshot()
         self._owners: dict[tuple[str, str, str], str] = {}
         self._not_judged: list[NotJudged] = []
+        self._proposed = ""
 
     def site_map(self, site: str, version: str) -> SiteMap:
         """The rows now, but for the findings."""
@@ -110,6 +111,8 @@ class MapRows:
         adopted = self._adopted() if snapshot.workloads is not before.workloads else []
         if snapshot.pods is not before.pods or adopted:
             change.pods, change.gone_pods = self._pods.update(snapshot.pods, self._pod, adopted)
+        if snapshot.nodes is not before.nodes or moved:
+            self._proposed = proposed(snapshot)
         change.findings, change.gone_findings = self._findings.update(findings, lambda _, event: event)
         left_out = self._left_out()
         if left_out != self._not_judged:
@@ -121,8 +124,8 @@ class MapRows:
         rows = self._pods.rows.values()
         waiting = sum(not row.node for row in rows)
         hosts = hosts_not_judged(self._snapshot)
-        if key := proposed(self._snapshot):
-            hosts = [NotJudged(one.what, f"{one.why}; hosts.label: {key} would say") for one in hosts]
+        if self._proposed:
+            hosts = [NotJudged(one.what, f"{one.why}; hosts.label: {self._proposed} would say") for one in hosts]
         return [*hosts, *pods_not_judged(len(rows), waiting, len(self._nodes.rows))]
 
     def _node(self, name: str, node: Node) -> MapNode:

@@ -43,7 +43,7 @@ MISTYPED = [
     pytest.param(
         ["run", "--agents", "evaluater"],
         "--agents: no agent 'evaluater'; there is: kubernetes, vsphere, evaluator, labeller, binder, drs, evictor,"
-        " events, alerts, web; did you mean evaluator?",
+        " events, reporter, alerts, web; did you mean evaluator?",
         id="an agent",
     ),
     pytest.param(
