@@ -30,7 +30,6 @@ from underhost.agents.whatif.pods import (
 )
 from underhost.agents.whatif.world import World
 from underhost.schemas.documents import Move, VmMove
-from underhost.schemas.errors import InputError
 from underhost.schemas.kubernetes import Node
 
 
@@ -200,9 +199,7 @@ def _lose_nodes(world: World, names: Collection[str]) -> None:
 def _maintain(world: World, step: s.Maintain) -> None:
     world.step += 1
     ref = world.host(step.host)
-    if label := world.snapshot.joining.label:
-        what = f"no VM is known, only the node label {label}, so that none can move away"
-        raise InputError(f"maintain host/{step.host}: {what}; try fail, or drain its nodes")
+    world.require_vms(f"maintain host/{step.host}")
     moves = world.fleet.hosts(world.snapshot).evacuate(ref)
     _move(world, moves)
     if all(target is not None for _, target in moves):

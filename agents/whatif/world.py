@@ -216,6 +216,12 @@ class World:
             raise InputError(f"host {name}: {NO_HOST}")
         raise _unknown("host", name, [host.name for host in hosts.values()])
 
+    def require_vms(self, what: str) -> None:
+        """Raises InputError where a node label names the hosts: nothing says which VMs there are, or where they fit."""
+        if label := self.snapshot.joining.label:
+            why = f"no VM is known, only the node label {label}, so that none can move away"
+            raise InputError(f"{what}: {why}; try fail, or drain its nodes")
+
     def pod(self, name: str) -> str:
         """The name, if there is such a pod, be it one that waits for its lost node. Raises InputError."""
         stuck = self.stuck.get(name)
