@@ -7,7 +7,7 @@ the table in `agents/sinks/registry.py`.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LABEL, BIND, DRS_RULE, EVICT, EVENT, RESUME = "label", "bind", "drs-rule", "evict", "event", "resume"
+LABEL, BIND, DRS_RULE, EVICT, EVENT, REPORT, RESUME = "label", "bind", "drs-rule", "evict", "event", "report", "resume"
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Written:
     Attributes:
         name: the kind. setting: the switch under `sinks`, and the limit under `limits`.
         per_minute: writes of the whole site in any minute, at most, unless the setting says otherwise.
+        to_vsphere: whether it is vSphere that is written to.
         subject: what a sentence calls the target of a command; "" where it is called by its kind.
         about: what else is to be said of the switch.
     """
@@ -24,6 +25,7 @@ class Written:
     name: str
     setting: str
     per_minute: int
+    to_vsphere: bool = False
     subject: str = ""
     about: str | None = None
 
@@ -31,15 +33,21 @@ class Written:
 WRITTEN: Mapping[str, Written] = {
     row.name: row
     for row in (
-        Written(LABEL, "labels", 6000, "Node"),
-        Written(BIND, "bindings", 30_000, "Pod"),
-        Written(DRS_RULE, "drs_rules", 20, "DRS rule"),
-        Written(EVICT, "evictions", 20, "Pod"),
+        Written(LABEL, "labels", 6000, subject="Node"),
+        Written(BIND, "bindings", 30_000, subject="Pod"),
+        Written(DRS_RULE, "drs_rules", 20, to_vsphere=True, subject="DRS rule"),
+        Written(EVICT, "evictions", 20, subject="Pod"),
         Written(
             EVENT,
             "events",
             3000,
             about="Kubernetes Events on pods and nodes: findings, what is done about them, why a pod of ours waits.",
+        ),
+        Written(
+            REPORT,
+            "reports",
+            6000,
+            about="Open findings as reports of openreports.io. Without it nothing is decided about reports at all.",
         ),
     )
 }

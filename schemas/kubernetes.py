@@ -71,6 +71,35 @@ class Condition(ApiObject, frozen=True):
 
 
 # ---------------------------------------------------------------------------------------------------------- nodes
+class OwnedField(ApiObject, frozen=True):
+    """A field in `fieldsV1`: that it is there says all."""
+
+
+class OwnedMetadata(ApiObject, frozen=True):
+    """fieldsV1.f:metadata: the labels, each as `f:KEY`."""
+
+    labels: dict[str, OwnedField] = field(default_factory=dict, name="f:labels")
+
+
+class OwnedFields(ApiObject, frozen=True):
+    """fieldsV1."""
+
+    metadata: OwnedMetadata = field(default_factory=OwnedMetadata, name="f:metadata")
+
+
+class ManagedFields(ApiObject, frozen=True):
+    """metadata.managedFields[]: which labels a manager owns, and when (RFC 3339) it last changed any field it owns."""
+
+    time: str = ""
+    fields_v1: OwnedFields = field(default_factory=OwnedFields, name="fieldsV1")
+
+
+class NodeMetadata(Metadata, frozen=True):
+    """A node's metadata. Of the managers only those that own labels are kept (`with_label_owners`)."""
+
+    managed_fields: list[ManagedFields] | None = None
+
+
 class NodeSpec(ApiObject, frozen=True):
     """Node spec. `taints` is raw: a list of {key, value, effect, timeAdded}, or null."""
 
@@ -106,7 +135,7 @@ class NodeStatus(ApiObject, frozen=True):
 class Node(ApiObject, frozen=True):
     """v1 Node."""
 
-    metadata: Metadata
+    metadata: NodeMetadata
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -276,6 +305,15 @@ def decode(data: bytes | Raw, type_: type[T]) -> T:
         decoder = _decoders[type_] = msgspec.json.Decoder(type_)
     value: T = decoder.decode(data)
     return value
+
+
+def with_label_owners(node: Node) -> Node:
+    """The node with those managers of its fields that own labels; the others change with every heartbeat."""
+    managers = node.metadata.managed_fields
+    if managers is None:
+        return node
+    kept = [one for one in managers if one.fields_v1.metadata.labels] or None
+    return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, managed_fields=kept))
 
 
 def is_older(one: Struct, other: Struct) -> bool:

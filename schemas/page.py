@@ -206,6 +206,7 @@ class Judging(Struct, rename="camel"):
     physical_host: str
     join_by_name: bool = True
     cross_namespace: str = "report"
+    host_label: str = ""
 
 
 class ErrorDocument(PageDocument):

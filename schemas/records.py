@@ -27,7 +27,8 @@ class Listed(_Record, frozen=True, omit_defaults=True):
 class NodeHost(_Record, frozen=True):
     """Where a node's VM runs. `vm` and `host` are morefs; `joined_by` is providerID, systemUUID, name or hostname.
 
-    `host` is "" while the VM's host is unknown. `since` is RFC 3339.
+    Where a label names the host, `joined_by` is label, `host` its value and `vm` "". `host` is "" while the VM's host
+    is unknown. `since` is RFC 3339.
     """
 
     node: str

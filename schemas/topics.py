@@ -113,7 +113,7 @@ VIOLATIONS = Topic(
     "finding",
     records.FindingEvent,
     "evaluator",
-    ("alerting", "events", "web"),
+    ("alerting", "events", "reports", "web"),
     "Findings of every severity as they open, change and resolve.",
     writers=("evaluator",),
 )
@@ -122,10 +122,10 @@ ACTIONS = Topic(
     "delete",
     "target",
     records.Action,
-    "labeller, DRS translator, evictor",
+    "labeller, DRS translator, evictor, reporter",
     ("sinks",),
     "Commands to the sinks.",
-    writers=("evaluator", "labeller", "drs", "evictor", "resume"),
+    writers=("evaluator", "labeller", "drs", "evictor", "reporter", "resume"),
 )
 OUTCOMES = Topic(
     "outcomes",
@@ -135,7 +135,7 @@ OUTCOMES = Topic(
     "sinks",
     ("deciders", "events", "web"),
     "What the sinks did.",
-    writers=("kubernetes", "vsphere", "labeller", "binder", "drs", "evictor", "events"),
+    writers=("kubernetes", "vsphere", "labeller", "binder", "drs", "evictor", "events", "reporter"),
 )
 DEAD_LETTERS = Topic(
     "dead-letters",
@@ -145,7 +145,18 @@ DEAD_LETTERS = Topic(
     "every stage",
     ("operators",),
     "Records that could not be processed.",
-    writers=("kubernetes", "vsphere", "evaluator", "labeller", "binder", "drs", "evictor", "events", "alerts"),
+    writers=(
+        "kubernetes",
+        "vsphere",
+        "evaluator",
+        "labeller",
+        "binder",
+        "drs",
+        "evictor",
+        "events",
+        "reporter",
+        "alerts",
+    ),
 )
 
 SOURCE_TOPICS = (NODES, PODS, NAMESPACES, SERVICES, WORKLOADS, BUDGETS, VMS, HOSTS, DRS_RULES)

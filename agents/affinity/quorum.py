@@ -127,9 +127,14 @@ class Quorums:
             self._ask(name, workload)
         for name, node in snapshot.nodes.items():
             self.change_node(name, node)
-        for key, pod in snapshot.pods.items():
-            if pod.metadata.annotations is not None or pod.metadata.namespace in self._asking:
-                self.change_pod(snapshot, key, pod)
+        asking = self._asking
+        spoken = [
+            (key, pod)
+            for key, pod in snapshot.pods.items()
+            if pod.metadata.annotations is not None or (asking and pod.metadata.namespace in asking)
+        ]  # a few pods of a large site
+        for key, pod in spoken:
+            self.change_pod(snapshot, key, pod)
 
     def all(self, snapshot: Snapshot) -> Iterator[Quorum]:
         """Every quorum, sorted."""

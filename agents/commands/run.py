@@ -10,13 +10,14 @@ from underhost.agents.commands.input.options import Topics, given, grouped
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 
-SINKS = {"labels": "labels", "bindings": "bindings", "drs-rules": "drs_rules", "events": "events"}
+SINKS = {"labels": "labels", "bindings": "bindings", "drs-rules": "drs_rules", "events": "events", "reports": "reports"}
 
 AgentsOption = Annotated[
     str | None,
     typer.Option(
         metavar="A,B",
-        help="Only these: kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, events, alerts, web.",
+        help="Only these: kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, events, reporter, alerts, "
+        "web.",
         autocompletion=values.listed(values.roles),
     ),
 ]
@@ -24,7 +25,7 @@ EnableOption = Annotated[
     str | None,
     typer.Option(
         metavar="A,B",
-        help="Sinks that may write: labels, bindings, drs-rules, events.",
+        help="Sinks that may write: labels, bindings, drs-rules, events, reports.",
         autocompletion=values.listed(SINKS.keys),
     ),
 ]

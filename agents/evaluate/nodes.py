@@ -93,7 +93,7 @@ def _unknown_host(snapshot: Snapshot, name: str) -> Finding | None:
         said = vm_uuids(snapshot.nodes[name])
         if said is not None:
             why = f"not exactly one VM has the uuid of its {said[0]}"
-        elif snapshot.join_by_name:
+        elif snapshot.joining.by_name:
             why = "no uuid and no name is exactly one VM's"
         else:
             why = "it has no uuid, and names are not asked (vsphere.joinByName)"

@@ -19,6 +19,7 @@ from underhost.agents.evaluate.marks import Concern
 from underhost.agents.evaluate.store import FindingStore
 from underhost.agents.evaluate.violations import group_finding, pod_finding, refusals
 from underhost.agents.rules import pod_topology_spread as rule
+from underhost.agents.site.places import named_host
 from underhost.agents.site.selectors import Selector
 from underhost.schemas.records import Domain, Finding
 
@@ -137,7 +138,7 @@ def _finding(case: Case, key: str, value: str, crowds: Sequence[_Crowd]) -> Find
     domains = case.model.topology.of(key)
     pods = sorted({pod for crowd in crowds for pod in crowd.pods})
     value = domains.values[domains.code_of[value]]
-    where = f"ESXi host {value}" if case.model.topology.is_host_key(key) else f"{key} {value!r}"
+    where = named_host(case.snapshot, value) if case.model.topology.is_host_key(key) else f"{key} {value!r}"
     would = "would be refused" if len(pods) == 1 else "would each be refused"
     message = (
         f"Too many pods are in {where} for their topology spread: {f.listing(case.placed(pods))} {would} there now."

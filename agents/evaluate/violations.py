@@ -31,6 +31,7 @@ from underhost.agents.rules import (
     taint_toleration,
 )
 from underhost.agents.rules.rule import Prepared, Refusal
+from underhost.agents.site.places import named_host
 from underhost.agents.site.terms import NO_EXECUTE
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import VIOLATION
@@ -207,7 +208,9 @@ class AntiAffinity(Meetings):
         """Pods that anti-affinity keeps apart, in one domain of its key."""
         pods = group.pods
         owner = any(_holds(one.owners, group.cls) for one in group.separations)
-        where = f"on ESXi host {value}" if case.model.topology.is_host_key(key) else f"in {key} {value!r}"
+        where = (
+            f"on {named_host(case.snapshot, value)}" if case.model.topology.is_host_key(key) else f"in {key} {value!r}"
+        )
         message = (
             f"{f.listing(case.placed(pods))} are {'both' if len(pods) == 2 else 'all'} {where}, "
             "where required anti-affinity keeps them apart."

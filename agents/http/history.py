@@ -20,7 +20,7 @@ from underhost.agents.http.budgets.places import ClientPlaces
 from underhost.agents.http.budgets.work import LEFT, has_left
 from underhost.agents.http.guard import RequestRefused
 from underhost.agents.http.map_rows import MapRows
-from underhost.agents.site.snapshot import Options
+from underhost.agents.site.snapshot import BY_VM, Joining, Options
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.agents.snapshots.times import parse_time
 from underhost.schemas.errors import InputError
@@ -60,10 +60,7 @@ def document(body: bytes) -> web.Response:
 
 
 class PastSites:
-    """The pasts of the sites; `home` is meant where a request names none. `known` raises RequestRefused for others.
-
-    `join_by_name` is as in `Snapshot`.
-    """
+    """The pasts of the sites; `home` is meant where a request names none. `known` raises RequestRefused for others."""
 
     def __init__(
         self,
@@ -72,9 +69,9 @@ class PastSites:
         reader: TopicReader,
         known: Callable[[str], str],
         *,
-        join_by_name: bool = True,
+        joining: Joining = BY_VM,
     ) -> None:
-        self._join_by_name = join_by_name
+        self._joining = joining
         self._home, self._options, self._reader, self._known_site = home, options, reader, known
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
         self._lock = asyncio.Lock()
@@ -147,7 +144,7 @@ class PastSites:
             self._read.pop(site, None)  # it need not be in memory twice
             try:
                 async with asyncio.timeout(READING):
-                    past = await SiteHistory.read(self._reader, site, budget=BUDGET, join_by_name=self._join_by_name)
+                    past = await SiteHistory.read(self._reader, site, budget=BUDGET, joining=self._joining)
             except TimeoutError:
                 raise RequestRefused(503, f"the topics were not read within {READING:.0f} s; ask again") from None
             self._read[site] = time.monotonic(), past

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from underhost.agents.site.host_labels import proposed
 from underhost.agents.site.not_judged import hosts_not_judged, pods_not_judged
 from underhost.agents.site.owners import FINISHED, application_of, controller_of, pinned
 from underhost.agents.site.snapshot import Snapshot
@@ -69,12 +70,13 @@ class MapRows:
         self._snapshot = Snapshot()
         self._owners: dict[tuple[str, str, str], str] = {}
         self._not_judged: list[NotJudged] = []
+        self._proposed = ""
 
     def site_map(self, site: str, version: str) -> SiteMap:
         """The rows now, but for the findings."""
         hosts, nodes, pods = self._hosts.rows, self._nodes.rows, self._pods.rows
-        vsphere = self._snapshot.vsphere
-        return SiteMap(site, version, list(hosts.values()), list(nodes.values()), list(pods.values()), vsphere)
+        hosted = self._snapshot.vsphere or bool(hosts)
+        return SiteMap(site, version, list(hosts.values()), list(nodes.values()), list(pods.values()), hosted)
 
     def open_findings(self, site: str, version: str) -> OpenFindings:
         """The findings now."""
@@ -109,6 +111,8 @@ class MapRows:
         adopted = self._adopted() if snapshot.workloads is not before.workloads else []
         if snapshot.pods is not before.pods or adopted:
             change.pods, change.gone_pods = self._pods.update(snapshot.pods, self._pod, adopted)
+        if snapshot.nodes is not before.nodes or moved:
+            self._proposed = proposed(snapshot)
         change.findings, change.gone_findings = self._findings.update(findings, lambda _, event: event)
         left_out = self._left_out()
         if left_out != self._not_judged:
@@ -119,7 +123,10 @@ class MapRows:
         """What the findings say nothing about."""
         rows = self._pods.rows.values()
         waiting = sum(not row.node for row in rows)
-        return [*hosts_not_judged(self._snapshot), *pods_not_judged(len(rows), waiting, len(self._nodes.rows))]
+        hosts = hosts_not_judged(self._snapshot)
+        if self._proposed:
+            hosts = [NotJudged(one.what, f"{one.why}; hosts.label: {self._proposed} would say") for one in hosts]
+        return [*hosts, *pods_not_judged(len(rows), waiting, len(self._nodes.rows))]
 
     def _node(self, name: str, node: Node) -> MapNode:
         joined = self._snapshot.node_hosts.get(name)

@@ -141,7 +141,13 @@ def _steps(plan: PlanRequest, allowance: Allowance) -> list[Step]:
 
 async def _send(request: web.Request, snapshot: Snapshot, options: Options) -> web.StreamResponse:
     """The snapshot, made and compressed piece by piece while it is sent."""
-    judging = Judging(list(options.host_keys), options.physical_host, snapshot.join_by_name, options.cross_namespace)
+    judging = Judging(
+        list(options.host_keys),
+        options.physical_host,
+        snapshot.joining.by_name,
+        options.cross_namespace,
+        snapshot.joining.label,
+    )
     response = web.StreamResponse(headers={SITE: snapshot.site, OPTIONS: msgspec.json.encode(judging).decode()})
     response.content_type = "application/gzip"
     response.headers["Content-Disposition"] = f'attachment; filename="{snapshot.site}.json.gz"'

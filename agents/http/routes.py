@@ -17,6 +17,7 @@ from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.observer import TopicObserver
 from underhost.agents.pipeline.run import Pipeline
+from underhost.agents.pipeline.tables.sites import joining_of
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
 
@@ -49,8 +50,8 @@ def http_routes(
     on_read = observer.look if observer is not None else lambda: None
     feeds = ChangeFeeds(latest, settings.site, unready, open_reader(settings.kafka), on_read)
     options = options_of(settings)
-    by_name = settings.vsphere.joins_by_name
-    past_sites = PastSites(settings.site, options, open_reader(settings.kafka), feeds.known, join_by_name=by_name)
+    reader, joining = open_reader(settings.kafka), joining_of(settings)
+    past_sites = PastSites(settings.site, options, reader, feeds.known, joining=joining)
     extender = ExtenderRoutes(settings.site, options, pipeline, latest, registry, settings.host_label)
     routes = [*page.routes(), *events.routes(feeds), *past_sites.routes(), *plans.routes(feeds, options)]
     features = [FEATURES[route.path] for route in routes if route.path in FEATURES]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KUBERNETES_WRITERS = frozenset({"kubernetes", "events"})
+KUBERNETES_WRITERS = frozenset({"kubernetes", "events", "reports"})
 """The writers that reach into Kubernetes."""
 
 
@@ -91,6 +91,10 @@ async def connect(settings: Settings, roles: Collection[str]) -> Connections:
 
             api, events = KubernetesApiWriter(client), KubernetesEvents(client)
             made.writers = replace(made.writers, kubernetes=api, events=events)
+        if settings.sinks.reports and "reports" in wanted:
+            from underhost.agents.sinks.reports.writer import KubernetesReports
+
+            made.writers = replace(made.writers, reports=KubernetesReports(client))
         made.leases = await _leases(settings, client, made)
     return made
 

@@ -11,14 +11,16 @@ from underhost.agents.sinks.bindings import action_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Action, FindingEvent, NodeHost, Placement
+from underhost.schemas.vsphere import Host
 from underhost.streams.ports import Outgoing
 
 
 @dataclass(frozen=True)
 class NodeHostChange:
-    """The mapping as it is now with the nodes left out of it (`Snapshot.rivals`), and the records that say so."""
+    """The mapping as it is now, the hosts in it, the nodes left out (`Snapshot.rivals`), and the records of it."""
 
     node_hosts: Mapping[str, NodeHost]
+    hosts: Mapping[str, Host]
     rivals: Mapping[str, str]
     records: list[Outgoing]
 

@@ -17,6 +17,7 @@ from underhost.agents.pipeline.decisions import Decisions, FindingChange
 from underhost.agents.pipeline.gates.guards import Guards
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.tables.sites import sites_of
+from underhost.agents.site.host_labels import hosts_of
 from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas.errors import BackendError, BadEvent
 from underhost.schemas.keys import site_of
@@ -91,7 +92,8 @@ class Pictures:
         snapshot = self.sites.snapshot(site)
         hosts = {row.node: row for row in derived.hosts.values() if row.node in snapshot.nodes}
         open_ = {event.id: event for event in derived.findings.values()}
-        return Decisions(replace(snapshot, node_hosts=hosts), findings=FindingChange(open_, []))
+        known = snapshot.hosts or hosts_of(hosts.values(), {})
+        return Decisions(replace(snapshot, hosts=known, node_hosts=hosts), findings=FindingChange(open_, []))
 
 
 class TopicObserver:

@@ -43,12 +43,13 @@ from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables import agents as tables
 from underhost.agents.pipeline.tables import recovery
 from underhost.agents.pipeline.tables.held import HeldReader
+from underhost.agents.pipeline.tables.held_findings import HeldFindings
 from underhost.agents.sinks import registry
 from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.ports import Sink
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.commands import EVENT, RESUME
+from underhost.schemas.commands import EVENT, REPORT, RESUME
 from underhost.schemas.errors import KafkaAway
 from underhost.schemas.records import Action, FindingEvent, Outcome, Placement
 from underhost.schemas.topics import OUTCOMES, PODS, VIOLATIONS
@@ -104,13 +105,13 @@ class Pipeline:
         # Topics to tables.
         recovery.attach(self.app, self.sites, self.tables, on_suspended=self._suspend, on_resumed=self._resume)
 
-        # Tables to evaluation to deciders, whose commands go to the topics. One thread evaluates: the sites of a worker
-        # take turns, so that the event loop keeps a processor.
+        # Tables to evaluation to deciders, whose commands go to the topics. In one thread, where the sites take turns.
         self._guards = Guards(settings, self.sites, self.watchers, standby=self._standby)
-        begin = Evaluations(settings, self.tables, evaluator, roles=run.roles, kinds=kinds).begin
+        self._findings = HeldFindings(self.tables)
+        begin = self._evaluations(evaluator).begin
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._cycles = Cycles(run, lambda site: SiteCycle(site, run, begin, self._guards, publisher, self._pool))
-        self.tables.watch(OUTCOMES, self._answered)
+        self._listen()
 
         # Topics to commands, each past the gates to its sink.
         self._dispatcher = Dispatcher(
@@ -175,6 +176,18 @@ class Pipeline:
             metrics=run.metrics,
             names=run.roles,
         )
+
+    def _evaluations(self, evaluator: PipelineEvaluator | None) -> Evaluations:
+        run = self._state
+        return Evaluations(
+            run.settings, self.tables, evaluator, roles=run.roles, kinds=self._kinds, findings=self._findings
+        )
+
+    def _listen(self) -> None:
+        """What the cycles are told of that no evaluation reads."""
+        self.tables.watch(OUTCOMES, self._answered)
+        if REPORT in self._kinds:
+            self.tables.watch(VIOLATIONS, self._found)
 
     def _sinks(self) -> list[Sink]:
         """A sink for each kind, whose writers are behind the fence of its role."""
@@ -338,6 +351,12 @@ class Pipeline:
         """This event loop runs, whether or not there is something to fetch."""
         if self._state.reads:
             self.app.consumer.keep_alive()
+
+    def _found(self, site: str, record: Struct) -> None:
+        """A finding that opened, changed or was resolved, live from its topic."""
+        if isinstance(record, FindingEvent):
+            self._findings.observe(site, record)
+            self._cycles.nudge(site)
 
     def _answered(self, site: str, record: Struct) -> None:
         """An outcome, live from its topic."""

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome, Placement
@@ -83,6 +83,35 @@ class EventWriter(Protocol):
         """Set one condition in the pod's status, if the pod is still as it was read; else Conflict."""
 
 
+class HeldReport(NamedTuple):
+    """A report that is there: its uid, and the digest of its content that it carries."""
+
+    uid: str
+    digest: str
+
+
+class ReportWriter(Protocol):
+    """Writes reports to one Kubernetes cluster; "" is the namespace of a ClusterReport.
+
+    Every method raises Gone, Conflict, Refused, Retry or Unreachable.
+    """
+
+    async def reports(self, label: str, value: str, annotation: str) -> dict[str, HeldReport]:
+        """All reports with this label, by `NAMESPACE/NAME`, the digest being under the annotation.
+
+        Gone: the API serves none.
+        """
+
+    async def has_report(self, namespace: str, name: str) -> bool:
+        """Whether there is one of this name, whoever's it is."""
+
+    async def apply_report(self, namespace: str, name: str, report: Mapping[str, object]) -> str:
+        """Make the report be this, by server-side apply as field manager `underhost`; its uid."""
+
+    async def delete_report(self, namespace: str, name: str, uid: str) -> None:
+        """Delete the report with this uid. Gone: it is not there; Conflict: it is another one."""
+
+
 class DrsWriter(Protocol):
     """Edits the VM-VM rules of vSphere clusters. Methods raise Refused, Conflict, Gone or Unreachable."""
 
@@ -106,6 +135,7 @@ class Writers:
     kubernetes: KubernetesWriter | None = None
     drs: DrsWriter | None = None
     events: EventWriter | None = None
+    reports: ReportWriter | None = None
 
 
 class PendingPods(Protocol):

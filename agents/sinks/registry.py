@@ -18,7 +18,7 @@ from underhost.agents.sinks.ports import Decider, PendingPods, Sink, Writers
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import commands, topics
 from underhost.schemas.commands import WRITTEN
-from underhost.schemas.records import Action, Outcome
+from underhost.schemas.records import Action, FindingEvent, Outcome
 from underhost.schemas.topics import Topic
 from underhost.streams.settings.model import Settings
 
@@ -57,6 +57,7 @@ class DeciderParts:
         now: monotonic seconds.
         held_until: for (kind, target), until when it is left alone because a write of ours is not seen yet, monotonic
             seconds; 0.0 where none is awaited.
+        findings: the open findings by id as their topic has them, the very same mapping until one changes.
     """
 
     site: str
@@ -68,6 +69,7 @@ class DeciderParts:
     outcomes: Sequence[Outcome]
     now: float
     held_until: Callable[[str, str], float] = lambda kind, target: 0.0
+    findings: Callable[[], Mapping[str, FindingEvent]] = dict
 
     @cached_property
     def needed_rules(self) -> "NeededRules":
@@ -228,6 +230,19 @@ def _waiting_decider(parts: DeciderParts) -> Decider:
     return WaitingDecider(parts.pending, InTheWay(parts.evaluator, parts.options).of)
 
 
+def _report_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.reports.sink import ReportSink
+
+    assert parts.writers.reports is not None
+    return ReportSink(parts.writers.reports, parts.settings.site)
+
+
+def _report_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.reports.decider import ReportDecider
+
+    return ReportDecider(parts.site, parts.findings)
+
+
 # ----------------------------------------------------------------------------------------------------------- the table
 _ROWS = (
     CommandKind(
@@ -289,6 +304,18 @@ _ROWS = (
         lanes=2,
         rests_on_hosts=RestsOnHosts.NEVER,
         must_be_wanted=False,
+        frequent=True,
+    ),
+    CommandKind(
+        commands.REPORT,
+        role="reporter",
+        writer="reports",
+        state=(topics.NODES, topics.PODS, topics.WORKLOADS),
+        derived=(topics.VIOLATIONS, topics.ACTIONS, topics.OUTCOMES),
+        sink=_report_sink,
+        decider=_report_decider,
+        lanes=8,
+        rests_on_hosts=RestsOnHosts.NEVER,
         frequent=True,
     ),
 )

@@ -1,7 +1,7 @@
 """Which VM is a Kubernetes node, and which ESXi host does it run on?
 
 In: nodes of Kubernetes, VMs and hosts of vSphere. Out: a `NodeHost` for every node that is joined to a VM, and which
-nodes claim a VM that another one is. Pure;
+nodes claim a VM that another one is. Where a node label is to say it instead, `host_labels.py` reads that. Pure;
 whether an unknown host is worth a finding is left to `agents/evaluate/nodes.py`.
 
 A join is a claim about hardware. A uuid is the machine's own, a name is whatever somebody gave it: where there is a
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
 
+from underhost.agents.site.host_labels import by_label, hosts_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import NodeHost
@@ -26,8 +27,14 @@ _Claim = tuple[Vm, str]
 
 
 def located(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with its `node_hosts` and `rivals`, of its nodes, VMs and hosts."""
-    claims, rivals = _settle(snapshot.nodes.values(), snapshot.vms.values(), snapshot.join_by_name)
+    """The snapshot with its `node_hosts` and `rivals`, of its nodes, VMs and hosts: the one place where this is told.
+
+    Where a label names the hosts, these are the snapshot's `hosts`.
+    """
+    if snapshot.joining.label:
+        rows = by_label(snapshot.nodes, snapshot.joining.label)
+        return replace(snapshot, node_hosts=rows, rivals={}, hosts=hosts_of(rows.values(), snapshot.hosts))
+    claims, rivals = _settle(snapshot.nodes.values(), snapshot.vms.values(), snapshot.joining.by_name)
     return replace(snapshot, node_hosts=_rows(claims, snapshot.hosts.values()), rivals=rivals)
 
 

@@ -5,6 +5,7 @@ all is well only where this is empty.
 """
 
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
@@ -19,19 +20,23 @@ PENDING, NO_NODE, NONE, ANOTHER_SCHEDULER = "pending", "no node", "there are non
 def not_judged(snapshot: Snapshot, has: Callable[[str], bool] | None = None) -> list[NotJudged]:
     """What a check of the running pods leaves out; of the pods (`namespace/name`), only those that `has` says."""
     meant = [pod for name, pod in snapshot.pods.items() if has(name)] if has is not None else snapshot.pods.values()
-    nodes = [pod.spec.node_name for pod in meant if pod.status.phase not in FINISHED]
-    return [*hosts_not_judged(snapshot), *pods_not_judged(len(nodes), nodes.count(""), len(snapshot.nodes))]
+    unbound = [pod for pod in meant if not pod.spec.node_name]  # of a large site nearly none
+    waiting = sum(pod.status.phase not in FINISHED for pod in unbound)
+    alive = (pod for pod in meant if pod.status.phase not in FINISHED)
+    # How many there are is told only of a site without nodes; of others, whether there is any.
+    count = sum(1 for _ in (islice(alive, 1) if snapshot.nodes else alive))
+    return [*hosts_not_judged(snapshot), *pods_not_judged(count, waiting, len(snapshot.nodes))]
 
 
 def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:
     """What is said of nodes, and not of the hosts below them."""
-    if not snapshot.vsphere:
-        return [NotJudged(PHYSICAL_HOST, NO_INVENTORY)]
+    joined, label = snapshot.node_hosts, snapshot.joining.label
     if not snapshot.count_hosts():
-        return [NotJudged(PHYSICAL_HOST, NO_HOST)]
-    joined = snapshot.node_hosts
+        why = NO_HOST if snapshot.vsphere else f"no node has the label {label}" if label else NO_INVENTORY
+        return [NotJudged(PHYSICAL_HOST, why)]
     unknown = sum(name not in joined or not joined[name].host for name in snapshot.nodes)
-    return [NotJudged(f"{PHYSICAL_HOST} on {counted(unknown, 'node')}", UNKNOWN)] if unknown else []
+    why = f"without the label {label}" if label else UNKNOWN
+    return [NotJudged(f"{PHYSICAL_HOST} on {counted(unknown, 'node')}", why)] if unknown else []
 
 
 def pods_not_judged(pods: int, waiting: int, nodes: int) -> list[NotJudged]:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from underhost.agents.site.changes import Tracked
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent, LateRecord
 from underhost.schemas.keys import LISTED, Key, parse_key
@@ -252,11 +252,10 @@ class SiteState:
         """Objects by topic."""
         return {short: len(rows) for short, rows in self._rows.items()}
 
-    def snapshot(self, *, vsphere: bool, offsets: Mapping[str, int], join_by_name: bool = True) -> Snapshot:
+    def snapshot(self, *, vsphere: bool, offsets: Mapping[str, int], joining: Joining = BY_VM) -> Snapshot:
         """The picture as of now; `node_hosts` is left empty.
 
-        `vsphere` says whether the site has a vSphere side; `offsets` is the last offset of each topic, by short name;
-        `join_by_name` is as in `Snapshot`.
+        `vsphere` says whether the site has a vSphere side; `offsets` is the last offset of each topic, by short name.
         """
         rules = self._view(topics.DRS_RULES).values()
         return Snapshot(
@@ -272,7 +271,7 @@ class SiteState:
             clusters={row.name: row for row in rules if isinstance(row, Cluster)},
             rules={(row.cluster, row.name): row for row in rules if isinstance(row, DrsRule)},
             vsphere=vsphere,
-            join_by_name=join_by_name,
+            joining=joining,
             offsets=offsets,
         )
 

@@ -11,19 +11,25 @@ HOST, NODE = "host", "node"
 
 
 class SamePlace(NamedTuple):
-    """A host, or a node whose host is unknown."""
+    """A host, or a node whose host is unknown; `words` are for a sentence."""
 
     kind: str
     id: str
     name: str
+    words: str
 
     def __str__(self) -> str:
-        return f"ESXi host {self.name}" if self.kind == HOST else f"node {self.name}"
+        return self.words
+
+
+def named_host(snapshot: Snapshot, name: str) -> str:
+    """A host in a sentence; of one that only a node label names nobody knows whose make it is."""
+    return f"ESXi host {name}" if snapshot.vsphere else f"host {name}"
 
 
 def place_of(snapshot: Snapshot, node: str) -> SamePlace:
     """Where a node is: on its host where that is known; an absent node is a place of its own."""
     joined = snapshot.node_hosts.get(node)
     if node in snapshot.nodes and joined is not None and joined.host:
-        return SamePlace(HOST, joined.host, joined.host_name)
-    return SamePlace(NODE, node, node)
+        return SamePlace(HOST, joined.host, joined.host_name, named_host(snapshot, joined.host_name))
+    return SamePlace(NODE, node, node, f"node {node}")

@@ -1,6 +1,6 @@
 """One immutable picture of a site: what every decision is made from. Tables, dumps and the simulator all make one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
@@ -32,6 +32,28 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Joining:
+    """How it is told which host a node runs on; see `join.py`.
+
+    Attributes:
+        by_name: whether VM names and guest hostnames may say which VM a node is: not those of a live vCenter, unless a
+            person allows it.
+        label: the key of the node label that names the host, where no vSphere does; "" where none is to be asked.
+    """
+
+    by_name: bool = True
+    label: str = ""
+
+    def host_keys(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """The host keys of `Options`, the label among them."""
+        return tuple(dict.fromkeys([*keys, *([self.label] if self.label else [])]))
+
+
+BY_VM = Joining()
+"""By the VM that it is."""
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """A site at one moment. Mappings are not changed after construction.
 
@@ -41,11 +63,10 @@ class Snapshot:
         clusters: by name. rules: by (cluster, name).
         claims: by `namespace/name`; where there are none, no volume of a claim is judged. volumes, storage_classes,
             attachments: by name. csi_nodes: by the node's name. Only dumps have them, the pipeline does not.
-        node_hosts: by node name, only the nodes that were joined to a VM; see `join.py`.
+        node_hosts: by node name, only the nodes that were joined to a VM, or whose label names a host; see `join.py`.
         rivals: by the name of a node that claims a VM which is another node, that node; see `join.py`.
         vsphere: whether the site has a vSphere side: only then is an unknown host a finding.
-        join_by_name: whether VM names and guest hostnames may say which VM a node is: not those of a live vCenter,
-            unless a person allows it.
+        joining: how `node_hosts` are told.
         offsets: topic to the last offset that is in the picture.
     """
 
@@ -68,7 +89,7 @@ class Snapshot:
     node_hosts: Mapping[str, NodeHost] = field(default_factory=dict)
     rivals: Mapping[str, str] = field(default_factory=dict)
     vsphere: bool = False
-    join_by_name: bool = True
+    joining: Joining = BY_VM
     offsets: Mapping[str, int] = field(default_factory=dict)
 
     def count_hosts(self) -> int:

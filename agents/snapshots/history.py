@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from underhost.agents.site.join import located
 from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.schemas.errors import BadEvent, InputError
 from underhost.schemas.keys import LISTED, Key, site_of
 from underhost.schemas.records import RESOLVED, FindingEvent
@@ -87,8 +87,8 @@ class SiteHistory:
         begins, ends: milliseconds since 1970 between which every moment can be told.
     """
 
-    def __init__(self, site: str, gathered: _Gathered, *, join_by_name: bool = True) -> None:
-        self.site, self._join_by_name = site, join_by_name
+    def __init__(self, site: str, gathered: _Gathered, *, joining: Joining = BY_VM) -> None:
+        self.site, self._joining = site, joining
         changes = sorted(gathered.changes, key=lambda each: each.at)
         self._changes = [each for each in changes if each.topic is not VIOLATIONS]
         self._events = [each for each in changes if each.topic is VIOLATIONS]
@@ -106,11 +106,9 @@ class SiteHistory:
         heard: Callable[[], None] = lambda: None,
         *,
         budget: int | None = None,
-        join_by_name: bool = True,
+        joining: Joining = BY_VM,
     ) -> "SiteHistory":
         """What the topics hold of the site now, in about `budget` bytes; `heard` is called for every record.
-
-        `join_by_name` is as in `Snapshot`.
 
         Raises Unreachable, and InputError where the topics hold nothing, or one record of each key is too much.
         """
@@ -132,7 +130,7 @@ class SiteHistory:
                 gathered.add(_Change(at, topic, record.offset, key, record.value))
         if all(each.topic is VIOLATIONS for each in gathered.changes):
             raise InputError(f"site {site}: the topics hold nothing of it")
-        return cls(site, gathered, join_by_name=join_by_name)
+        return cls(site, gathered, joining=joining)
 
     def at(self, moment: int) -> Snapshot:
         """The picture at a moment, milliseconds since 1970, with `node_hosts`. Raises InputError before it begins."""
@@ -183,9 +181,7 @@ class SiteHistory:
         return max(complete, compacted) if self._times[0] < compacted else complete
 
     def _picture(self, state: SiteState, offsets: Mapping[str, int]) -> Snapshot:
-        snapshot = state.snapshot(
-            vsphere=state.has_marker("vsphere"), offsets=dict(offsets), join_by_name=self._join_by_name
-        )
+        snapshot = state.snapshot(vsphere=state.has_marker("vsphere"), offsets=dict(offsets), joining=self._joining)
         return located(snapshot)
 
 

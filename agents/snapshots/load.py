@@ -7,20 +7,20 @@ It joins nodes to hosts and, where asked, lets manifests become their pods; read
 from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.manifests.expand import Expansion, expand
 from underhost.agents.site.join import located
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.agents.whatif.steps import Add
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 
 
 def snapshot_of(
-    objects: Objects, site: str = "default", *, manifests: bool = True, join_by_name: bool = True
+    objects: Objects, site: str = "default", *, manifests: bool = True, joining: Joining = BY_VM
 ) -> tuple[Snapshot, list[str]]:
     """The picture that the files give, and notes (one line each) about what was done to the input.
 
     `manifests`: pods are completed as the API server would, and the pods that Deployments and the like still lack are
-    added, pending; a check of what runs leaves both out. `join_by_name` is as in `Snapshot`. Raises BadObjectError for
-    a manifest that the API refuses; `objects.within(error)` names its file.
+    added, pending; a check of what runs leaves both out. Raises BadObjectError for a manifest that the API refuses;
+    `objects.within(error)` names its file.
     """
     made = Expansion(dict(objects.pods), dict(objects.workloads))
     if manifests:
@@ -44,7 +44,7 @@ def snapshot_of(
         csi_nodes=objects.csi_nodes,
         attachments=objects.attachments,
         vsphere=objects.inventory is not None,
-        join_by_name=join_by_name,
+        joining=joining,
     )
     snapshot = located(snapshot)
     return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]

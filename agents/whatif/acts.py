@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from underhost.agents.site.join import located
 from underhost.agents.site.owners import pinned
 from underhost.agents.whatif import hosts as vsphere
 from underhost.agents.whatif import nodes as marks
@@ -120,6 +121,8 @@ def _taint(world: World, step: s.TaintNode) -> None:
 def _label(world: World, step: s.Label) -> None:
     world.step += 1
     world.mark(world.node(step.node), marks.labelled, step.key, step.value)
+    if step.key == world.snapshot.joining.label:
+        world.snapshot = located(world.snapshot)
     world.settle("label")
 
 
@@ -163,6 +166,8 @@ def _fail(world: World, step: s.Fail) -> None:
     stopped = {vm.ref: replace(vm, power="off") for vm, target in moves if target is None}
     nodes = world.fleet.nodes_of(world.snapshot)
     lost |= {name for ref in stopped for name in nodes.get(ref, ())}
+    if world.snapshot.joining.label:  # nothing says what starts again where
+        lost |= {name for name, joined in world.snapshot.node_hosts.items() if joined.host in dead}
     _move(world, [move for move in moves if move[1] is not None])
     if stopped:
         world.change(vms={**world.snapshot.vms, **stopped})
@@ -194,6 +199,7 @@ def _lose_nodes(world: World, names: Collection[str]) -> None:
 def _maintain(world: World, step: s.Maintain) -> None:
     world.step += 1
     ref = world.host(step.host)
+    world.require_vms(f"maintain host/{step.host}")
     moves = world.fleet.hosts(world.snapshot).evacuate(ref)
     _move(world, moves)
     if all(target is not None for _, target in moves):

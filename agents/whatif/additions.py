@@ -14,6 +14,7 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.pods import DAEMON_SET
 from underhost.agents.whatif.steps import Add
 from underhost.agents.whatif.world import World
+from underhost.schemas.errors import InputError
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.manifests import Manifest
 from underhost.schemas.records import NodeHost
@@ -28,9 +29,12 @@ def add(world: World, step: Add) -> None:
     world.change(**{part: {**getattr(before, part), **new} for part in _REPLACED if (new := getattr(added, part))})
     if added.nodes or added.vsphere:
         site = world.snapshot
+        if added.vsphere and site.joining.label:
+            raise InputError(f"hosts are told by the node label {site.joining.label}: no inventory can be added")
         joined = located(site)
         rows = {**_by_hand(joined, added), **joined.node_hosts}
-        world.change(node_hosts=rows, rivals=joined.rivals, vsphere=site.vsphere or added.vsphere)
+        vsphere = site.vsphere or added.vsphere
+        world.change(hosts=joined.hosts, node_hosts=rows, rivals=joined.rivals, vsphere=vsphere)
     world.others = {**world.others, **step.others}
     back = world.lost & added.nodes.keys()
     world.lost -= back

@@ -17,7 +17,7 @@ from underhost.agents.whatif.hosts import CONNECTED
 from underhost.agents.whatif.outcome import Before, outcome
 from underhost.agents.whatif.plan import NO_MANIFESTS
 from underhost.agents.whatif.steps import HOST, Fail
-from underhost.agents.whatif.world import World
+from underhost.agents.whatif.world import NO_HOST, World
 from underhost.schemas import frames as fr
 from underhost.schemas.documents import Target, WhatIf, WhatIfList
 from underhost.schemas.errors import InputError
@@ -91,7 +91,7 @@ def _hosts(world: World) -> dict[str, list[str]]:
     """The nodes of every connected host that has any, by the host's id. Raises InputError, BadObjectError."""
     snapshot = world.snapshot
     if not snapshot.hosts:
-        raise InputError("--each host: no ESXi host is known; name the vSphere side with --inventory")
+        raise InputError(f"--each host: {NO_HOST}")
     hosts, nodes = tables.hosts(snapshot), tables.nodes(snapshot, world.evaluator.state(snapshot).model)
     connected = hosts.filter(hosts[fr.STATE] == CONNECTED)
     on = nodes.join(connected, left_on=fr.HOST, right_on=fr.ID, how="semi").group_by(fr.HOST).agg(fr.NAME)

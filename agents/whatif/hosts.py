@@ -159,7 +159,8 @@ class Fleet:
 def _nodes_of(snapshot: Snapshot) -> Mapping[str, list[str]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name, joined in sorted(snapshot.node_hosts.items()):
-        found[joined.vm].append(name)
+        if joined.vm:
+            found[joined.vm].append(name)
     return found
 
 

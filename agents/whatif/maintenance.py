@@ -88,6 +88,7 @@ def _refs(world: World, chosen: Chosen) -> list[str]:
     hosts = world.snapshot.hosts
     if not hosts:
         raise InputError("no ESXi host is known; name the vSphere side with --inventory")
+    world.require_vms("maintain")
     names = {host.cluster for host in hosts.values()}
     if unknown := [name for name in chosen.clusters if name not in names]:
         raise InputError(*(f"cluster {name}: not there{did_you_mean(name, names)}" for name in unknown))

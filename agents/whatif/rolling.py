@@ -11,6 +11,7 @@ A plan as short as the bound (no more hosts at a time than the others can stand 
 one that a search through all orders and places finds; that is made as far as `EFFORT` goes.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -20,6 +21,8 @@ EFFORT = 60_000
 """Units that the search for a shorter plan tries to place; each single wave a fiftieth of it, and of more than `FEW`
 hosts a tenth: all their orders are too many anyway."""
 FEW = 8
+MANY = 300
+"""Units of a cluster from which on no place is thought over twice."""
 
 
 class Unit(NamedTuple):
@@ -94,24 +97,20 @@ class _Effort:
 
 def rolling(case: RollingCase, places: Places) -> Rolling:
     """The plan from where the units are now."""
-    found = _greedy(case, places)
-    bound = least_waves(case, places)
-    if found.left or len(found.waves) > bound:
-        few = len(case.turns) <= FEW
-        effort, most = (
-            _Effort(EFFORT if few else EFFORT // 10),
-            len(case.turns) if found.left else len(found.waves) - 1,
-        )
-        try:
-            for number in range(bound, most + 1):
-                waves = _search(case, places, frozenset(case.turns), number, effort)
-                if waves is not None:
-                    return Rolling(waves, shortest=True)
-            found.shortest = not found.left
-        except _Exhausted:
-            return found
+    found, bound = _greedy(case, places), least_waves(case, places)
+    found.shortest = not found.left and len(found.waves) == bound
+    if found.shortest or len(case.units) > MANY:
         return found
-    found.shortest = True
+    effort = _Effort(EFFORT if len(case.turns) <= FEW else EFFORT // 10)
+    most = len(case.turns) if found.left else len(found.waves) - 1
+    try:
+        for number in range(bound, most + 1):
+            waves = _search(case, places, frozenset(case.turns), number, effort)
+            if waves is not None:
+                return Rolling(waves, shortest=True)
+    except _Exhausted:
+        return found
+    found.shortest = not found.left
     return found
 
 
@@ -180,6 +179,11 @@ class _HostLoads:
         else:
             self.on[host].discard(at)
 
+    def fullness(self, host: str) -> tuple[float, int, str]:
+        """What hosts are compared by: how full, where that is known; how many units; the name."""
+        room = self._case.memory[host]
+        return self.memory[host] / room if room else 0.0, len(self.on[host]), host
+
     def has_room(self, at: int, host: str) -> bool:
         """Whether the host has memory and cycles for the unit."""
         unit, case = self._case.units[at], self._case
@@ -208,16 +212,12 @@ def emptied(
     open_hosts = [host for host in case.memory if host not in hosts]
     found = list(places)
 
-    def fullness(host: str) -> tuple[bool, float, str]:
-        room = case.memory[host]
-        return host not in rather, load.memory[host] / room if room else 0.0, host
-
     def place(position: int) -> Iterator[Places]:
         if position == len(moving):
             yield tuple(found)
             return
         at = moving[position]
-        for host in sorted(open_hosts, key=fullness):
+        for host in sorted(open_hosts, key=lambda one: (one not in rather, load.fullness(one))):
             effort.spend()
             if load.takes(at, host):
                 load.put(at, host)
@@ -244,29 +244,60 @@ def _greedy(case: RollingCase, places: Places) -> Rolling:
     waves: list[Wave] = []
     waiting, done = set(case.turns), frozenset[str]()
     while waiting:
-        held = {host: 0 for host in waiting}
-        for host in places:
-            if host in held:
-                held[host] += 1
-        hosts, after = frozenset[str](), places
-        for host in sorted(waiting, key=lambda one: (held[one], one)):
-            if len(hosts) >= case.at_once:
-                break
-            found = _first(case, places, hosts | {host}, done)
-            if found is not None:
-                hosts, after = hosts | {host}, found
-        if not hosts:
+        held = Counter(host for host in places if host in waiting)
+        order = sorted(waiting, key=lambda host: (held[host], host))
+        wave = (_quick_wave if len(case.units) > MANY else _thorough_wave)(case, places, order, done)
+        if not wave.hosts:
             break
-        waves.append(Wave(tuple(sorted(hosts)), after))
-        waiting, done, places = waiting - hosts, done | hosts, after
+        waves.append(wave)
+        waiting, done, places = waiting.difference(wave.hosts), done.union(wave.hosts), wave.places
     return Rolling(waves, tuple(sorted(waiting)))
 
 
-def _first(case: RollingCase, places: Places, hosts: frozenset[str], rather: frozenset[str]) -> Places | None:
-    try:
-        return next(emptied(case, places, hosts, rather, _Effort(EFFORT // 50)), None)
-    except _Exhausted:
-        return None
+def _thorough_wave(case: RollingCase, places: Places, order: Sequence[str], done: frozenset[str]) -> Wave:
+    """Where one more host joins, all places are thought over."""
+    hosts, after = frozenset[str](), places
+    for host in order:
+        if len(hosts) >= case.at_once:
+            break
+        try:
+            found = next(emptied(case, places, hosts | {host}, done, _Effort(EFFORT // 50)), None)
+        except _Exhausted:
+            continue
+        if found is not None:
+            hosts, after = hosts | {host}, found
+    return Wave(tuple(sorted(hosts)), after)
+
+
+def _quick_wave(case: RollingCase, places: Places, order: Sequence[str], done: frozenset[str]) -> Wave:
+    """Where one more host joins, its own units alone find a place each; a host that took some joins no more."""
+    load, after, hosts, took = _HostLoads(case, places), list(places), set[str](), set[str]()
+    for host in order:
+        if len(hosts) >= case.at_once:
+            break
+        if host in took:
+            continue
+        moved: list[int] = []
+        taking = set(took)  # rather those that took some, so that others may join
+        for at in sorted(load.on[host], key=lambda one: (-case.units[one].memory, case.units[one].vms)):
+            others = [one for one in case.memory if one != host and one not in hosts and load.takes(at, one)]
+            if not others:
+                break
+            best = min(others, key=lambda one: (one not in done, one not in taking, load.fullness(one)))
+            load.put(at, host, -1)
+            load.put(at, best)
+            after[at] = best
+            moved.append(at)
+            taking.add(best)
+        if load.on[host]:
+            for at in moved:
+                load.put(at, after[at], -1)
+                load.put(at, host)
+                after[at] = host
+        else:
+            hosts.add(host)
+            took = taking
+    return Wave(tuple(sorted(hosts)), tuple(after))
 
 
 def _search(

@@ -25,6 +25,7 @@ from underhost.schemas.manifests import Manifest
 from underhost.schemas.near import did_you_mean
 
 P = ParamSpec("P")
+NO_HOST = "no host is known; name the vSphere side with --inventory, or a label of the nodes with --host-label"
 
 
 @dataclass
@@ -212,8 +213,14 @@ class World:
         if refs:
             return refs[0]
         if not hosts:
-            raise InputError(f"host {name}: no ESXi host is known; name the vSphere side with --inventory")
+            raise InputError(f"host {name}: {NO_HOST}")
         raise _unknown("host", name, [host.name for host in hosts.values()])
+
+    def require_vms(self, what: str) -> None:
+        """Raises InputError where a node label names the hosts: nothing says which VMs there are, or where they fit."""
+        if label := self.snapshot.joining.label:
+            why = f"no VM is known, only the node label {label}, so that none can move away"
+            raise InputError(f"{what}: {why}; try fail, or drain its nodes")
 
     def pod(self, name: str) -> str:
         """The name, if there is such a pod, be it one that waits for its lost node. Raises InputError."""

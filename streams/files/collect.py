@@ -234,7 +234,7 @@ def _decoded(raw: Raw, type_: type[T], name: str) -> T:
 
 def _node(metadata: k8s.Metadata, item: Item, shapes: Shapes) -> k8s.Node:
     spec, status = _decoded(item.spec, k8s.NodeSpec, "spec"), _decoded(item.status, k8s.NodeStatus, "status")
-    node = k8s.Node(metadata, spec, status)
+    node = k8s.Node(k8s.NodeMetadata(*msgspec.structs.astuple(metadata)), spec, status)
     node_shapes(node, shapes)
     return node
 

@@ -47,6 +47,7 @@ class RequestOptions(TypedDict, total=False):
     query: Sequence[tuple[str, str]]
     body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
     content_type: str
+    accept: str
     timeout: aiohttp.ClientTimeout
 
 
@@ -112,9 +113,10 @@ class KubernetesClient:
         query: Sequence[tuple[str, str]] = (),
         body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
         timeout: aiohttp.ClientTimeout = TIMEOUT,
     ) -> aiohttp.ClientResponse:
-        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "underhost"}
+        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": "underhost"}
         await api.update_params_for_auth(headers, [], ["BearerToken"])
         rest = api.rest_client
         given = {name: getattr(rest, name) for name in ("proxy", "proxy_headers", "server_hostname")}

@@ -68,6 +68,8 @@ class Kind:
         value = k8s.decode(data, self.record)
         if isinstance(value, k8s.Pod):
             return trimmed(value)
+        if isinstance(value, k8s.Node):
+            return k8s.with_label_owners(value)
         if isinstance(value, k8s.Budget):
             # A watch sends it and a list does not: always set, both give equal records.
             return msgspec.structs.replace(value, api_version=self.api_version)

@@ -1,4 +1,5 @@
-"""Settings of the node labels that name the physical host, and of the taint that waits for them."""
+"""Settings of the node labels that name the physical host: those we write, with the taint that waits for them, and the
+one that somebody else writes and we read."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -12,13 +13,14 @@ _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _KEY = rf"({_PART}(\.{_PART})*/)?[A-Za-z0-9]([-_.A-Za-z0-9]{{0,61}}[A-Za-z0-9])?"
 
 
-def _label_key(key: str) -> str:
+def label_key(key: str) -> str:
+    """The key, where the API server takes it. Raises ValueError."""
     if not re.fullmatch(_KEY, key) or len(key) > 317:
         raise ValueError("not the key of a label: [PREFIX/]NAME is expected")
     return key
 
 
-LabelKey = Annotated[str, AfterValidator(_label_key)]
+LabelKey = Annotated[str, AfterValidator(label_key)]
 """The key of a label or taint, as the API server takes it."""
 
 
@@ -44,9 +46,22 @@ class HostLabelSettings(SettingsGroup):
     startup_taint: LabelKey | None = None
     """Key of a taint that the kubelet sets (`--register-with-taints`); removed once a node carries all its labels."""
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The keys that the labels' sink may write."""
+        own = () if self.mode == "observe" else (self.key,)
+        return (*own, *(derived.key for derived in self.derived))
+
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         keys = [self.key, *(derived.key for derived in self.derived)]
         if twice := sorted({key for key in keys if keys.count(key) > 1}):
             raise ValueError(f"label {', '.join(twice)} cannot have two sources")
         return self
+
+
+class HostsSettings(SettingsGroup):
+    """Where the nodes' physical hosts are read from, where there is no vSphere to ask."""
+
+    label: LabelKey | None = None
+    """Key of a node label whose value names the host, written by another controller (or a person) after each move."""

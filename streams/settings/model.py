@@ -3,12 +3,14 @@
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic.alias_generators import to_camel
 
+from underhost.schemas.commands import WRITTEN
 from underhost.streams.settings.alerting import AlertingSettings
 from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
 from underhost.streams.settings.group import SettingsGroup
 from underhost.streams.settings.kafka import KafkaSettings
-from underhost.streams.settings.labels import HostLabelSettings
+from underhost.streams.settings.labels import HostLabelSettings, HostsSettings
 from underhost.streams.settings.self_check import SelfCheckSettings
 from underhost.streams.settings.shares import ShareSettings
 from underhost.streams.settings.sinks import DrsRuleSettings, EvictionSettings, LimitSettings, SinkSettings
@@ -36,6 +38,7 @@ class Settings(SettingsGroup):
     kafka: KafkaSettings = KafkaSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     vsphere: VSphereSettings = VSphereSettings()
+    hosts: HostsSettings = HostsSettings()
     host_label: HostLabelSettings = HostLabelSettings()
     physical_host: Literal["preferred", "required"] = "preferred"
     cross_namespace: Literal["report", "act"] = "report"
@@ -50,6 +53,21 @@ class Settings(SettingsGroup):
     lease: LeaseSettings = LeaseSettings()
     alerting: AlertingSettings = AlertingSettings()
     self_check: SelfCheckSettings = SelfCheckSettings()
+
+    @model_validator(mode="after")
+    def _one_truth(self) -> Self:
+        if self.hosts.label is None:
+            return self
+        if self.vsphere.configured:
+            raise ValueError("hosts.label beside vsphere: only one of them can say which host a node is on")
+        if self.sinks.labels and self.hosts.label in self.host_label.written:
+            key = self.hosts.label
+            raise ValueError(f"hosts.label: sinks.labels writes {key} (hostLabel), and would read back its own word")
+        for row in WRITTEN.values():
+            if row.to_vsphere and getattr(self.sinks, row.setting):
+                what = f"sinks.{to_camel(row.setting)} needs vSphere"
+                raise ValueError(f"{what}: with hosts.label only the names of hosts are known, and no VM")
+        return self
 
     @model_validator(mode="after")
     def _no_open_door(self) -> Self:

@@ -139,7 +139,7 @@ def _node(item: _NodeVm, uuid: str, number: int, cpus: int, memory: int) -> k8s.
         allocatable |= {"devices.kubevirt.io/kvm": "1k"}
     conditions = [k8s.Condition(name, "False") for name in ("MemoryPressure", "DiskPressure", "PIDPressure")]
     return k8s.Node(
-        k8s.Metadata(item.name, labels=raw(labels)),
+        k8s.NodeMetadata(item.name, labels=raw(labels)),
         k8s.NodeSpec(f"vsphere://{uuid}", taints=raw([] if item.zone else [{"key": MASTER, "effect": "NoSchedule"}])),
         k8s.NodeStatus(
             raw(allocatable),

@@ -6,7 +6,8 @@ client's QPS and burst lifted to 5,000; then `underhost run`, embedded transport
 runs, has listed everything and has bound a pod; then its process is stopped (SIGSTOP), all pods are created, and it is
 let go on (SIGCONT): the clock runs from there to the last binding in the API server's audit log. So what creates the
 pods takes no processor from either, and reading, deciding and binding are all measured. KWOK leaves the pods as they
-are bound: what kubelets would do to them is no part of either. Prints `name<TAB>value` lines.
+are bound: what kubelets would do to them is no part of either. Last, in one process of ours, plain pods in a namespace
+whose bindings carry the host label and in one that is labelled not to get it. Prints `name<TAB>value` lines.
 
 Arguments: the folder of the real parts, then optionally nodes, pods and rounds.
 """
@@ -31,13 +32,16 @@ from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually, helpers
 
+from underhost.agents.sinks.bindings import OUR_SCHEDULER
+from underhost.agents.sinks.labels.pods import SWITCH
+
 NODES_PER_HOST, REPLICAS = 4, 5
 STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")
 LEASE = 200
 """Seconds of a node's lease: a quarter of it is how often it is renewed. Kubelets of 1,000 nodes renew 100 a second,
 which two cores cannot spare."""
 LIFTED = 5000
-RATE = "pods/s"
+RATE, CPU, SERVER_CPU, WRITES = "pods/s", "its own CPU, s", "CPU of the API server and etcd, s", "bindings"
 
 
 class Bench:
@@ -103,10 +107,14 @@ class Bench:
             process.terminate()
             process.wait(30)
 
-    def measure(self, scheduler: str, apart: bool, pods: int) -> dict[str, float]:
-        """Create the pods in a namespace of their own, wait until all are bound, delete them."""
+    def measure(self, scheduler: str, apart: bool, pods: int, told: bool = True) -> dict[str, float]:
+        """Create the pods in a namespace of their own, wait until all are bound, delete them.
+
+        `told`: whether our bindings tell the pods their hosts.
+        """
         namespace = f"{scheduler}-{'apart' if apart else 'plain'}-{time.monotonic_ns()}"
-        self.api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        labels = {} if told else {SWITCH: "false"}
+        self.api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace, "labels": labels}})
         path = f"/api/v1/namespaces/{namespace}/pods"
         create(self.kube, path, [kwok_pod("first", scheduler)])
         eventually("a first pod is bound", lambda: self._bound(namespace) == 1, 120)
@@ -122,17 +130,30 @@ class Bench:
         bindings = self.log.writes("create", "pods/binding", namespace)[1:]
         first = min(_time(event["requestReceivedTimestamp"]) for event in bindings)
         last = max(_time(event["stageTimestamp"]) for event in bindings)
-        self._check(namespace, apart, pods + 1)
+        self._check(namespace, apart, pods + 1, told and scheduler == OUR_SCHEDULER)
         figures = {
             RATE: pods / (last - begin),
             "until the first binding, s": first - begin,
             "until the last, s": last - begin,
-            "its own CPU, s": used[0],
-            "CPU of the API server and etcd, s": used[1],
+            CPU: used[0],
+            SERVER_CPU: used[1],
+            WRITES: float(len(self.log.writes("create", "pods/binding", namespace))),
             "events": float(len(self.log.writes("create", "events", namespace))),
         }
         eventually("the pods are gone", lambda: self._delete(path), 300)
         return figures
+
+    def labels(self, pods: int, rounds: int) -> dict[str, float]:
+        """What it costs to tell each pod its host: the middle of the ratios, each within one process of ours."""
+        ratios: dict[str, list[float]] = {what: [] for what in (CPU, SERVER_CPU, WRITES)}
+        for number in range(rounds):
+            with self.ours() as scheduler:
+                found = {
+                    told: self.measure(scheduler, False, pods, told) for told in (number % 2 == 0, number % 2 == 1)
+                }
+            for what, ratio in ratios.items():
+                ratio.append(found[True][what] / found[False][what])
+        return {what: median(ratio) for what, ratio in ratios.items()}
 
     def _delete(self, path: str) -> bool:
         with suppress(OSError):  # deleting thousands takes the server longer than a request may last
@@ -147,16 +168,18 @@ class Bench:
         time.sleep(0.2)  # looking costs, and the clock is the server's
         return len(self.log.writes("create", "pods/binding", namespace))
 
-    def _check(self, namespace: str, apart: bool, pods: int) -> None:
-        """A figure counts only if the placement is right."""
+    def _check(self, namespace: str, apart: bool, pods: int, told: bool) -> None:
+        """A figure counts only if the placement is right, and each pod is told its host, or none is."""
         items: list[Object] = self.api.ask("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
         hosts = {node["metadata"]["name"]: node["metadata"]["labels"][HOST_LABEL] for node in self.nodes}
         assert len(items) == pods and all(item["spec"].get("nodeName") for item in items)
         seats = [
             (item["metadata"]["labels"]["app"], hosts[item["spec"]["nodeName"]])
             for item in items
-            if item["metadata"].get("labels")
+            if "app" in item["metadata"].get("labels", {})
         ]
+        carried = [item["metadata"].get("labels", {}).get(HOST_LABEL) for item in items]
+        assert carried == [hosts[item["spec"]["nodeName"]] if told else None for item in items], "pods' host labels"
         assert bool(seats) == apart and len(set(seats)) == len(seats), "no two pods of an app share a host"
 
 
@@ -185,6 +208,7 @@ def main() -> None:
                     for who in order:
                         with who() as scheduler:
                             found.setdefault((scheduler, apart), []).append(bench.measure(scheduler, apart, pods))
+            labels = bench.labels(pods, rounds)
     for apart, title in ((False, "plain"), (True, "host anti-affinity")):
         theirs, mine = found["default-scheduler", apart], found["underhost", apart]
         for scheduler, figures in (("kube-scheduler", theirs), ("underhost", mine)):
@@ -195,6 +219,8 @@ def main() -> None:
         ratios = [one[RATE] / other[RATE] for one, other in zip(mine, theirs, strict=True)]
         print(f"{title}: ratio, each round\t{' '.join(f'{ratio:.2f}' for ratio in ratios)}")
         print(f"{title}: ratio\t{median(ratios):.2f}")
+    for what, ratio in labels.items():
+        print(f"labels in bindings: {what}, with to without\t{ratio:.3f}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.documents import kubectl_name, remedies
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.evaluate.check import check
+from underhost.agents.site.host_labels import proposed
 from underhost.agents.site.owners import FINISHED
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Finding
@@ -36,6 +37,8 @@ def handle(
             continue
         if last is not None:
             say_changed(output)
+        elif key := proposed(picture.snapshot):
+            typer.echo(f"note: the label {key} of nodes names their hosts; --host-label {key} judges by it", err=True)
         fails = show_report("check", report, picture.objects, output, fail_on, subject, tables)
         last = report
     if fails:

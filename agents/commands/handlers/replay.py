@@ -21,6 +21,7 @@ from underhost.agents.commands.output.formats import WIDE
 from underhost.agents.commands.output.report import failing, summary
 from underhost.agents.evaluate.check import check
 from underhost.agents.pipeline.decide.restored import options_of
+from underhost.agents.pipeline.tables.sites import joining_of
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.agents.snapshots.times import parse_time
 from underhost.streams.reader import open_reader
@@ -58,4 +59,4 @@ async def _read(settings: Settings, site: str) -> SiteHistory:
             progress.say(f"reading the topics: {records:,} records")
 
     progress.say("reading the topics")
-    return await SiteHistory.read(open_reader(settings.kafka), site, heard, join_by_name=settings.vsphere.joins_by_name)
+    return await SiteHistory.read(open_reader(settings.kafka), site, heard, joining=joining_of(settings))

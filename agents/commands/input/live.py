@@ -56,7 +56,8 @@ def _settings(given: From) -> Settings:
         flags["kubeconfig"] = str(given.kubeconfig)
     if given.context is not None:
         flags["context"] = given.context
-    return load(given.config, {"kubernetes": flags}, None if given.config is not None else {})
+    hosts = {} if given.host_label is None else {"label": given.host_label}
+    return load(given.config, {"kubernetes": flags, "hosts": hosts}, None if given.config is not None else {})
 
 
 def _read_live(reading: InputReader, kubernetes: KubernetesSettings | None, vsphere: VSphereSettings | None) -> None:

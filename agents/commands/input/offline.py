@@ -72,13 +72,13 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
         listen(progress.say)
         progress.say(f"judging {len(objects.pods):,} pods on {len(objects.nodes):,} nodes")
         with faults_named(objects):
-            snapshot, said = snapshot_of(objects, found.site, manifests=manifests, join_by_name=found.join_by_name)
+            snapshot, said = snapshot_of(objects, found.site, manifests=manifests, joining=found.joining)
     for note in said if notes else ():
         typer.echo(f"note: {clean(note)}", err=True)
     _refuse_nothing(objects)
     defaults = Options()
     options = Options(
-        host_keys=tuple(judged.host_key) if judged.host_key else found.host_keys or defaults.host_keys,
+        host_keys=found.joining.host_keys(judged.host_key or found.host_keys or defaults.host_keys),
         physical_host=judged.physical_host or found.physical_host or defaults.physical_host,
         cross_namespace=found.cross_namespace or defaults.cross_namespace,
         drift=drift,

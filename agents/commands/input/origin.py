@@ -21,6 +21,10 @@ class From(NamedTuple):
         str | None,
         typer.Option("--inventory", metavar="FILE", help="The vSphere side (underhost inventory writes it)."),
     ] = None
+    host_label: Annotated[
+        str | None,
+        typer.Option("--host-label", metavar="KEY", help="Node label that names the host, in the place of vSphere."),
+    ] = None
     kubeconfig: Annotated[
         Path | None, typer.Option("--kubeconfig", metavar="FILE", help="A live cluster's; absent, kubectl's.")
     ] = None

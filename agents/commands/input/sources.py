@@ -9,22 +9,21 @@ from typing import NamedTuple
 
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import progress
+from underhost.agents.site.snapshot import BY_VM, Joining
 from underhost.schemas.errors import InputError
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import STDIN, InputReader
+from underhost.streams.settings.labels import label_key
 
 
 class Found(NamedTuple):
-    """What there is. `host_keys`, `physical_host` and `cross_namespace` are None where nothing says.
-
-    `join_by_name` is as in `Snapshot`.
-    """
+    """What there is. `host_keys`, `physical_host` and `cross_namespace` are None where nothing says."""
 
     objects: Objects
     site: str = "default"
     host_keys: tuple[str, ...] | None = None
     physical_host: str | None = None
-    join_by_name: bool = True
+    joining: Joining = BY_VM
     cross_namespace: str | None = None
 
 
@@ -36,7 +35,7 @@ def read(given: From) -> Found:
     """
     _check(given)
     reading = InputReader(sys.stdin.buffer if sys.stdin is not None else None)  # closed by whoever started us
-    found = Found(Objects())
+    found = Found(Objects(), joining=Joining(label=given.host_label or ""))
     # Clients of a worker, a cluster and a vCenter take up to a second to import, which files need not wait for.
     if given.server is not None:
         from underhost.agents.commands.input.server import read_worker
@@ -50,7 +49,7 @@ def read(given: From) -> Found:
             snapshot.site,
             keys,
             judging.physical_host,
-            judging.join_by_name,
+            Joining(judging.join_by_name, given.host_label or judging.host_label),
             judging.cross_namespace,
         )
     elif given.config is not None:
@@ -59,7 +58,8 @@ def read(given: From) -> Found:
         settings = read_config(reading, given)
         keys = (settings.host_label.key, *settings.host_label.aliases)
         by_name = settings.vsphere.joins_by_name or not settings.vsphere.url or given.inventory is not None
-        found = Found(Objects(), settings.site, keys, settings.physical_host, by_name, settings.cross_namespace)
+        joining = Joining(by_name, settings.hosts.label or "")
+        found = Found(Objects(), settings.site, keys, settings.physical_host, joining, settings.cross_namespace)
     elif not given.files or given.kubeconfig or given.context:
         from underhost.agents.commands.input.live import read_named_cluster
 
@@ -69,7 +69,11 @@ def read(given: From) -> Found:
         reading.read(path)
     if given.inventory is not None:
         reading.read_inventory_file(given.inventory)
-    return found._replace(objects=reading.result())
+    objects = reading.result()
+    if found.joining.label and objects.inventory is not None:
+        told = f"{'hosts.label' if given.host_label is None else '--host-label'} {found.joining.label}"
+        raise InputError(f"{told}, and a vSphere inventory: only one of them can say which host a node is on")
+    return found._replace(objects=objects)
 
 
 def _check(given: From) -> None:
@@ -78,6 +82,11 @@ def _check(given: From) -> None:
             raise InputError(f"--server and {option}: only one of them can be where the state is")
     if given.site is not None and given.server is None:
         raise InputError("--site: which site of --server URL; other sources have only one")
+    if given.host_label is not None:
+        try:
+            label_key(given.host_label)
+        except ValueError as error:
+            raise InputError(f"--host-label {given.host_label}: {error}") from None
     for option, file in (("--token-file", given.token_file), ("--ca-file", given.ca_file)):
         if given.server is None and file is not None:
             raise InputError(f"{option}: for --server URL; other sources do not ask for it")

@@ -10,6 +10,7 @@ from underhost.agents.compiled.domains import Domains, Topology
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.meetings import Group, Meetings
+from underhost.agents.site.places import named_host
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import PHYSICAL
 
@@ -44,8 +45,9 @@ class Physical(Meetings):
         keys = sorted({one.key for one in group.separations})
         term = "required anti-affinity" if source == INTER_POD_AFFINITY else "DoNotSchedule spread"
         message = (
-            f"{f.listing(case.placed(pods))} {'both' if len(pods) == 2 else 'all'} run on ESXi host {value}, though a "
-            f"{term} by {f.listing(keys, len(keys))} keeps them apart: one host failure takes them together."
+            f"{f.listing(case.placed(pods))} {'both' if len(pods) == 2 else 'all'} run on "
+            f"{named_host(snapshot, value)}, though a {term} by {f.listing(keys, len(keys))} keeps them apart: "
+            "one host failure takes them together."
         )
         return Finding(
             id=f.finding_id(snapshot.site, PHYSICAL, RULE, source, host + group.stranger, f.uid_of(pods[0], first)),

@@ -56,6 +56,7 @@ class SiteCycle:
         self._begin, self._guards, self._publisher, self._pool = begin, guards, publisher, pool
         self._changed = asyncio.Event()
         self._first = self._last = self._cost = 0.0
+        self._poked = False
         self._outcomes: list[Outcome] = []
         self._evaluation: Evaluation | None = None
         self._reason: str | None = None
@@ -69,6 +70,11 @@ class SiteCycle:
 
     def poke(self) -> None:
         """Something changed."""
+        self._poked = True
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Something changed that no evaluation reads, only a decider."""
         self._last = time.monotonic()
         if not self._changed.is_set():
             self._first = self._last
@@ -124,7 +130,8 @@ class SiteCycle:
             return due is not None and due <= time.monotonic()
         await self._quiet()
         self._changed.clear()
-        return True
+        poked, self._poked = self._poked, False
+        return poked
 
     async def _quiet(self) -> None:
         latest = self._first + patience(self._cost)
@@ -185,6 +192,11 @@ class Cycles:
             self._running[site] = (cycle, task)
         if site in self._running:
             self._running[site][0].poke()
+
+    def nudge(self, site: str) -> None:
+        """Something of the site changed that only deciders read."""
+        if site in self._running:
+            self._running[site][0].nudge()
 
     def observe(self, site: str, outcome: Outcome) -> None:
         """A command for the site was answered. Before its cycle has begun, the table tells it."""

@@ -114,7 +114,7 @@ class Evaluation:
     def _locate(self, snapshot: Snapshot, at: str) -> Decisions:
         """Where each node runs; published only by a worker that evaluates."""
         change = self._memory.node_hosts.update(snapshot, at)
-        located = replace(snapshot, node_hosts=change.node_hosts, rivals=change.rivals)
+        located = replace(snapshot, hosts=change.hosts, node_hosts=change.node_hosts, rivals=change.rivals)
         return Decisions(located, change if self._memory.findings is not None else None)
 
     def _judge(self, located: Decisions, at: str, still: Standstill) -> Decisions:

@@ -49,7 +49,7 @@ class StaleLabels:
 
         A vMotion starts the time anew: what counts is how long the label has lagged behind this host.
         """
-        wrong = self._wrong(snapshot)
+        wrong = {} if snapshot.joining.label else self._wrong(snapshot)  # of two labels nobody knows which one is right
         self._since = {
             (node, key, host): self._since.get((node, key, host), now) for (node, key), (_, host) in wrong.items()
         }

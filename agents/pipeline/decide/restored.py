@@ -18,12 +18,15 @@ from underhost.agents.pipeline.decide.tenants import Tenants
 from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
 from underhost.agents.pipeline.roles import EVALUATOR
 from underhost.agents.pipeline.tables.agents import Tables
+from underhost.agents.pipeline.tables.held_findings import HeldFindings
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
+from underhost.agents.pipeline.tables.sites import joining_of
 from underhost.agents.sinks.bindings import OUR_SCHEDULER, action_of
 from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.sinks.registry import COMMANDS, DeciderParts, deciders_of
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import topics
+from underhost.schemas.commands import REPORT
 from underhost.schemas.records import RESOLVED, Action, FindingEvent, NodeHost, Outcome, Placement
 from underhost.schemas.severities import LABEL_STALE
 from underhost.schemas.shares import Shares
@@ -33,7 +36,7 @@ from underhost.streams.settings.model import Settings
 def options_of(settings: Settings) -> Options:
     """How the evaluator judges in the pipeline: only pods of our scheduler are placed."""
     return Options(
-        host_keys=(settings.host_label.key, *settings.host_label.aliases),
+        host_keys=joining_of(settings).host_keys((settings.host_label.key, *settings.host_label.aliases)),
         physical_host=settings.physical_host,
         cross_namespace=settings.cross_namespace,
         shares=Shares(**settings.shares.model_dump()),
@@ -52,8 +55,10 @@ class Evaluations:
         *,
         roles: Collection[str],
         kinds: Collection[str],
+        findings: HeldFindings,
     ) -> None:
         """`kinds` of commands have a sink in this worker."""
+        self._findings = findings
         self._settings, self._tables, self._evaluates = settings, tables, EVALUATOR in roles
         self._here = [row.name for row in COMMANDS.values() if row.name in kinds and not row.evaluator_decides]
         # What the evaluator decides is carried out here, or by another worker, which the settings let write.
@@ -82,8 +87,19 @@ class Evaluations:
         # Nothing is ordered that nobody can carry out; another site's commands are its own workers'.
         kinds = [*(self._here if site == self._settings.site else ()), *(self._anywhere if self._evaluates else ())]
         own_writes = OwnWrites(site)
+        if REPORT in kinds:
+            self._findings.begin(site)
         parts = DeciderParts(
-            site, self._settings, self._options, evaluator, bindings, earlier, outcomes, now, own_writes.held_until
+            site,
+            self._settings,
+            self._options,
+            evaluator,
+            bindings,
+            earlier,
+            outcomes,
+            now,
+            own_writes.held_until,
+            partial(self._findings.of, site),
         )
         memory = SiteMemory(
             node_hosts=NodeHosts(site, tables.records(topics.NODE_HOSTS, NodeHost, site)),

@@ -10,6 +10,7 @@ term.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import fields
 from typing import Any
 
 from underhost.agents.pipeline.gates.may_write import Gate
@@ -116,4 +117,4 @@ def fenced(writers: Writers, membership: Membership, lease: RoleLease) -> Writer
     def behind(writer: Any) -> Any:
         return writer and FencedWriter(writer, membership, lease)
 
-    return Writers(behind(writers.kubernetes), behind(writers.drs), behind(writers.events))
+    return Writers(*(behind(getattr(writers, each.name)) for each in fields(writers)))

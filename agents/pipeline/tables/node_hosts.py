@@ -1,7 +1,7 @@
 """Which host each node runs on: the join of nodes, VMs and hosts as state, published as it changes.
 
-In: a snapshot without hosts. Out: the same mapping with a `since` that stays while VM and host do, and the records of
-`node-hosts` (a tombstone where a node is not joined any more).
+In: a snapshot without `node_hosts`. Out: what `located` makes of it, with a `since` that stays while VM and host do,
+and the records of `node-hosts` (a tombstone where a node is not joined any more).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,7 @@ import msgspec
 
 from underhost.agents.pipeline.decisions import NodeHostChange
 from underhost.agents.site.changes import changed_keys
+from underhost.agents.site.host_labels import read
 from underhost.agents.site.join import HostIndex, located
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
@@ -34,6 +35,7 @@ class NodeHosts:
         self._nodes_on: dict[str, str] = {}
         self._rivals: Mapping[str, str] = {}
         self._hosts = HostIndex(())
+        self._named: Mapping[str, Host] = {}
         self._dated_now: Mapping[str, NodeHost] | None = None
         self.joins = 0
 
@@ -44,28 +46,36 @@ class NodeHosts:
         if moved is None:
             return self._join(snapshot, now)
         if not moved:  # the very same mapping says at once that nothing is different
-            return NodeHostChange(self._published, self._rivals, [])
+            return NodeHostChange(self._published, self._hosts_of(snapshot), self._rivals, [])
         changed = {}
         for vm in moved:
             before = self._published[self._nodes_on[vm.ref]]
             host, host_name = self._hosts.resolve(vm.host)
-            changed[before.node] = self._dated(msgspec.structs.replace(before, host=host, host_name=host_name), now)
+            row = msgspec.structs.replace(before, host=host, host_name=host_name, since="")
+            changed[before.node] = self._dated(row, now)
         self._dated_now = {**self._published, **changed}
-        return NodeHostChange(self._dated_now, self._rivals, self._records(changed))
+        return NodeHostChange(self._dated_now, self._hosts_of(snapshot), self._rivals, self._records(changed))
 
     def _join(self, snapshot: Snapshot, now: str) -> NodeHostChange:
         self.joins += 1
         found = located(snapshot)
         joined, self._rivals = found.node_hosts, found.rivals
+        if found.hosts != self._named:  # the very same mapping says at once that nothing is different
+            self._named = found.hosts
         self._hosts = HostIndex(snapshot.hosts.values())
         self._nodes_on = {row.vm: node for node, row in joined.items()}
         self._dated_now = {node: self._dated(row, now) for node, row in joined.items()}
         gone = sorted(set(self._published) - set(joined))
         return NodeHostChange(
             self._dated_now,
+            self._hosts_of(snapshot),
             self._rivals,
             self._records(self._dated_now) + [tombstone(NODE_HOSTS, node_key(self._site, node)) for node in gone],
         )
+
+    def _hosts_of(self, snapshot: Snapshot) -> Mapping[str, Host]:
+        """The hosts of vSphere, or those that labels name."""
+        return self._named if snapshot.joining.label else snapshot.hosts
 
     def _moved(self, snapshot: Snapshot) -> list[Vm] | None:
         """The nodes' VMs that may have another host now; None where it may be another VM that a node runs on."""
@@ -73,7 +83,12 @@ class NodeHosts:
         if hosts is not snapshot.hosts:
             return None
         changed_nodes, changed_vms = changed_keys(nodes, snapshot.nodes), changed_keys(vms, snapshot.vms)
-        if any(_node_claim(nodes.get(name)) != _node_claim(snapshot.nodes.get(name)) for name in changed_nodes):
+        label = snapshot.joining.label
+        claims = (
+            (_node_claim(nodes.get(name), label), _node_claim(snapshot.nodes.get(name), label))
+            for name in changed_nodes
+        )
+        if any(before != now for before, now in claims):
             return None
         if any(_vm_claim(vms.get(ref)) != _vm_claim(snapshot.vms.get(ref)) for ref in changed_vms):
             return None
@@ -94,15 +109,17 @@ class NodeHosts:
     def _dated(self, row: NodeHost, now: str) -> NodeHost:
         before = self._published.get(row.node)
         if before is None or (before.vm, before.host) != (row.vm, row.host):
-            return msgspec.structs.replace(row, since=now)
+            return msgspec.structs.replace(row, since=row.since or now)
         dated = msgspec.structs.replace(row, since=before.since)
         return before if before == dated else dated
 
 
-def _node_claim(node: Node | None) -> tuple[object, ...]:
-    """All that the join reads of a node."""
+def _node_claim(node: Node | None, label: str) -> tuple[object, ...]:
+    """All that is read of a node to tell its host, by the label where there is one."""
     if node is None:
         return ()
+    if label:
+        return read(node, label)
     info = node.status.node_info
     addresses = [(item.type, item.address) for item in node.status.addresses or ()]
     uuids = (node.spec.provider_id, info.system_uuid if info is not None else "")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from underhost.agents.pipeline.tables.signs import Signs
 from underhost.agents.site.objects import SiteState
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.schemas.keys import Key
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import NODES, Topic
@@ -41,13 +41,13 @@ class Sites:
         partition_of: Callable[[str], int],
         sources: Callable[[SiteState], frozenset[str]],
         only: frozenset[str] | None = None,
-        join_by_name: bool = True,
+        joining: Joining = BY_VM,
     ) -> None:
         self.read, self.followed = tuple(read), tuple(followed)
         self.states: dict[str, SiteState] = {}
         self.on_change: Callable[[str], None] = lambda site: None
         self.partition_of, self._sources, self._only = partition_of, sources, only
-        self._join_by_name = join_by_name
+        self._joining = joining
         self._held: frozenset[int] = frozenset()
         self.turn = 0
         self._next: dict[tuple[str, int], int] = {}
@@ -146,9 +146,7 @@ class Sites:
         partition = self.partition_of(site)
         following = {topic.short: self._next.get((topic.short, partition), 0) for topic in self.read}
         offsets = {short: offset - 1 for short, offset in following.items() if offset}
-        return self.state(site).snapshot(
-            vsphere=self.has_vsphere(site), offsets=offsets, join_by_name=self._join_by_name
-        )
+        return self.state(site).snapshot(vsphere=self.has_vsphere(site), offsets=offsets, joining=self._joining)
 
     def require_epoch(self, site: str, source: str, epoch: int | None) -> None:
         """From now on only a marker of this run of our own watcher counts; None: whatever marker is there.
@@ -205,6 +203,11 @@ class Sites:
         return None
 
 
+def joining_of(settings: Settings) -> Joining:
+    """How the settings say which host a node runs on."""
+    return Joining(settings.vsphere.joins_by_name, settings.hosts.label or "")
+
+
 def sites_of(
     settings: Settings,
     read: Sequence[Topic],
@@ -230,5 +233,5 @@ def sites_of(
         partition_of=lambda site: partition_of(site, count),
         sources=sources,
         only=only,
-        join_by_name=settings.vsphere.joins_by_name,
+        joining=joining_of(settings),
     )

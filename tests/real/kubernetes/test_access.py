@@ -43,6 +43,9 @@ WATCHED = {
     "poddisruptionbudgets.policy": LOOK,
     "virtualmachineinstancereplicasets.kubevirt.io": LOOK,
 }
+REPORTS = {
+    f"{plural}.openreports.io": {"get", "list", "create", "patch", "delete"} for plural in ("reports", "clusterreports")
+}
 RIGHTS = {
     "plain/underhost-worker": {**WATCHED, "nodes": {*LOOK, "get"}, "pods": {*LOOK, "get"}},  # every sink is a dry run
     "sinks/underhost-worker": {
@@ -54,6 +57,7 @@ RIGHTS = {
         "pods/eviction": {"create"},
         "events": {"get", "patch"},
         "events.events.k8s.io": {"create"},
+        **REPORTS,
     },
     "underhost/underhost-watcher": WATCHED,
     "underhost/underhost-evaluator": {},
@@ -70,6 +74,7 @@ RIGHTS = {
         "events": {"get", "patch"},
         "events.events.k8s.io": {"create"},
     },
+    "underhost/underhost-reporter": REPORTS,
     "underhost/underhost-drs": {},
     "underhost/underhost-evictor": {"pods": {"get"}, "pods/eviction": {"create"}},
     "underhost/underhost-alerts": {},
@@ -186,7 +191,7 @@ WORKER, ACTIVE = "plain/underhost-worker", "sinks/underhost-worker"
 WATCHER, EVALUATOR = "underhost/underhost-watcher", "underhost/underhost-evaluator"
 LABELLER, BINDER, DRS = "underhost/underhost-labeller", "underhost/underhost-binder", "underhost/underhost-drs"
 EVICTOR, ALERTS = "underhost/underhost-evictor", "underhost/underhost-alerts"
-EVENTS = "underhost/underhost-events"
+EVENTS, REPORTER = "underhost/underhost-events", "underhost/underhost-reporter"
 
 
 @pytest.mark.parametrize(
@@ -226,6 +231,9 @@ EVENTS = "underhost/underhost-events"
             (EVENTS, "delete", "events", DENIED),
             (EVENTS, "patch", "nodes", DENIED),
             (EVENTS, "create", "pods/binding", DENIED),
+            (REPORTER, "patch", "reports.openreports.io", ALLOWED),
+            (REPORTER, "delete", "clusterreports.openreports.io", ALLOWED),
+            (REPORTER, "get", "pods", DENIED),
             (BINDER, "create", "pods", DENIED),
             (BINDER, "patch", "pods", DENIED),
             (BINDER, "create", "pods/eviction", DENIED),
@@ -374,6 +382,7 @@ WORK: tuple[Callable[[KubernetesClient, Town], Awaitable[None]], ...] = (
         pytest.param(LABELLER, {"label_a_node"}, id="labeller"),
         pytest.param(BINDER, {"bind_a_pod"}, id="binder"),
         pytest.param(EVENTS, {"say_why_a_pod_waits"}, id="events"),
+        pytest.param(REPORTER, set(), id="reporter"),
         pytest.param(DRS, set(), id="drs"),
         pytest.param(EVICTOR, {"evict_a_pod"}, id="evictor"),
         pytest.param(ALERTS, set(), id="alerts"),

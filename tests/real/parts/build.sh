@@ -4,14 +4,17 @@
 # Apache Kafka (jars from Maven Central), etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK and vcsim
 # (the vCenter simulator), all by their package clients. Needs Go, Maven and a JDK 17 or newer; about 8 minutes on two
 # cores from nothing, at once when this recipe has been built before: the folder is named by the recipe's contents.
+# Kafka Connect is a part of its own in that folder, named by its own recipe: a change of it builds nothing else anew.
 # Prints the folder on the last line.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 where=false
 if [ "$1" = --where ]; then where=true; shift; fi
-recipe=$(cd "$here" && find . -mindepth 2 -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12)
+recipe=$(cd "$here" && find . -mindepth 2 -type f -not -path './connect/*' | LC_ALL=C sort | xargs sha256sum \
+  | sha256sum | cut -c1-12)
 bin=$(mkdir -p "$1" && cd "$1" && pwd)/parts-$recipe
-if [ -e "$bin/complete" ]; then echo "$bin"; exit 0; fi
+connect=$bin/connect-$(sha256sum "$here/connect/pom.xml" | cut -c1-12)
+if [ -e "$bin/complete" ] && { $where || [ -e "$connect/complete" ]; }; then echo "$bin"; exit 0; fi
 if $where; then echo "not built yet: make parts" >&2; exit 3; fi
 
 missing=()
@@ -22,16 +25,23 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 mkdir -p "$bin"
-echo "building the real parts into $bin (once, about 8 minutes)" >&2
 step() { echo "  $1" >&2; shift; "$@" >&2; }
 in_folder() { (cd "$1" && shift && "$@"); }
+jars() { # FOLDER, TARGET
+  mvn -q -B -f "$here/$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$2" -DincludeScope=runtime
+}
+if [ ! -e "$connect/complete" ]; then
+  step "Kafka Connect" jars connect "$connect"
+  touch "$connect/complete"
+fi
+if [ -e "$bin/complete" ]; then echo "$bin"; exit 0; fi
+echo "building the real parts into $bin (once, about 8 minutes)" >&2
 kwok() {
   cd "$here/kwok" && go build -o "$bin/kwok" sigs.k8s.io/kwok/cmd/kwok
   rm -rf "$bin/kwok-stages" && cp -r "$(go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage" "$bin/kwok-stages"
   chmod -R u+w "$bin/kwok-stages"
 }
-step "Kafka" mvn -q -B -f "$here/kafka/pom.xml" dependency:copy-dependencies \
-  -DoutputDirectory="$bin/kafka" -DincludeScope=runtime
+step "Kafka" jars kafka "$bin/kafka"
 step "etcd" in_folder "$here/etcd" go build -o "$bin/etcd" .
 step "vcsim" in_folder "$here/vcsim" go build -o "$bin/vcsim" .
 step "KWOK" kwok

@@ -49,6 +49,7 @@ def reached(documents: str) -> dict[str, list[list[int]]]:
                 "drs": [[53], [443, 6443], [9092], [443]],
                 "evictor": [[53], [443, 6443], [9092]],
                 "events": [[53], [443, 6443], [9092]],
+                "reporter": [[53], [443, 6443], [9092]],
                 "alerts": [[53], [9092], [9093]],
             },
             id="apart: DNS, the API server, Kafka, vCenter, receivers",

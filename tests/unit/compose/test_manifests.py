@@ -240,6 +240,11 @@ def test_what_is_watched_may_be_listed_and_watched(path: Path) -> None:
 
 LOOKED_AT = [("nodes", "get"), ("pods", "get")]
 EVENTS = [("events", "get"), ("events", "patch"), ("events.events.k8s.io", "create")]
+REPORTS = [
+    (f"{plural}.openreports.io", verb)
+    for plural in ("clusterreports", "reports")
+    for verb in ("create", "delete", "get", "list", "patch")
+]
 
 
 @pytest.mark.parametrize(
@@ -251,6 +256,7 @@ EVENTS = [("events", "get"), ("events", "patch"), ("events.events.k8s.io", "crea
         pytest.param("drsRules", [], id="DRS rules, which are vCenter's"),
         pytest.param("evictions", [("pods/eviction", "create")], id="evictions"),
         pytest.param("events", EVENTS, id="Events without bindings: no pod's status"),
+        pytest.param("reports", REPORTS, id="reports"),
         pytest.param(
             "bindings,events", [*EVENTS, ("pods/binding", "create"), ("pods/status", "patch")],
             id="why a pod of ours waits is in its status",
@@ -289,12 +295,16 @@ LEASES = {
     PLAIN: {"worker": ["underhost-default-kubernetes", "underhost-default-vsphere"]},
     SINKS: {
         "worker": [
-            f"underhost-default-{role}" for role in ("kubernetes", "vsphere", "labeller", "binder", "evictor", "events")
+            f"underhost-default-{role}"
+            for role in ("kubernetes", "vsphere", "labeller", "binder", "evictor", "events", "reporter")
         ]
     },
     SPLIT: {
         "watcher": ["underhost-prod-a-kubernetes", "underhost-prod-a-vsphere"],
-        **{role: [f"underhost-prod-a-{role}"] for role in ("labeller", "binder", "drs", "evictor", "events")},
+        **{
+            role: [f"underhost-prod-a-{role}"]
+            for role in ("labeller", "binder", "drs", "evictor", "events", "reporter")
+        },
     },
 }
 """The leases of each worker: those of its sources, and of its sinks that write."""
@@ -302,7 +312,13 @@ LEASES = {
 
 @pytest.mark.parametrize(
     ("sink", "role"),
-    [("labels", "labeller"), ("bindings", "binder"), ("evictions", "evictor"), ("events", "events")],
+    [
+        ("labels", "labeller"),
+        ("bindings", "binder"),
+        ("evictions", "evictor"),
+        ("events", "events"),
+        ("reports", "reporter"),
+    ],
 )
 def test_a_sink_brings_the_lease_of_its_own_role_alone(sink: str, role: str) -> None:
     said = template("--set", f"config.sinks.{sink}=true")

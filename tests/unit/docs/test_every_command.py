@@ -65,6 +65,7 @@ ELSEWHERE = {
     "underhost topics --acls": ("is for an administrator of Kafka", "tests/real/kafka/test_rights.py"),
     "kcat ": ("needs Kafka", "tests/real/kafka/test_consumers.py"),
     "docs/examples/consume.sh": ("needs Kafka", "tests/real/kafka/test_consumers.py"),
+    "connect-standalone.sh ": ("needs Kafka Connect", "tests/real/kafka/test_connect.py"),
     "make up": ("needs Docker: `make stack-test`", "tests/compose/stack.sh"),
     "docker ": ("needs Docker and a registry: `make stack-test` builds the image", "tests/compose/stack.sh"),
     "helm ": ("needs a cluster: the chart is rendered and applied", "tests/real/kubernetes/test_access.py"),

@@ -15,7 +15,7 @@ from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.hosts.colocated import REASON_HOST, REASON_NODE
 from underhost.agents.evaluate.nodes import REASON_CLAIMED, REASON_NO_HOST, REASON_NO_VM
 from underhost.agents.rules import physical_host
-from underhost.agents.site.snapshot import Options
+from underhost.agents.site.snapshot import Joining, Options
 
 HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
 ZONE = "topology.kubernetes.io/zone"
@@ -402,7 +402,7 @@ def test_a_node_without_a_vm_is_told_by_what_its_vm_was_looked_for(node, why):
 
 
 def test_a_node_without_a_uuid_is_told_that_names_are_not_asked():
-    (finding,) = findings("unknown-host", replace(a_site(a_node("n1"), on={}), join_by_name=False))
+    (finding,) = findings("unknown-host", replace(a_site(a_node("n1"), on={}), joining=Joining(by_name=False)))
     assert finding.message == (
         "Node n1 is joined to no VM: it has no uuid, and names are not asked (vsphere.joinByName). "
         "Its pods are judged by labels only."

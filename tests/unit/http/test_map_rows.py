@@ -6,7 +6,8 @@ from support.build import a_node, a_pod, a_site, a_workload
 from support.published import a_finding
 
 from underhost.agents.http.map_rows import MapRows
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.join import located
+from underhost.agents.site.snapshot import Joining, Snapshot
 from underhost.schemas.documents import NotJudged
 from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod
 from underhost.schemas.records import NodeHost
@@ -99,3 +100,16 @@ def test_what_the_findings_leave_out_is_told_and_told_again_only_when_it_changes
     assert rows.update(replace(before, pods=placed), {}).not_judged == [unknown]
     labelled = replace(before, pods=placed, namespaces={})
     assert rows.update(labelled, {}) == MapChange()
+
+
+def test_hosts_that_a_label_names_are_rows_and_a_known_label_is_proposed() -> None:
+    key = "node.cluster.x-k8s.io/esxi-host"
+    site = a_site(a_node("n1").labels({key: "esx-1"}), a_pod("db-0").on("n1"))
+    rows = MapRows()
+    assert rows.update(site, {}).not_judged == [
+        NotJudged("PhysicalHost", f"no inventory; hosts.label: {key} would say")
+    ]
+    rows.update(located(replace(site, joining=Joining(label=key))), {})
+    shown = rows.site_map("prod", "2")
+    assert (shown.vsphere, shown.hosts, shown.nodes) == (True, [MapHost("esx-1", "esx-1")], [MapNode("n1", "esx-1")])
+    assert rows.open_findings("prod", "2").not_judged == []

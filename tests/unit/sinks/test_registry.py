@@ -24,6 +24,7 @@ def test_nothing_is_written_unless_it_is_enabled_by_name() -> None:
         pytest.param("bindings", [commands.BIND], id="bindings, without Events"),
         pytest.param("events", [commands.EVENT], id="Events"),
         pytest.param("drs_rules", [commands.DRS_RULE], id="DRS rules"),
+        pytest.param("reports", [commands.REPORT], id="reports"),
     ],
 )
 def test_a_switch_enables_its_own_kind(switch: str, expected: list[str]) -> None:

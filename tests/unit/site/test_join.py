@@ -6,7 +6,7 @@ import pytest
 from support.build import a_node
 
 from underhost.agents.site.join import join, located
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.snapshot import Joining, Snapshot
 from underhost.schemas.records import NodeHost
 from underhost.schemas.uuids import swapped, uuid_digits
 from underhost.schemas.vsphere import Host, Vm
@@ -329,7 +329,7 @@ def test_one_vm_is_one_node(nodes, vm, joined, rivals):
     ],
 )
 def test_where_names_may_not_be_asked_none_joins(node, vm, joined):
-    site = Snapshot(nodes={"n1": node}, vms={"vm-1": vm}, join_by_name=False)
+    site = Snapshot(nodes={"n1": node}, vms={"vm-1": vm}, joining=Joining(by_name=False))
     assert {name: row.vm for name, row in located(site).node_hosts.items()} == joined
     assert {name: row.vm for name, row in join([node], [vm], [], by_name=False).items()} == joined
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.workers.embedded import a_publisher
 
+from underhost.agents.site.snapshot import Joining
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.schemas.errors import InputError
 from underhost.schemas.keys import listed_key, object_key
@@ -77,5 +78,5 @@ async def test_the_past_joins_by_name_only_where_the_present_does(
             Outgoing(NODES, object_key(SITE, "node", "n1"), encode(Node(Metadata(name="n1"))), ""),
             Outgoing(VMS, object_key(SITE, "vm", "vm-1"), encode(Vm(name="n1", id="vm-1", host="host-1")), ""),
         )
-        past = await SiteHistory.read(reader, SITE, join_by_name=join_by_name)
+        past = await SiteHistory.read(reader, SITE, joining=Joining(by_name=join_by_name))
     assert list(past.at(past.ends).node_hosts) == joined

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from support.answers.whatif import moves, pending, plan, tried, vm_moves
 from support.build import HOST, Built, a_node, a_pod, a_site, term
 
-from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.site.join import located
+from underhost.agents.site.snapshot import Joining, Options, Snapshot
 from underhost.agents.whatif.each import each, table
 from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.pods import HELD
-from underhost.agents.whatif.steps import Fail
+from underhost.agents.whatif.steps import Add, Fail
 from underhost.schemas.errors import InputError
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 
@@ -251,7 +252,7 @@ def test_each_says_what_failing_it_alone_says() -> None:
 
 
 def test_each_host_needs_hosts_and_leaves_those_without_nodes_out() -> None:
-    with pytest.raises(InputError, match="no ESXi host is known"):
+    with pytest.raises(InputError, match="no host is known"):
         each(a_site(a_node("n1")), Options(), "host")
     idle = site({"n1": "h1"}, hosts=[host("h1"), host("h2"), host("h3", state="disconnected")])
     assert [one.target for one in each(idle, Options(), "host")] == ["host/esx-h1"]
@@ -272,3 +273,32 @@ def test_the_n_plus_1_table_counts_what_each_failure_leaves() -> None:
         ("host/esx-h1", ["n1"], 1, 1, 0, 0, 0),
         ("host/esx-h3", ["n3"], 0, 1, 0, 0, 0),
     ]
+
+
+# ------------------------------------------------------------------------------------------ hosts that a label names
+KEY = "example.com/hypervisor"
+
+
+def by_label(*objects: Built) -> Snapshot:
+    """Three nodes, two of them on pve-1, as their labels say."""
+    nodes = (a_node(name).labels({KEY: host}) for name, host in {"n1": "pve-1", "n2": "pve-1", "n3": "pve-2"}.items())
+    return located(with_parts(a_site(*nodes, *objects), joining=Joining(label=KEY)))
+
+
+def test_a_host_that_a_label_names_takes_its_nodes_with_it() -> None:
+    pods = [a_pod("web-1").labels(WEB).owned_by("ReplicaSet/web").on("n1")]
+    failed = tried(by_label(*pods), "fail host/pve-1")
+    assert (moves(failed), vm_moves(failed)) == (["1 web-1 n1>n3 fail"], [])
+
+
+def test_a_label_that_a_plan_sets_moves_the_node() -> None:
+    apart = [term(HOST, WEB)]
+    pods = [a_pod(f"web-{n}").labels(WEB).apart(*apart).owned_by("ReplicaSet/web").on(f"n{n}") for n in (1, 3)]
+    told = tried(by_label(*pods), f"label n3={KEY}=pve-1")
+    assert [(one.severity, one.domain.value) for one in told.new_findings if one.domain] == [("physical", "pve-1")]
+
+
+def test_no_inventory_can_be_added_to_hosts_that_a_label_names() -> None:
+    added = Add(site({"n9": "h1"}), {})
+    with pytest.raises(InputError, match="hosts are told by the node label"):
+        what_if(by_label(), Options(), [added])

@@ -303,3 +303,11 @@ def test_sixteen_hosts_have_their_turn_and_no_budget_and_no_quorum_is_broken() -
         assert [one for one in report.findings if at_or_above(one.severity, QUORUM)] == []
         assert report.budgets == before.budgets
     assert len(plan.waves) <= plan.lower_bound + 1
+
+
+def test_of_a_cluster_of_many_vms_all_hosts_have_their_turn() -> None:
+    names = [f"h{at:02d}" for at in range(20)]
+    vms = {f"v{at:04d}": (names[at % 20], 1) for at in range(1200)}
+    plan = maintenance(site(hosts(*names, memory=100), vms), Options(), ALL)
+    assert sorted(host for wave in orders(plan) for host in wave) == names
+    assert (len(plan.waves), plan.lower_bound, plan.optimal) == (3, 3, True)

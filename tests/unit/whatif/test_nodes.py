@@ -8,13 +8,13 @@ from support.answers.whatif import answer, moves, pending, plan, tried, used
 from support.build import HOST, PodBuilder, a_budget, a_node, a_pod, a_site, a_workload, term
 
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.site.snapshot import Joining, Options, Snapshot
 from underhost.agents.snapshots.load import added_of
 from underhost.agents.whatif.additions import add
 from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.pods import BOUND, GONE, HELD, NO_DAEMON
 from underhost.agents.whatif.steps import Add, Fail
-from underhost.agents.whatif.world import World
+from underhost.agents.whatif.world import NO_HOST, World
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import InputError
 from underhost.schemas.vsphere import Vm
@@ -204,7 +204,7 @@ def test_a_node_that_is_added_with_its_vm_is_that_vm_whatever_the_site_asks(tmp_
     step = added(tmp_path, f"{STAND_BY}---\nkind: Inventory\n{inventory}")
     hostile = Vm("n2", "vm-x", "42170000-0000-0000-0000-000000000001", "h1")
     site = a_site(N1, N2, on={"n1": "h1"})
-    site = replace(site, vms={"vm-x": hostile}, node_hosts={}, join_by_name=join_by_name)
+    site = replace(site, vms={"vm-x": hostile}, node_hosts={}, joining=Joining(by_name=join_by_name))
     world = World(site, Evaluator(Options()))
     add(world, step)
     joined = {name: row.host_name for name, row in world.snapshot.node_hosts.items()}
@@ -257,7 +257,7 @@ def test_a_no_execute_taint_of_a_node_that_is_applied_again_evicts(tmp_path: Any
         ("drain kni-wroker", "node kni-wroker: not there; did you mean kni-worker?"),
         ("cordon zzz", "node zzz: not there"),
         ("fail node/kni-work", "node kni-work: not there; did you mean kni-worker?"),
-        ("fail host/h1", "host h1: no ESXi host is known; name the vSphere side with --inventory"),
+        ("fail host/h1", f"host h1: {NO_HOST}"),
         ("delete shop/wbe-1", "pod shop/wbe-1: not there; did you mean shop/web-1?"),
         ("delete default/web-1", "pod default/web-1: not there; did you mean shop/web-1?"),
     ],

@@ -10,7 +10,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 
 {{- /* What a worker runs, as JSON: {"all": no agents are named, "runs": those it runs, `web` always with them}. */ -}}
 {{- define "underhost.agents" -}}
-{{- $every := list "kubernetes" "vsphere" "evaluator" "labeller" "binder" "drs" "evictor" "events" "alerts" "web" -}}
+{{- $every := list "kubernetes" "vsphere" "evaluator" "labeller" "binder" "drs" "evictor" "events" "reporter" "alerts" "web" -}}
 {{- $named := default list .agents -}}
 {{- dict "all" (empty $named) "runs" (empty $named | ternary $every (append $named "web" | uniq)) | toJson -}}
 {{- end }}
@@ -67,6 +67,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
   resources: [events]
   verbs: [create]
 {{- end }}
+{{- if and (has "reporter" .agents) .sinks.reports }}
+- apiGroups: [openreports.io]
+  resources: [reports, clusterreports]
+  verbs: [get, list, create, patch, delete]
+{{- end }}
 {{- if and (has "evictor" .agents) .sinks.evictions }}
 - apiGroups: [""]
   resources: [pods/eviction]
@@ -80,6 +85,7 @@ In: agents, sinks, vcenter, site. */ -}}
 {{- $writes := dict "labeller" .sinks.labels "binder" .sinks.bindings "drs" (and .vcenter .sinks.drsRules) -}}
 {{- $_ := set $writes "evictor" .sinks.evictions -}}
 {{- $_ := set $writes "events" .sinks.events -}}
+{{- $_ := set $writes "reporter" .sinks.reports -}}
 {{- $_ := set $writes "kubernetes" true -}}
 {{- $_ := set $writes "vsphere" true -}}
 {{- $names := list -}}

@@ -277,3 +277,13 @@ async def test_what_was_due_is_not_due_for_ever_where_nothing_can_be_judged() ->
     )
     evaluation.evaluate(Snapshot(site=SITE), "2026-01-01T00:00:00Z", [said], Standstill(), changed=True)
     assert (evaluation.failure, evaluation.evaluate_at()) == ("not evaluated: ZeroDivisionError: a bug", None)
+
+
+async def test_what_only_deciders_read_asks_them_and_evaluates_nothing() -> None:
+    async with a_site() as site:
+        site.deciders = [Shouts("label")]
+        site.pod("a")
+        assert (await site.next()).findings is not None
+        site.cycle.nudge()
+        asked = await site.next()
+        assert ([action.kind for action in asked.actions], asked.findings) == (["label"], None)

@@ -3,11 +3,12 @@
 import random
 
 import msgspec
+from support.build import a_node
 
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.site.join import join
 from underhost.agents.site.objects import SiteState
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.snapshot import Joining, Snapshot
 from underhost.schemas import topics
 from underhost.schemas.keys import Key
 from underhost.schemas.kubernetes import Metadata, Node, NodeSpec
@@ -219,3 +220,23 @@ def test_what_is_followed_is_what_a_join_of_everything_says_whatever_changes() -
             picture = site.follow()
             expected = join(picture.nodes.values(), picture.vms.values(), picture.hosts.values())
             assert {node: msgspec.structs.replace(row, since="") for node, row in site.told.items()} == expected, seed
+
+
+def test_a_label_dates_the_host_by_its_manager_and_else_by_when_it_was_seen() -> None:
+    def site(**hosts: str) -> Snapshot:
+        owned = {"time": "2026-01-01T08:00:00Z", "fieldsV1": {"f:metadata": {"f:labels": {"f:rack/host": {}}}}}
+        nodes = {name: a_node(name).labels({"rack/host": host}) for name, host in hosts.items()}
+        nodes["n1"] = nodes["n1"].metadata(managedFields=[owned])
+        made = {name: node.build() for name, node in nodes.items()}
+        return Snapshot(nodes=made, joining=Joining(label="rack/host"))
+
+    topology = NodeHosts("prod", [])
+    assert update(topology, site(n1="a", n2="a"), MONDAY) == [
+        ("prod/node//n1", "a", "2026-01-01T08:00:00Z"),
+        ("prod/node//n2", "a", MONDAY),
+    ]
+    same = site(n1="a", n2="a")
+    first, second = topology.update(same, TUESDAY), topology.update(same, TUESDAY)
+    assert (first.records, second.hosts) == ([], {"a": Host(name="a")})
+    assert second.hosts is first.hosts  # the very same mapping says at once that nothing is different
+    assert update(topology, site(n1="a", n2="b"), TUESDAY) == [("prod/node//n2", "b", TUESDAY)]

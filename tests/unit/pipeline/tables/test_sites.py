@@ -168,4 +168,4 @@ def test_what_did_not_change_is_not_copied_for_the_next_snapshot() -> None:
 )
 def test_whether_names_may_say_which_vm_a_node_is(vsphere: dict[str, object], asked: bool) -> None:
     settings = Settings.model_validate({"site": "s-1", "vsphere": vsphere})
-    assert sites_of(settings, READ, ()).snapshot("s-1").join_by_name is asked
+    assert sites_of(settings, READ, ()).snapshot("s-1").joining.by_name is asked

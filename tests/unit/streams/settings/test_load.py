@@ -27,7 +27,7 @@ def test_without_anything_the_embedded_default_runs_and_every_sink_is_a_dry_run(
     assert settings == Settings()
     assert settings.kafka.bootstrap_servers is None
     assert settings.sinks.model_dump() == dict.fromkeys(
-        ("labels", "bindings", "drs_rules", "evictions", "events"), False
+        ("labels", "bindings", "drs_rules", "evictions", "events", "reports"), False
     )
 
 
@@ -130,6 +130,32 @@ def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
             id="no certificate of the extender",
         ),
         pytest.param(
+            "{hosts: {label: example.com/host}, vsphere: {inventory: i}}",
+            "hosts.label beside vsphere: only one of them can say which host a node is on",
+            id="two that say where nodes run",
+        ),
+        pytest.param(
+            "{hosts: {label: node.cluster.x-k8s.io/esxi-host}, sinks: {labels: true}}",
+            "hosts.label: sinks.labels writes node.cluster.x-k8s.io/esxi-host (hostLabel), "
+            "and would read back its own word",
+            id="a label of our own that says where nodes run",
+        ),
+        pytest.param(
+            "{hosts: {label: a/b}, hostLabel: {derived: [{key: a/b, from: folder}]}, sinks: {labels: true}}",
+            "hosts.label: sinks.labels writes a/b (hostLabel), and would read back its own word",
+            id="a derived label of our own that says where nodes run",
+        ),
+        pytest.param(
+            "{hosts: {label: example.com/host}, sinks: {drsRules: true}}",
+            "sinks.drsRules needs vSphere: with hosts.label only the names of hosts are known, and no VM",
+            id="DRS rules without a vSphere",
+        ),
+        pytest.param(
+            "hosts: {label: 'a host'}",
+            "hosts.label: not the key of a label: [PREFIX/]NAME is expected",
+            id="a label that no node can have",
+        ),
+        pytest.param(
             "extender: {tls: {certFile: c}}",
             "extender.tls without extender.listen: the questions are asked at web.listen, by web.tls",
             id="a certificate of no listener",
@@ -139,6 +165,21 @@ def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_refused_with_its_place(tmp_path: Path, text: str, fault: str) -> None:
     path = written(tmp_path, text)
     assert faults(path, environ={}) == [f"{path}: {fault}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("hosts: {label: node.cluster.x-k8s.io/esxi-host}", id="nobody of us writes labels"),
+        pytest.param(
+            "{hosts: {label: node.cluster.x-k8s.io/esxi-host}, hostLabel: {mode: observe}, sinks: {labels: true}}",
+            id="we write others",
+        ),
+        pytest.param("{hosts: {label: example.com/host}, sinks: {labels: true}}", id="we copy it into ours"),
+    ],
+)
+def test_a_label_of_somebody_else_may_say_where_nodes_run(tmp_path: Path, text: str) -> None:
+    assert load(written(tmp_path, text), environ={}).hosts.label
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Findings as OpenReports: what they say, which are missing, and the write."""
