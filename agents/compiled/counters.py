@@ -106,6 +106,13 @@ class Counter:
             counts[codes < 0] = 0
         return counts
 
+    def at_node(self, node: int) -> int:
+        """What `at` says of one node: one number is looked up quicker than an array of one."""
+        code = self.domains.code_list[node]
+        if code < 0:
+            return 0
+        return (self.sparse or {}).get(code, 0) if self.dense is None else int(self.dense[code])
+
     def share(self, cls: int, nodes: Where) -> IntArray:
         """int64[k], what one pod of the class on the node itself adds to the node's count."""
         weight = self.weight.get(cls, 0)

@@ -4,6 +4,7 @@ In: a state, and the pods that are thought to come or to be away. Out: names. No
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from underhost.agents.compiled.counters import Counter
@@ -76,6 +77,6 @@ class Occupants:
         ]
 
 
-def distinct(occupants: Iterable[Occupant]) -> list[Occupant]:
-    """Each pod once, in order, no more than are named."""
-    return list(dict.fromkeys(occupants))[:MOST]
+def first(occupants: Iterable[Occupant]) -> list[Occupant]:
+    """As many as are named."""
+    return list(islice(occupants, MOST))

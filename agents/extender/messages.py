@@ -48,7 +48,7 @@ class Messages:
     def _named(self, node: int, code: int) -> str:
         rule = REFUSALS[code].rule
         prepared = self._verdict.rules.get(rule)
-        because = () if prepared is None else prepared.because(code, self._request, node, self._there)
+        because = [] if prepared is None else list(prepared.because(code, self._request, node, self._there))
         return said(self._pod, to_its_namespace(self._pod, because), rule) or self._on_their_way(node)
 
     def _on_their_way(self, node: int) -> str:

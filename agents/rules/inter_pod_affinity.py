@@ -19,7 +19,7 @@ from underhost.agents.compiled.counters import Counter, Weights
 from underhost.agents.compiled.domains import BoolArray, Domains, IndexArray, Where
 from underhost.agents.compiled.memo import Depends
 from underhost.agents.compiled.nodes import IntArray
-from underhost.agents.compiled.occupants import Occupant, Occupants
+from underhost.agents.compiled.occupants import Occupant, Occupants, first
 from underhost.agents.compiled.state import State
 from underhost.agents.rules.rule import (
     MAX_SCORE,
@@ -107,10 +107,10 @@ class _InterPodAffinity(Prepared):
         yield from self._nobody_near(node)
         found: set[tuple[str, str, Occupant]] = set()
         for counter in (*self._apart, *self._existing):
-            if self._at(counter, np.array([node], np.intp), False)[0] > 0:
+            if counter.at_node(node) > 0:
                 key, domains = self._key_of(counter.domains), counter.domains
                 value = domains.values[domains.code_list[node]]
-                found.update((key, value, one) for one in there.counted(counter, node))
+                found.update((key, value, one) for one in first(there.counted(counter, node)))
         for (key, value), pods in groupby(sorted(found), key=lambda one: one[:2]):
             yield from of_pods((one for _, _, one in pods), key, value)
 
@@ -121,7 +121,7 @@ class _InterPodAffinity(Prepared):
         for counter in self._near:
             if not counter.domains.present[node]:
                 yield from of_labels(((self._key_of(counter.domains), EXISTS, ()),), {})
-            elif not self._at(counter, where, False)[0]:
+            elif not counter.at_node(node):
                 selectors = (term.selector for term in self._of.required_affinity if term.selector is not None)
                 asked = dict.fromkeys(one for selector in selectors for one in selector.requirements)
                 if asked:

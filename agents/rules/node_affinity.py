@@ -53,8 +53,7 @@ class _NodeAffinity(Prepared):
         labels = self._state.model.nodes.labels[node]
         yield from of_labels(((key, IN, (value,)) for key, value in sorted(self._selector.items())), labels)
         if not any(mask is not None and mask[node] for mask in self._masks):
-            for term in self._terms or ():
-                yield from self._unmet(term, node)
+            yield from dict.fromkeys(one for term in self._terms or () for one in self._unmet(term, node))
 
     @cached_property
     def _masks(self) -> list[BoolArray | None]:

@@ -90,10 +90,10 @@ class NodeResourcesFit(Prepared):
         if pods + 1 > allowed:
             yield Because(resource=PODS, asked="1", free=str(allowed - pods), allocatable=str(allowed))
         for name, amount in _in_order(request):
-            free = int(self._free(name, request, np.array([node], np.intp), False)[0])
+            row = nodes.row(name)
+            there_is = nodes.allocatable.item(row, node) if row >= 0 else 0
+            free = there_is - self._state.used.item(row, node) if row >= 0 else 0
             if amount > free:
-                row = nodes.row(name)
-                there_is = int(nodes.allocatable[row, node]) if row >= 0 else 0
                 asked, left, all_ = (amount_written(name, one) for one in (amount, free, there_is))
                 yield Because(resource=name, asked=asked, free=left, allocatable=all_)
 

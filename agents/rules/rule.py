@@ -10,6 +10,7 @@ rule.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from underhost.agents.compiled.domains import BoolArray, IndexArray, Where
 from underhost.agents.compiled.nodes import IntArray
-from underhost.agents.compiled.occupants import Occupant, Occupants, distinct
+from underhost.agents.compiled.occupants import Occupant, Occupants, first
 from underhost.agents.site.selectors import Requirement, matches_value, written
 from underhost.schemas.documents import Because
 
@@ -92,8 +93,8 @@ class Prepared:
 
     def explain_fully(self, code: int, request: "Request", node: int, there: Occupants) -> Refusal:
         """As `explain`, with what stands in the way."""
-        because = tuple(dict.fromkeys(self.because(code, request, node, there)))
-        return self.explain(code, request, node)._replace(because=because)
+        code_, reasons, _ = self.explain(code, request, node)
+        return Refusal(code_, reasons, tuple(self.because(code, request, node, there)))
 
     def tally(self, codes: CodeArray, request: "Request", nodes: IndexArray) -> dict[str, int]:
         """How many nodes each reason refuses; every code in `codes` is a refusal."""
@@ -128,7 +129,13 @@ NODE = "node"
 
 def of_pods(pods: Iterable[Occupant], key: str, value: str) -> Iterator[Because]:
     """Pods in the way that are in one domain."""
-    return (Because(pod=one.pod, key=key, value=value) for one in distinct(pods))
+    return (_of_pod(one.pod, key, value) for one in first(pods))
+
+
+@lru_cache(maxsize=1 << 12)
+def _of_pod(pod: str, key: str, value: str) -> Because:
+    """All nodes of a domain name the same pods."""
+    return Because(pod=pod, key=key, value=value)
 
 
 def of_labels(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> Iterator[Because]:

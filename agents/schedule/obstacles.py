@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from underhost.agents.compiled.occupants import MOST
 from underhost.agents.rules import inter_pod_affinity
@@ -23,7 +23,10 @@ _ON = ("host", "esxi-host", "hostname", "node")
 _PER_NODE = ("kubernetes.io/hostname", "node")
 """Keys by which every node is refused for pods of its own: such nodes are one group all the same."""
 
+_REASON = "reason"
 _Key = tuple[str, ...]
+_Keys = tuple[tuple[str, _Key], ...]
+_Because = Sequence[Because]
 _Seen = list[tuple[str, Because]]
 
 
@@ -36,12 +39,7 @@ class RefusedNodes(NamedTuple):
 
 def grouped(pod: str, nodes: Mapping[str, NodeVerdict]) -> list[RefusedNodes]:
     """The nodes that refuse the pod (`namespace/name`), the largest group first; pods of its namespace go by name."""
-    alike: defaultdict[tuple[tuple[str, _Key], ...], list[str]] = defaultdict(list)
-    for name, one in sorted(nodes.items()):
-        if not one.feasible:
-            alike[tuple(dict.fromkeys(_keys(one)))].append(name)
-    ordered = sorted(alike.items(), key=lambda item: (-len(item[1]), item[1]))
-    return [RefusedNodes(names, _text(pod, names, nodes, keys)) for keys, names in ordered]
+    return [RefusedNodes(names, _text(pod, names, nodes)) for _, names in _alike(nodes)]
 
 
 def sentence(pod: str, nodes: Mapping[str, NodeVerdict], longest: int) -> str:
@@ -49,27 +47,23 @@ def sentence(pod: str, nodes: Mapping[str, NodeVerdict], longest: int) -> str:
 
     "" where nothing can be named, or not even the largest group fits.
     """
-    told = {name: _to_its_namespace(pod, one) for name, one in nodes.items()}
-    groups = [one for one in grouped(pod, told) if any(told[name].because for name in one.nodes)]
-    left, parts = sum(len(one.nodes) for one in groups), list[str]()
-    for one in groups:
-        parts.append(f"{len(one.nodes)} node{'s' if len(one.nodes) > 1 else ''}: {one.text}")
-        left -= len(one.nodes)
-        rest = f"; {left} more" if left else ""
-        if len("; ".join(parts) + rest + ".") > longest:
-            left += len(one.nodes)
-            parts.pop()
+    groups = [names for keys, names in _alike(nodes) if any(key[0] != _REASON for _, key in keys)]
+    left, line = sum(map(len, groups)), ""
+    for names in groups:
+        text = f"{len(names)} node{'s' if len(names) > 1 else ''}: {_text(pod, names, nodes, to_its_namespace)}"
+        longer = f"{line}; {text}" if line else text
+        rest = left - len(names)
+        if len(_with_rest(longer, rest)) > longest:
             break
-    rest = f"; {left} more" if left else ""
-    return f"{'; '.join(parts)}{rest}." if parts else ""
+        line, left = longer, rest
+    return _with_rest(line, left) if line else ""
 
 
-def _to_its_namespace(pod: str, verdict: NodeVerdict) -> NodeVerdict:
-    because = {rule: to_its_namespace(pod, each) for rule, each in (verdict.because or {}).items()}
-    return structs.replace(verdict, because=because or UNSET)
+def _with_rest(line: str, left: int) -> str:
+    return f"{line}; {left} more." if left else f"{line}."
 
 
-def to_its_namespace(pod: str, because: Iterable[Because]) -> list[Because]:
+def to_its_namespace(pod: str, because: Sequence[Because]) -> Sequence[Because]:
     """The same without the names of other namespaces' pods: what is told to whoever may read the pod."""
     mine = f"{pod.partition('/')[0]}/"
     strangers = (
@@ -87,17 +81,22 @@ def said(pod: str, because: Sequence[Because], rule: str = "") -> str:
     return ", ".join(_part(pod, rule, key, seen) for key, seen in by_key.items())
 
 
-def _because(verdict: NodeVerdict, rule: str) -> Sequence[Because]:
-    return (verdict.because or {}).get(rule, ())
+def _alike(nodes: Mapping[str, NodeVerdict]) -> list[tuple[_Keys, list[str]]]:
+    """The nodes that refuse, by what makes them equal; the largest group first."""
+    alike: defaultdict[_Keys, list[str]] = defaultdict(list)
+    for name, one in sorted(nodes.items()):
+        if not one.feasible:
+            alike[tuple(dict.fromkeys(_keys(one)))].append(name)
+    return sorted(alike.items(), key=lambda item: (-len(item[1]), item[1]))
 
 
 def _keys(verdict: NodeVerdict) -> Iterable[tuple[str, _Key]]:
     """What makes nodes equal: the rules that refuse, and what each names, but for what differs from node to node."""
     for rule, reasons in verdict.failing.items():
-        named = _because(verdict, rule)
+        named = (verdict.because or {}).get(rule, ())
         yield from ((rule, _key(one)) for one in named)
         if not named:
-            yield rule, ("reason", *reasons)
+            yield rule, (_REASON, *reasons)
 
 
 def _key(one: Because) -> _Key:
@@ -114,18 +113,27 @@ def _key(one: Because) -> _Key:
     return "pods", str(one.key), str(one.value)
 
 
-def _text(pod: str, names: Sequence[str], nodes: Mapping[str, NodeVerdict], keys: Iterable[tuple[str, _Key]]) -> str:
+def _text(
+    pod: str,
+    names: Sequence[str],
+    nodes: Mapping[str, NodeVerdict],
+    shown: "Callable[[str, _Because], _Because] | None" = None,
+) -> str:
+    seen: defaultdict[tuple[str, _Key], _Seen] = defaultdict(list)
+    for name in names:
+        for rule, because in (nodes[name].because or {}).items():
+            for one in because if shown is None else shown(pod, because):
+                seen[rule, _key(one)].append((name, one))
     parts: dict[str, list[str]] = {}
-    for rule, key in keys:
-        seen = [(name, one) for name in names for one in _because(nodes[name], rule) if _key(one) == key]
-        parts.setdefault(rule, []).append(_part(pod, rule, key, seen))
+    for rule, key in dict.fromkeys(_keys(nodes[names[0]])):
+        parts.setdefault(rule, []).append(_part(pod, rule, key, seen[rule, key]))
     return "; ".join(f"{rule}: {', '.join(each)}" for rule, each in parts.items())
 
 
 def _part(pod: str, rule: str, key: _Key, seen: _Seen) -> str:
     """One thing that is in the way on some nodes."""
     kind, *rest = key
-    if kind == "reason":
+    if kind == _REASON:
         return ", ".join(rest)
     if kind == "taint":
         return f"taint {rest[0]}"

@@ -13,6 +13,8 @@ from underhost.agents.site.snapshot import Options, Snapshot
 if TYPE_CHECKING:
     from underhost.agents.evaluate.evaluator import SiteEvaluator
 
+JUDGED = 500
+"""Nodes that are judged at one time, over all pods: some tenths of a second. Larger sites have `underhost explain`."""
 MOST = 4
 """Different pods asked about at one time: of each, every rule is asked about every node, in the evaluation's thread."""
 LONGEST = 600
@@ -26,15 +28,16 @@ class InTheWay:
         self._evaluator, self._options = evaluator, options
 
     def of(self, snapshot: Snapshot, pods: Sequence[str]) -> Mapping[str, str]:
-        """By pod; equal pods are asked about once, and of more than `MOST` different ones nothing is said.
+        """By pod; equal pods are asked about once, and of more different ones than are asked about nothing is said.
 
         Raises BadObjectError.
         """
         state = self._evaluator.state(snapshot)
         waiting = {pod.key: (pod.cls, pod.request, pod.priority) for pod in state.model.pending}
+        most = min(MOST, JUDGED // max(1, len(state.model.nodes)))
         first: dict[tuple[int, int, int], str] = {}
         for pod in pods:
-            if pod in waiting and len(first) < MOST:
+            if pod in waiting and len(first) < most:
                 first.setdefault(waiting[pod], pod)
         if not first:
             return {}

@@ -30,7 +30,7 @@ from underhost.agents.commands.application import build
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.rights import USERS, rights_of
 from underhost.agents.pipeline.roles import ALL, app_id, changelog_topics, consumes, written_topics
-from underhost.agents.sinks.ports import Writers
+from underhost.agents.sinks.ports import HeldReport, Writers
 from underhost.agents.worker import run_worker
 from underhost.schemas.errors import BackendError
 from underhost.schemas.records import Placement
@@ -99,7 +99,9 @@ class Site(NamedTuple):
             site=APART if "," in role else SITE,
             kafka=self.kafka(role),
             vsphere=VSphereSettings(simulated="of the test"),
-            sinks=SinkSettings(labels=True, bindings=True, drs_rules=role != "evictor", evictions=True, events=True),
+            sinks=SinkSettings(
+                labels=True, bindings=True, drs_rules=role != "evictor", evictions=True, events=True, reports=True
+            ),
             evictions=EvictionSettings(wait=0),
             web=WebSettings(listen="127.0.0.1:0"),
         )
@@ -159,7 +161,7 @@ class World(FakeCluster):
 
     def connections(self, *names: str, gates: Any = None) -> Connections:
         """See `FakeCluster`; with somebody who tells people."""
-        return replace(super().connections(), writers=Writers(kubernetes=self, drs=self, events=self))
+        return replace(super().connections(), writers=Writers(self, self, self, self))
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """See `ports.KubernetesWriter`."""
@@ -175,6 +177,18 @@ class World(FakeCluster):
 
     async def change_event(self, namespace: str, name: str, changes: Mapping[str, Any]) -> None:
         """See `ports.EventWriter`."""
+
+    async def reports(self, label: str, value: str, annotation: str) -> dict[str, HeldReport]:
+        """See `ports.ReportWriter`."""
+        return {}
+
+    async def has_report(self, namespace: str, name: str) -> bool:
+        """See `ports.ReportWriter`."""
+        return False
+
+    async def apply_report(self, namespace: str, name: str, report: Mapping[str, object]) -> str:
+        """See `ports.ReportWriter`."""
+        return name
 
     async def pod_condition(self, namespace: str, name: str, type_: str) -> PodState:
         """See `ports.EventWriter`."""
@@ -214,7 +228,7 @@ async def working(site: Site, role: str, world: World) -> AsyncIterator[Running]
 
 PLACED = Placement("nowhere/at-all", "uid", "kni-worker", 0, 0, {}, {})
 POISON = {topic.name: Outgoing(topic, f"{SITE}/x", b"{", "poison") for topic in TOPICS if topic is not DEAD_LETTERS}
-KINDS = {"label", "drs-rule", "evict", "event"}
+KINDS = {"label", "drs-rule", "evict", "event", "report"}
 
 
 async def look(site: Site, topic: Topic) -> list[Record]:

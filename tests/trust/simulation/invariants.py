@@ -14,6 +14,7 @@ from trust.simulation.memory import MemoryFile
 from trust.simulation.town import vm_of
 
 from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.pipeline.decide.label_stale import StalePods
 from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.pipeline.run import Pipeline
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
@@ -140,8 +141,9 @@ def _pods_wait(settings: Settings, picture: Snapshot) -> Iterator[str]:
 
 
 def _findings_differ(settings: Settings, picture: Snapshot, records: Records) -> Iterator[str]:
-    report = Evaluator(options_of(settings)).update(picture)
-    wanted = {finding.id: finding for finding in report.findings}
+    options = options_of(settings)
+    report = Evaluator(options).update(picture)
+    wanted = {finding.id: finding for finding in (*report.findings, *StalePods(options).findings(picture))}
     found = {row.id: row for row in _newest(records, VIOLATIONS, FindingEvent).values()}
     for id_ in sorted(found.keys() ^ wanted.keys()):
         what = found.get(id_) or wanted[id_]

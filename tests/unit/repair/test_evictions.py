@@ -66,6 +66,16 @@ MAYBE_WORSE = "its scheduler may put the next one where more is broken than now"
             id="of two equals that share a zone, the first by name goes where none is",
         ),
         pytest.param(
+            a_site(
+                a_workload("ReplicaSet", "db", 3).metadata(annotations={"underhost.io/quorum": "true"}),
+                *zoned("a", "a", "b", "b"),
+                *(free(f"db-{at}", f"n{at}") for at in (1, 2, 3)),
+                on={"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h3"},
+            ),
+            ["shop/db-1 -> n4"],
+            id="a member of a quorum leaves the host that holds too many of them",
+        ),
+        pytest.param(
             db(
                 *zoned("a", "a", "b"),
                 replica("db-0", "n1").created("2026-01-01T00:00:00Z"),

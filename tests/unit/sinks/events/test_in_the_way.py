@@ -3,7 +3,7 @@
 from support.build import HOST, a_node, a_pod, a_site, app, term
 
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.sinks.events.in_the_way import LONGEST, MOST, InTheWay
+from underhost.agents.sinks.events.in_the_way import JUDGED, LONGEST, MOST, InTheWay
 from underhost.agents.site.snapshot import Options, Snapshot
 
 DB = term(HOST, app("db"))
@@ -39,6 +39,11 @@ def test_equal_pods_are_asked_about_once_and_of_many_different_ones_nothing_is_s
     found = said(a_site(full, *alike, *others), *(one.name for one in (*alike, *others)))
     assert len(set(found.values())) == MOST
     assert list(found) == ["shop/a-0", "shop/a-1", "shop/a-2", *(f"shop/b-{at}" for at in range(MOST - 1))]
+
+
+def test_of_a_site_of_many_nodes_nothing_is_asked() -> None:
+    tainted = [a_node(f"n{at}").tainted("k:NoSchedule") for at in range(JUDGED + 1)]
+    assert said(a_site(*tainted, a_pod("new")), "new") == {}
 
 
 def test_what_does_not_fit_is_counted() -> None:

@@ -86,7 +86,7 @@ def evictions(worker: Running) -> list[tuple[str, str]]:
 def states(worker: Running) -> list[str]:
     """What became of the findings about tills."""
     records = (value for _, value in worker.records(VIOLATIONS) if value is not None)
-    return [value["state"] for value in records if (value["pod"] or "").startswith("shop/")]
+    return [value["state"] for value in records if (value.get("pod") or "").startswith("shop/")]
 
 
 @pytest.mark.parametrize("enabled", [True, False], ids=["enabled", "dry run"])
