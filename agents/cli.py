@@ -120,5 +120,7 @@ def _speak_as_plugin(command: Any) -> None:
     for one in (command, *command.params):
         if one.help:
             one.help = one.help.replace(f"{NAME} ", f"{PLUGIN} ")
+    if command.epilog:
+        command.epilog = command.epilog.replace(f"{NAME} ", f"{PLUGIN} ")
     for inner in getattr(command, "commands", {}).values():
         _speak_as_plugin(inner)

@@ -17,10 +17,12 @@ from underhost.agents.http.routes import http_routes
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections, connect
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
+from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.observer import TopicObserver
 from underhost.agents.pipeline.run import Pipeline
+from underhost.agents.pipeline.start_lines import begin_lines, found_line
 from underhost.schemas.errors import BackendError, KafkaAway
 from underhost.schemas.frames import use_one_thread
 from underhost.schemas.topics import TOPICS
@@ -77,9 +79,8 @@ async def run_worker(
         current: list[Pipeline] = []
         server = None
         try:
-            log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
-            if role.EVALUATOR in wanted:
-                log.info("site %s: volumes of claims are not judged here, only in dumps", settings.site)
+            _say_begin(settings, wanted)
+            _say_first_findings(latest)
             decided, observer = latest, None
             if web and role.WEB in wanted:
                 if role.EVALUATOR not in wanted:
@@ -181,6 +182,26 @@ def _unready(pipeline: Pipeline | None, observer: TopicObserver | None) -> dict[
 
 def _say_page(address: str) -> None:
     log.info("the page: %s", address)
+
+
+def _say_begin(settings: Settings, wanted: Collection[str]) -> None:
+    """What this worker is, what it watches, whether it writes."""
+    log.info("site %s: %s begins", settings.site, ", ".join(name for name in role.ALL if name in wanted))
+    for line in begin_lines(settings, wanted):
+        log.info("site %s: %s", settings.site, line)
+    if role.EVALUATOR in wanted:
+        log.info("site %s: volumes of claims are not judged here, only in dumps", settings.site)
+
+
+def _say_first_findings(latest: LatestDecisions) -> None:
+    """One line of what is open, once that is known for the first time."""
+
+    def hear(site: str, decisions: Decisions | None) -> None:
+        if decisions is not None and decisions.findings is not None:
+            log.info("site %s: %s", site, found_line(decisions.snapshot, decisions.findings.open.values()))
+            hear_no_more()
+
+    hear_no_more = latest.listen(hear)
 
 
 SayReady = Callable[[Pipeline], Coroutine[Any, Any, None]]

@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
+from underhost.agents.commands.output.help import HelpedGroup
+
 NAME = "underhost"
+EXAMPLES = """
+# The pipeline over a simulated site, with its page
+underhost demo
+# What is wrong in the cluster that kubectl asks
+underhost check
+# Why does a pod wait, and where would it go?
+underhost explain shop/db-2 -f dump.json
+# What would break if a host failed?
+underhost fail --each host -f dump.json --inventory inventory.json
+"""
 COMMANDS = (
     "run",
     "demo",
@@ -36,6 +48,8 @@ def build(only: str = "") -> typer.Typer:
     """The application with every command, in the order of the help page; with one alone, where `only` names it."""
     app = typer.Typer(
         name=NAME,
+        cls=HelpedGroup,
+        epilog=EXAMPLES,
         help="Keeps Kubernetes replicas apart on the hardware underneath.",
         no_args_is_help=True,
         add_completion=False,

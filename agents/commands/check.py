@@ -15,13 +15,27 @@ from underhost.agents.commands.input.options import (
 )
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.formats import NEVER, REPORT_FORMATS, refuse_terminal
+from underhost.agents.commands.output.help import HelpedCommand
 from underhost.schemas.severities import QUORUM, SEVERITIES
+
+EXAMPLES = """
+# The cluster that kubectl asks
+underhost check
+# A dump, with the hosts below its nodes
+underhost check -f dump.json --inventory inventory.json
+# Only one namespace, and only what breaks a rule is exit code 1
+underhost check -n shop -f dump.json --fail-on violation
+# Ask kubectl for the pods that findings are about
+underhost check -f dump.json -o name | xargs -L1 kubectl get
+# For code scanning
+underhost check -f dump.json --inventory inventory.json -o sarif
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Find what is wrong with the running pods.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Find what is wrong with the running pods.")
     @grouped
     def check(
         *,

@@ -11,6 +11,7 @@ import typer
 
 from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import one_of
+from underhost.agents.commands.output.help import HelpedCommand
 
 BASH = r"""# bash completion of underhost: source <(underhost completion bash)
 _underhost() {
@@ -73,12 +74,18 @@ end
 complete -c underhost -f -a '(__underhost_complete)'
 """
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+EXAMPLES = """
+# This shell
+source <(underhost completion bash)
+# Every zsh from now on
+underhost completion zsh > ~/.zfunc/_underhost
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Print a shell's completion script.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Print a shell's completion script.")
     def completion(
         shell: Annotated[
             str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", autocompletion=values.one_of(list(SCRIPTS)))

@@ -6,15 +6,22 @@ import typer
 
 from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import EmbeddedOption, ServersOption
+from underhost.agents.commands.output.help import HelpedCommand
 
 STEP_SECONDS = 90.0
 """How long a step is waited for: longer than a minute, in which the DRS sink makes two edits at most."""
+EXAMPLES = """
+# A simulated site, its story, and the page at http://127.0.0.1:8080
+underhost demo
+# End after the story
+underhost demo --once
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Run the pipeline over a simulated site.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Run the pipeline over a simulated site.")
     def demo(
         scenario: Annotated[
             str, typer.Argument(metavar="SCENARIO", help="The simulated site.", autocompletion=values.scenarios)

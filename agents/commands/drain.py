@@ -7,12 +7,20 @@ import typer
 from underhost.agents.commands.input import names
 from underhost.agents.commands.input.options import Answered, Judged, grouped
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output.help import HelpedCommand
+
+EXAMPLES = """
+# What a drain of one node would move, leave pending or not be allowed
+underhost drain worker-1 -f dump.json --inventory inventory.json
+# Two nodes, one after another, on the picture of a running worker
+underhost drain worker-1 worker-2 --server http://127.0.0.1:8080
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Simulate draining nodes.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Simulate draining nodes.")
     @grouped
     def drain(
         *,

@@ -7,15 +7,25 @@ import typer
 from underhost.agents.commands.input import names, values
 from underhost.agents.commands.input.options import Answered, Judged, NoHaOption, grouped, one_of
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output.help import HelpedCommand
 from underhost.schemas.errors import InputError
 
 KINDS = ("host", "node")
+EXAMPLES = """
+# One host
+underhost fail host/esx-1 -f dump.json --inventory inventory.json
+# Each host alone, the worst first: can the site do without any one of them?
+underhost fail --each host -f dump.json --inventory inventory.json
+# A node and a host at the same time, and HA restarts nothing
+underhost fail node/worker-2 host/esx-2 --no-ha \\
+  -f dump.json --inventory inventory.json
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Simulate the failure of nodes and ESXi hosts.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Simulate the failure of nodes and ESXi hosts.")
     @grouped
     def fail(
         *,

@@ -6,14 +6,22 @@ from typing import Annotated
 import typer
 
 from underhost.agents.commands.input.options import ConfigOption, given, one_of, output_option
+from underhost.agents.commands.output.help import HelpedCommand
 
 FORMATS = ("json", "yaml", "table")
+EXAMPLES = """
+# Of a vCenter
+underhost inventory --url https://vcenter.example/sdk --username NAME \\
+  --password-file ./password > inventory.json
+# As a configuration names it
+underhost inventory --config underhost.yaml -o table
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Write the inventory file of a vCenter.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Write the inventory file of a vCenter.")
     def inventory(
         url: Annotated[str | None, typer.Option(metavar="URL", help="The vCenter: https://HOST/sdk.")] = None,
         username: Annotated[str | None, typer.Option(metavar="NAME", help="Its user; read rights are enough.")] = None,

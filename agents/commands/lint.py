@@ -7,13 +7,23 @@ import typer
 from underhost.agents.commands.input.options import FailOnOption, HostKeyOption, grouped, one_of, output_option
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.formats import NEVER, REPORT_FORMATS, refuse_terminal
+from underhost.agents.commands.output.help import HelpedCommand
 from underhost.schemas.severities import SEVERITIES, UNSATISFIABLE
+
+EXAMPLES = """
+# Manifests alone
+underhost lint -f manifests/
+# Manifests beside the cluster that they are for
+underhost lint -f manifests/ -f dump.json
+# Also preferences that do nothing are exit code 1
+underhost lint -f manifests/ --fail-on drift
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Find rules that can never work.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Find rules that can never work.")
     @grouped
     def lint(
         *,

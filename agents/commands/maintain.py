@@ -7,7 +7,18 @@ import typer
 from underhost.agents.commands.input import names
 from underhost.agents.commands.input.options import Answered, Judged, grouped
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output.help import HelpedCommand
 from underhost.schemas.errors import InputError
+
+EXAMPLES = """
+# Where DRS would move the VMs of a host
+underhost maintain host/esx-1 -f dump.json --inventory inventory.json
+# Two hosts, one after another
+underhost maintain host/esx-1 host/esx-2 -f dump.json \\
+  --inventory inventory.json
+# Every host has its turn: which may go together, and what each moves
+underhost maintain --all-hosts -f dump.json --inventory inventory.json
+"""
 
 
 class InTurn(NamedTuple):
@@ -46,7 +57,11 @@ class InTurn(NamedTuple):
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Simulate maintenance mode of ESXi hosts, or plan it for many in turn.")
+    @app.command(
+        cls=HelpedCommand,
+        epilog=EXAMPLES,
+        short_help="Simulate maintenance mode of ESXi hosts, or plan it for many in turn.",
+    )
     @grouped
     def maintain(
         *,

@@ -6,15 +6,23 @@ import typer
 
 from underhost.agents.commands.input.options import FailOnOption, Topics, grouped, one_of, output_option
 from underhost.agents.commands.output.formats import NEVER
+from underhost.agents.commands.output.help import HelpedCommand
 from underhost.schemas.severities import QUORUM, SEVERITIES
 
 FORMATS = ("table", "wide", "json", "yaml")
+EXAMPLES = """
+# As it was ten minutes ago
+underhost replay --at 10m
+# Why a pod waited at a time
+underhost replay --at 2026-11-21T03:00:00Z --pod shop/db-2 \\
+  --config underhost.yaml
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Judge a site as it was at a time.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Judge a site as it was at a time.")
     @grouped
     def replay(
         *,

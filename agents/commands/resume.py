@@ -5,12 +5,18 @@ from typing import Annotated
 import typer
 
 from underhost.agents.commands.input.options import Topics, grouped
+from underhost.agents.commands.output.help import HelpedCommand
+
+EXAMPLES = """
+# The cluster, or the vCenter, is really that small now
+underhost resume prod-a --config underhost.yaml
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Accept an inventory that shrank.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Accept an inventory that shrank.")
     @grouped
     def resume(
         *,

@@ -1,12 +1,13 @@
 """The options of `underhost run`; `handlers/run.py` does it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import Topics, given, grouped
+from underhost.agents.commands.output.help import KUBERNETES, VSPHERE, HelpedCommand
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 
@@ -29,38 +30,79 @@ EnableOption = Annotated[
         autocompletion=values.listed(SINKS.keys),
     ),
 ]
+EXAMPLES = """
+# The cluster that kubectl asks, its page at http://127.0.0.1:8080; dry run
+underhost run
+# Cluster, vCenter, Kafka and sinks as a file says
+underhost run --config underhost.yaml
+# Label nodes with the host that they run on
+underhost run --config underhost.yaml --enable labels
+# Only the page, in a worker of its own
+underhost run --config underhost.yaml --agents web --listen 127.0.0.1:8081
+"""
+
+
+class ClusterFlags(NamedTuple):
+    """The Kubernetes side: the settings of that name."""
+
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the cluster.", rich_help_panel=KUBERNETES)
+    ] = None
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Context of the kubeconfig.",
+            autocompletion=values.contexts,
+            rich_help_panel=KUBERNETES,
+        ),
+    ] = None
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-f", "--filename", metavar="FILE", help="Dump, in the cluster's place.", rich_help_panel=KUBERNETES
+        ),
+    ] = None
+
+
+class VCenterFlags(NamedTuple):
+    """The vSphere side: the settings of that name."""
+
+    vsphere_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="vCenter: https://HOST/sdk.", rich_help_panel=VSPHERE)
+    ] = None
+    vsphere_username: Annotated[
+        str | None, typer.Option(metavar="NAME", help="vCenter user.", rich_help_panel=VSPHERE)
+    ] = None
+    vsphere_password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Holds the password; read again when it changes.", rich_help_panel=VSPHERE),
+    ] = None
+    vsphere_ca_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Certificates that vCenter's is checked against.", rich_help_panel=VSPHERE),
+    ] = None
+    vsphere_insecure: Annotated[
+        bool | None,
+        typer.Option("--vsphere-insecure", help="Do not check vCenter's certificate.", rich_help_panel=VSPHERE),
+    ] = None
+    inventory: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Inventory file, in the vCenter's place.", rich_help_panel=VSPHERE),
+    ] = None
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Run the pipeline: watch, evaluate, act.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Run the pipeline: watch, evaluate, act.")
     @grouped
     def run(
         *,
         where: Topics,
         site: Annotated[str | None, typer.Option(metavar="NAME", help="The site's name.")] = None,
-        kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the cluster.")] = None,
-        context: Annotated[
-            str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.", autocompletion=values.contexts)
-        ] = None,
-        files: Annotated[
-            list[Path] | None, typer.Option("-f", "--filename", metavar="FILE", help="Dump, in the cluster's place.")
-        ] = None,
-        vsphere_url: Annotated[str | None, typer.Option(metavar="URL", help="vCenter: https://HOST/sdk.")] = None,
-        vsphere_username: Annotated[str | None, typer.Option(metavar="NAME", help="vCenter user.")] = None,
-        vsphere_password_file: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Holds the password; read again when it changes.")
-        ] = None,
-        vsphere_ca_file: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Certificates that vCenter's is checked against.")
-        ] = None,
-        vsphere_insecure: Annotated[
-            bool | None, typer.Option("--vsphere-insecure", help="Do not check vCenter's certificate.")
-        ] = None,
-        inventory: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Inventory file, in the vCenter's place.")
-        ] = None,
+        cluster: ClusterFlags,
+        vcenter: VCenterFlags,
         agents: AgentsOption = None,
         enable: EnableOption = None,
         listen: Annotated[
@@ -73,14 +115,18 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Run the pipeline: watch, evaluate, act (dry run unless a sink is enabled by name)."""
         groups: dict[str, dict[str, Any]] = {
-            "kubernetes": {"kubeconfig": kubeconfig, "context": context, "files": files or None},
+            "kubernetes": {
+                "kubeconfig": cluster.kubeconfig,
+                "context": cluster.context,
+                "files": cluster.files or None,
+            },
             "vsphere": {
-                "url": vsphere_url,
-                "username": vsphere_username,
-                "password_file": vsphere_password_file,
-                "ca_file": vsphere_ca_file,
-                "insecure": vsphere_insecure,
-                "inventory": inventory,
+                "url": vcenter.vsphere_url,
+                "username": vcenter.vsphere_username,
+                "password_file": vcenter.vsphere_password_file,
+                "ca_file": vcenter.vsphere_ca_file,
+                "insecure": vcenter.vsphere_insecure,
+                "inventory": vcenter.inventory,
             },
             "sinks": {name: True for name in enabled(enable)},
             "web": {"listen": listen},

@@ -7,12 +7,20 @@ import typer
 from underhost.agents.commands.input.options import Among, Judged, grouped, one_of, output_option
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.formats import FORMATS
+from underhost.agents.commands.output.help import HelpedCommand
+
+EXAMPLES = """
+# Where the pending pods would go
+underhost schedule -f dump.json --inventory inventory.json
+# Try a manifest on the cluster before it is applied
+underhost schedule -f manifests/ --context prod
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Say where the pending pods would go.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Say where the pending pods would go.")
     @grouped
     def schedule(
         *,

@@ -6,17 +6,26 @@ import typer
 
 from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import Topics, grouped, one_of, output_option
+from underhost.agents.commands.output.help import HelpedCommand
 from underhost.schemas.errors import InputError
 
 ASYNCAPI = "asyncapi"
 FORMATS = ("table", "json", "yaml", "name", ASYNCAPI)
 ACL_FORMATS = ("table", "json", "yaml")
+EXAMPLES = """
+# All topics, with their partitions and records
+underhost topics --bootstrap-servers kafka-1:9092
+# One of them
+underhost topics violations
+# The rights that each role needs, for kafka-acls
+underhost topics --acls --site prod-a
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES)
     @grouped
     def topics(
         *,

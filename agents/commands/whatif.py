@@ -6,16 +6,16 @@ The parser hands over the values of each option by itself; `InOrder` keeps the o
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from underhost.agents.commands.input import names, values
 from underhost.agents.commands.input.options import Answered, Judged, NoHaOption, grouped
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output.help import HelpedCommand
 
 _GIVEN = "underhost.given"
 
 
-class InOrder(TyperCommand):
+class InOrder(HelpedCommand):
     """A command that remembers in which order its repeatable options were given, as (name, value)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -27,13 +27,22 @@ class InOrder(TyperCommand):
 
 
 def _step(metavar: str, text: str, offer: values.Offer | None = None) -> Any:
-    return typer.Option(metavar=metavar, help=text, autocompletion=offer)
+    return typer.Option(metavar=metavar, help=text, autocompletion=offer, rich_help_panel="Steps")
+
+
+EXAMPLES = """
+# A node more, then a drain
+underhost whatif --add node.yaml --drain worker-1 -f dump.json
+# A node that is closed and opened again, and a host that fails between
+underhost whatif --cordon worker-2 --fail host/esx-1 --uncordon worker-2 \\
+  -f dump.json --inventory inventory.json
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(cls=InOrder, short_help="Simulate steps, one after another.")
+    @app.command(cls=InOrder, short_help="Simulate steps, one after another.", epilog=EXAMPLES)
     @grouped
     def whatif(
         *,

@@ -137,7 +137,7 @@ def rules_written(picture: DemoState, vm: str, host: str) -> Told | None:
 
 
 def _operator_moves(vm: str, host: str) -> Told:
-    return [f"An operator moves {vm} to {host}, a host named by hand: for such a move vCenter asks no rule."]
+    return [f"An operator moves {vm} to {host}, a host chosen by hand: vCenter checks no DRS rule then."]
 
 
 def finding_opened(picture: DemoState, vm: str, host: str) -> Told | None:

@@ -17,7 +17,7 @@ from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.schemas.errors import BadEvent, InputError
 from underhost.schemas.keys import LISTED, Key, site_of
 from underhost.schemas.records import RESOLVED, FindingEvent
-from underhost.schemas.topics import BY_NAME, DAY_MS, SOURCE_TOPICS, VIOLATIONS, VSPHERE_TOPICS, Topic
+from underhost.schemas.topics import BY_NAME, DAY_MS, NODES, SOURCE_TOPICS, VIOLATIONS, VSPHERE_TOPICS, Topic
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import TopicReader
 
@@ -79,6 +79,15 @@ class _Gathered:
         self.size = sum(change.size for change in self.changes)
 
 
+async def sites_of(reader: TopicReader) -> list[str]:
+    """The sites that the topics hold anything of, sorted: every source says there when it has listed the nodes."""
+    found = set()
+    async with aclosing(reader.history((NODES,))) as records:  # type: ignore[type-var]
+        async for record in records:
+            found.add(site_of((record.key or b"").decode("utf-8", "replace")))
+    return sorted(found)
+
+
 class SiteHistory:
     """The records of one site, in the order of their times.
 
@@ -129,7 +138,9 @@ class SiteHistory:
                     continue  # it is a dead letter
                 gathered.add(_Change(at, topic, record.offset, key, record.value))
         if all(each.topic is VIOLATIONS for each in gathered.changes):
-            raise InputError(f"site {site}: the topics hold nothing of it")
+            there = await sites_of(reader)
+            others = f"they have {', '.join(there)} (--site)" if there else "nor of any other site"
+            raise InputError(f"site {site}: the topics hold nothing of it; {others}")
         return cls(site, gathered, joining=joining)
 
     def at(self, moment: int) -> Snapshot:

@@ -157,7 +157,7 @@ def _leave(world: World, after: Mapping[int, list[str]], reason: str) -> None:
 # -------------------------------------------------------------------------------------------------- failures and hosts
 def _fail(world: World, step: s.Fail) -> None:
     world.step += 1
-    named = [one.partition("/") for one in step.targets]
+    named = [world.target(one).partition("/") for one in step.targets]
     lost = {world.node(name) for kind, _, name in named if kind == s.NODE}
     dead = [world.host(name) for kind, _, name in named if kind == s.HOST]
     world.set_hosts(dead, vsphere.DISCONNECTED)

@@ -101,11 +101,14 @@ def _name(text: str, kinds: tuple[str, ...], expected: str) -> str:
     return name
 
 
+KINDS_OF_TARGETS = "what fails is named node/NODE or host/HOST"
+
+
 def target(text: str) -> str:
-    """`node/NAME` or `host/NAME`. Raises InputError."""
+    """`node/NAME` or `host/NAME`; a bare name is left to the site, which knows what was meant. Raises InputError."""
     kind, slash, name = text.partition("/")
-    if not slash or not name or kind not in (NODE, HOST):
-        raise InputError(f"{text}: what fails is named node/NODE or host/HOST")
+    if not text or (slash and (not name or kind not in (NODE, HOST))):
+        raise InputError(f"{text}: {KINDS_OF_TARGETS}")
     return text
 
 

@@ -18,6 +18,7 @@ from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.hosts import Fleet
 from underhost.agents.whatif.pods import GONE, is_replaced_already, owner_kind, started, successor
+from underhost.agents.whatif.steps import HOST, KINDS_OF_TARGETS, NODE
 from underhost.schemas.documents import Move, VmMove
 from underhost.schemas.errors import InputError
 from underhost.schemas.kubernetes import DEFAULT_SCHEDULER, Node, Pod
@@ -221,6 +222,15 @@ class World:
         if label := self.snapshot.joining.label:
             why = f"no VM is known, only the node label {label}, so that none can move away"
             raise InputError(f"{what}: {why}; try fail, or drain its nodes")
+
+    def target(self, name: str) -> str:
+        """The name of what fails, with its kind. Raises InputError for a bare one, with what was probably meant."""
+        if "/" in name:
+            return name
+        there = {f"{NODE}/{node}": node for node in self.snapshot.nodes}
+        there |= {f"{HOST}/{host.name}": host.name for host in self.snapshot.hosts.values()}
+        meant = " or ".join(sorted(kind for kind, one in there.items() if one == name))
+        raise InputError(f"{name}: {KINDS_OF_TARGETS}{f'; did you mean {meant}?' if meant else ''}")
 
     def pod(self, name: str) -> str:
         """The name, if there is such a pod, be it one that waits for its lost node. Raises InputError."""

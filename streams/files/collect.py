@@ -21,6 +21,7 @@ from underhost.schemas.manifests import NULL, Manifest
 from underhost.streams.files.autoscalers import Autoscaler, AutoscalerSpec, scaled, with_replicas
 from underhost.streams.files.faults import FaultLines, Shapes, begins, fault_of, node_shapes, pod_shapes
 from underhost.streams.files.kinds import CLUSTER_SCOPED, GROUPS, KUBEVIRT, WORKLOADS, is_read
+from underhost.streams.files.makers import Product, made_by
 from underhost.streams.files.objects import Objects
 
 NAME_MAX = 253
@@ -81,6 +82,7 @@ class Collected:
     Attributes:
         objects: the objects themselves.
         incomplete, node_patches, repeated: one line for each such object. left_out: one for each such file.
+        made: one for each object in whose place what it makes is read.
         ignored: objects by kind. generated: by generateName. autoscalers: by `namespace/name`.
         likes: by the uid of an owner, the last of its pods. faults: of all that has been read.
     """
@@ -91,6 +93,7 @@ class Collected:
     node_patches: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     generated: Counter[str] = field(default_factory=Counter)
     autoscalers: dict[str, Autoscaler] = field(default_factory=dict)
@@ -104,6 +107,9 @@ class Collected:
         if not kind:
             name = item.metadata.name if item.metadata else ""
             raise BadObjectError(_without_kind(item), object_=f"{place} {name}".strip(), file=file)
+        made = self._made(kind, api_version, item, file)
+        if made is not None:
+            kind, api_version, item = made.kind, made.api_version, replace(item, spec=made.spec, status=NULL)
         if not is_read(kind, api_version):
             group = api_version.rpartition("/")[0]
             self.ignored[f"{kind}.{group}" if kind in GROUPS else kind] += 1
@@ -116,6 +122,20 @@ class Collected:
             self._put(kind, api_version, key, metadata, item, file)
         except BadObjectError as fault:
             raise BadObjectError(fault.message, object_=f"{kind}/{key}", field=fault.field, file=file) from fault
+
+    def _made(self, kind: str, api_version: str, item: Item, file: str) -> Product | None:
+        """What a person's manifest makes, which is read in its place; of a cluster's there is what it has made."""
+        metadata = item.metadata
+        if metadata is None or metadata.uid:
+            return None
+        label = f"{kind}/{metadata.namespace or 'default'}/{metadata.name or metadata.generate_name}"
+        try:
+            made = made_by(kind, api_version, item.spec)
+        except BadObjectError as fault:
+            raise BadObjectError(fault.message, object_=label, field=fault.field, file=file) from fault
+        if made is not None:
+            self.made.append(f"{label} as a {made.kind}")
+        return made
 
     def scale(self) -> list[str]:
         """Let the autoscalers say how many replicas manifests have; `Kind/namespace/name: replicas` of each."""

@@ -33,6 +33,9 @@ _REFUSED = {"Table": TABLE, STATUS: "is a Status, what the API server answers in
 INVENTORY, FOREIGN, UNKNOWN = "Inventory", "", "?"
 _LOOKED_AT = 1000
 """Items of a list without a kind: where none of so many says its kind, it is no list of objects."""
+MOST_OF_AN_OBJECT, MOST_PARTS = 16 << 20, 250_000
+"""Bytes and commas of one object: an API server takes 3 MiB, and what is read of millions of parts takes far more."""
+_SURELY_SMALL = 500_000
 Text = bytes | memoryview | Raw
 
 
@@ -99,6 +102,9 @@ def read_document(data: Text, place: FilePlace, into: Collected) -> str:
             return _refuse(document, place, into)
         if kind == INVENTORY or (not kind and metadata is None):
             return kind
+        if _is_huge(data):
+            into.faults.add(_huge(data, "", place.file))
+            return kind or UNKNOWN
         told = place.told if not kind and metadata is not None and metadata.name and metadata.uid else ""
         if not kind and not told and place.lenient:
             return FOREIGN  # a patch, or an object whose place tells nothing
@@ -130,6 +136,9 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
         raws = chain(some, raws)
     file = place.file
     for index, raw in enumerate(raws):
+        if _is_huge(raw):
+            into.faults.add(_huge(raw, f"items[{index}]", file))
+            continue
         if read_pod(raw, file, implied, into):
             continue
         if into.faults.enough:
@@ -145,6 +154,29 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
         else:
             _read(item, raw, file, into, implied, at)
     return kind or "List"
+
+
+def _is_huge(data: Text) -> bool:
+    """Whether this one object is more than any API server takes, unless it is a list of objects."""
+    size = memoryview(data).nbytes
+    if size < _SURELY_SMALL or (size <= MOST_OF_AN_OBJECT and bytes(data).count(b",") <= MOST_PARTS):
+        return False
+    try:
+        return not _is_list(_kind.decode(data).kind)
+    except msgspec.ValidationError:
+        return True
+
+
+def _huge(data: Text, at: str, file: str) -> BadObjectError:
+    try:
+        metadata = _kept.decode(data).metadata
+    except msgspec.ValidationError:
+        metadata = None
+    name = f"{metadata.namespace}/{metadata.name}" if metadata else ""
+    most = f"{MOST_OF_AN_OBJECT >> 20} MiB or {MOST_PARTS:,} parts"
+    return BadObjectError(
+        f"has more than {most}: no API server takes such an object", object_=f"{at} {name}".strip(), file=file
+    )
 
 
 def _has_kind(raw: Raw) -> bool:
@@ -176,6 +208,9 @@ def _read_loosely(data: Text, place: FilePlace, into: Collected, error: msgspec.
     listed = _list_of(text)
     if listed is not None:
         return _read_items(*listed, place, into)
+    if _is_huge(text):
+        into.faults.add(_huge(text, "", place.file))
+        return UNKNOWN
     try:
         kind = _kind.decode(text).kind
     except msgspec.ValidationError:

@@ -296,6 +296,8 @@ def _notes_of(into: Collected) -> list[str]:
     notes = [f"{line}: left out" for line in _some(into.left_out, "files")]
     notes += [f"{line}: incomplete, not expanded into pods" for line in _some(into.incomplete, "incomplete objects")]
     notes += [f"{line}: incomplete, not counted as a node" for line in _some(into.node_patches, "incomplete nodes")]
+    if into.made:
+        notes.append(f"read as what they make: {', '.join(_some(into.made, 'objects'))}")
     if into.repeated:
         notes.append(f"given twice, the last one counts: {'; '.join(_some(into.repeated, 'objects'))}")
     if into.generated:

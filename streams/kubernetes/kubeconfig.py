@@ -93,12 +93,24 @@ async def load(origin: Origin) -> Any:
         else:
             config_module.load_incluster_config(client_configuration=configuration)
     except (config_module.ConfigException, *_LIBRARY_SLIPS) as error:
-        raise InputError(f"{origin}: {_one_line(error)}") from error
+        raise InputError(_why_not(origin, error)) from error
     _check_server(origin, configuration.host)
     try:
         return _without_proxy(client_module.ApiClient(configuration))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError: an unreadable CA, certificate or key
         raise InputError(f"{origin}: certificates cannot be used: {_one_line(error)}") from error
+
+
+def _why_not(origin: Origin, error: Exception) -> str:
+    """One line; what a plugin that should give the credentials failed of is not the kubeconfig's fault."""
+    if isinstance(error, (FileNotFoundError, PermissionError)) and error.filename:
+        return (
+            f"credentials plugin {error.filename}, which {origin} names, cannot be started: {error.strerror} "
+            "(is it installed, and on PATH?)"
+        )
+    said = _one_line(error)
+    plugin = said.removeprefix("exec: ")
+    return f"{origin}: {said}" if plugin == said else f"the credentials plugin that {origin} names failed: {plugin}"
 
 
 def insecure(configuration: Any) -> str:

@@ -94,7 +94,11 @@ def test_an_explanation_of_then_knows_the_nodes_of_then(log: Path) -> None:
     [
         pytest.param(["--at", "20h"], "its history begins at 20", id="before it began"),
         pytest.param(["--at", "yesterday"], "'yesterday': a time is expected", id="no time"),
-        pytest.param(["--at", "1s", "--site", "other"], "site other: the topics hold nothing of it", id="another site"),
+        pytest.param(
+            ["--at", "1s", "--site", "other"],
+            "site other: the topics hold nothing of it; they have demo (--site)",
+            id="another site",
+        ),
     ],
 )
 def test_what_cannot_be_told_is_one_line_and_exit_code_2(log: Path, arguments: list[str], said: str) -> None:

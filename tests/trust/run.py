@@ -41,6 +41,9 @@ REGIMES: Mapping[str, Entry] = {
         "trust.abuse.regime", "everybody who means harm over HTTP, while a probe asks for health", minutes=10
     ),
     "brokers": Entry("trust.jepsen.brokers", "one of three brokers killed or frozen for a minute under three workers"),
+    "inputs": Entry(
+        "trust.inputs.regime", "files changed at random: every command reads or refuses them within bounds"
+    ),
     "kills": Entry("trust.jepsen.kills", "`kill -9` of one of three workers at a random moment"),
     "networks": Entry("trust.jepsen.networks", "the owner cut off from Kafka while another worker takes over"),
     "quorums": Entry("trust.quorums", "random sites with quorums, and every host of each lost, by brute force"),

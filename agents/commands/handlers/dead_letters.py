@@ -15,8 +15,8 @@ import typer
 
 from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
-from underhost.agents.commands.output.columns import clean, columns
-from underhost.agents.commands.output.documents import versioned
+from underhost.agents.commands.output.columns import Table, clean
+from underhost.agents.commands.output.documents import show, show_tables, versioned
 from underhost.agents.commands.output.formats import JSON_LINES
 from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams.ports import Record, TopicReader
@@ -35,11 +35,12 @@ def handle(follow: bool, output: str, where: Topics) -> None:
 async def _show(reader: TopicReader, output: str) -> None:
     letters = [fields_of(record) async for record in reader.history([DEAD_LETTERS])]
     letters.sort(key=lambda letter: (letter["time"], letter["partition"], letter["offset"]))
-    if output == "table":
-        text = columns(HEADER, map(_row, letters)) if letters else "No dead letters.\n"
+    if output != "table":
+        show(versioned("DeadLetters", {"deadLetters": letters}, output))
+    elif letters:
+        show_tables([Table(HEADER, [_row(letter) for letter in letters])])
     else:
-        text = versioned("DeadLetters", {"deadLetters": letters}, output)
-    typer.echo(text, nl=False)
+        show("No dead letters.\n")
 
 
 async def _follow(reader: TopicReader, output: str) -> None:

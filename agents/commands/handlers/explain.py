@@ -17,6 +17,7 @@ from underhost.agents.commands.output.documents import (
     available,
     counted,
     kubectl_name,
+    say,
     show,
     show_for_programs,
     show_not_judged,
@@ -28,12 +29,14 @@ from underhost.agents.schedule.obstacles import grouped, said
 from underhost.agents.site.not_judged import places_not_judged
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Explanation, NodeVerdict, PodVerdict
+from underhost.schemas.errors import InputError
 
 if TYPE_CHECKING:
     from underhost.agents.compiled.model import Model
 
 WIDEST = 24
 """Characters of several nodes' names that fit a row; more are only counted."""
+MOST_MEANT = 3
 HEADER = ("NODE", "FEASIBLE", "TOTAL", "REASONS")
 
 
@@ -58,13 +61,27 @@ def _print(explanation: Explanation, site: Site, output: str) -> None:
 
 
 def _explain(site: Site, scope: Scope, pods: list[str] | None) -> Explanation:
-    asked = [full_name(name, scope.namespace) for name in pods] if pods else None
+    asked = [_meant(name, site.snapshot, scope) for name in _without_kind(pods)] if pods else None
     with faults_named(site.objects):
         explanation = explained(site.snapshot, site.options, asked, site.model)
     if asked is not None or not scope.limited:
         return explanation
     meant = {name: verdict for name, verdict in explanation.pods.items() if scope.has(name)}
     return structs.replace(explanation, pods=meant)
+
+
+def _without_kind(words: list[str]) -> list[str]:
+    """kubectl's grammar, too: `pod db-0` is `db-0`."""
+    return words[1:] if len(words) > 1 and words[0] in ("po", "pod", "pods") else words
+
+
+def _meant(name: str, snapshot: Snapshot, scope: Scope) -> str:
+    """`namespace/name`. Raises InputError for a bare name without a namespace, with the pods that have the name."""
+    if "/" not in name and scope.namespace is None:
+        there = sorted(key for key in snapshot.pods if key.endswith(f"/{name}"))
+        if there:
+            raise InputError(f"pod {name}: give its namespace; did you mean {' or '.join(there[:MOST_MEANT])}?")
+    return full_name(name, scope.namespace)
 
 
 def explained(
@@ -79,7 +96,8 @@ def show_explanation(explanation: Explanation, wide: bool) -> None:
     if not explanation.pods:
         show("No pending pods.\n")
     for at, (name, verdict) in enumerate(sorted(explanation.pods.items())):
-        show(("\n" if at else "") + clean(f"{name}: {headline(verdict)}") + "\n")
+        show("\n" if at else "")
+        say(clean(f"{name}: {headline(verdict)}"))
         show_tables([table(name, verdict, wide)])
     show_not_judged(explanation.not_judged)
 

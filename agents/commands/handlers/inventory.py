@@ -13,8 +13,8 @@ from typing import Any
 import typer
 from msgspec import Struct
 
-from underhost.agents.commands.output.columns import columns
-from underhost.agents.commands.output.documents import versioned
+from underhost.agents.commands.output.columns import Table, columns
+from underhost.agents.commands.output.documents import show_tables, versioned
 from underhost.agents.pipeline import logs
 from underhost.schemas.errors import InputError
 from underhost.schemas.vsphere import Inventory
@@ -44,7 +44,10 @@ async def _show(settings: VSphereSettings, output: str, watch: bool) -> None:
     async with aclosing(follow_inventory(settings)) as inventories:
         last: Inventory | None = None
         async for found in inventories:
-            typer.echo(render(found, last, output), nl=False)
+            if last is None and output == "table":
+                show_tables([Table(header, rows) for header, rows in zip((HOSTS, VMS), _rows(found), strict=True)])
+            else:
+                typer.echo(render(found, last, output), nl=False)
             if not watch:
                 return
             last = found
@@ -54,10 +57,7 @@ def render(found: Inventory, last: Inventory | None, output: str) -> str:
     """An inventory; after another one (`last`) what is different: a table's rows, or the document again."""
     if output != "table":
         return "" if found == last else versioned("Inventory", fields_of(found), output)
-    hosts, vms = _rows(found)
-    if last is None:
-        return columns(HOSTS, hosts) + "\n" + columns(VMS, vms)
-    before = _rows(last)
+    (hosts, vms), before = _rows(found), ([], []) if last is None else _rows(last)
     changed = [[row for row in rows if row not in known] for rows, known in zip((hosts, vms), before, strict=True)]
     gone = [
         f"{row[0]} is gone\n"

@@ -38,9 +38,9 @@ def plan(
     with faults_named(site.objects):
         found = maintenance(site.snapshot, site.options, chosen)
     if not out.show_for_programs(found, answered.output, (host for wave in found.waves for host in wave.hosts)):
-        out.show(simulated(f"maintenance of {counted(_hosts(found), 'host')} in turn"))
+        out.say(simulated(f"maintenance of {counted(_hosts(found), 'host')} in turn"))
         out.show_tables(_tables(found))
-        out.show(f"{_summary(found)}\n")
+        out.say(_summary(found))
         out.show_not_judged(found.not_judged)
     grave = any(answered.fail_on != NEVER and at_or_above(one.severity, answered.fail_on) for one in found.new_findings)
     if found.blocked or grave:

@@ -12,6 +12,7 @@ from underhost.agents.commands.input.offline import Site, faults_named, full_nam
 from underhost.agents.commands.input.options import Answered, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import documents as out
+from underhost.agents.commands.output import errors
 from underhost.agents.commands.output.formats import NEVER, WIDE
 from underhost.agents.commands.output.plan_tables import each_summary, each_table, simulated, summary, tables
 from underhost.agents.evaluate.findings import listing
@@ -97,9 +98,9 @@ def _answer(site: Site, steps: Sequence[Step], answered: Answered, added: Sequen
         found = what_if(site.snapshot, site.options, steps, site.objects.others)
     document = found.document
     if not out.show_for_programs(document, answered.output, map(out.kubectl_name, _touched(document))):
-        out.show(simulated(", then ".join(described(steps)) or "no step"))
+        out.say(simulated(", then ".join(described(steps)) or "no step"))
         out.show_tables(tables(found, described(steps), answered.output == WIDE))
-        out.show(f"{summary(document)}\n")
+        out.say(summary(document))
         out.show_not_judged(document.not_judged)
     _note(found)
     if _fails(document, answered.fail_on):
@@ -110,9 +111,9 @@ def _answer_each(found: list[Target], kind: str, answered: Answered) -> None:
     """Print what the failure of each target alone leads to, the worst first."""
     bad = [one for one in found if _fails(one, answered.fail_on)]
     if not out.show_for_programs(listed(found), answered.output, (one.target for one in found)):
-        out.show(simulated(f"each {kind} fails, alone"))
+        out.say(simulated(f"each {kind} fails, alone"))
         out.show_tables([each_table(found, kind, answered.output == WIDE)])
-        out.show(f"{each_summary(found, bad, kind, answered.fail_on)}\n")
+        out.say(each_summary(found, bad, kind, answered.fail_on))
         out.show_not_judged(listed(found).not_judged)
     if bad:
         raise typer.Exit(1)
@@ -139,4 +140,4 @@ def _note(found: Answer) -> None:
     ):
         if pods:
             said = f"1 pod {one}" if len(pods) == 1 else f"{len(pods)} pods {many}"
-            typer.echo(f"note: {said}: {listing(pods)}", err=True)
+            errors.note(f"{said}: {listing(pods)}")

@@ -43,7 +43,7 @@ def handle(at: str, pod: list[str] | None, site: str | None, output: str, fail_o
     report = structs.replace(check(snapshot, options), not_judged=left_out_of(snapshot))
     if not out.show_for_programs(report, output):
         out.show_tables(tables(report, output == WIDE))
-        out.show(f"{summary(report)}\n")
+        out.say(summary(report))
         out.show_not_judged(report.not_judged)
     if failing(report, fail_on):
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from msgspec import structs
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, read_site
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output import errors
 from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.documents import (
     available,
@@ -62,7 +63,7 @@ def say_preemption(site: Site, waiting: list[str]) -> None:
     """The one note about pods that preemption might place."""
     said = note(site.snapshot, site.model, waiting) if waiting else None
     if said is not None:
-        typer.echo(f"note: {said}", err=True)
+        errors.note(said)
 
 
 def table(placements: Placements, nodes: int) -> Table:

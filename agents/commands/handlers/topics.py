@@ -12,8 +12,8 @@ import typer
 
 from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
-from underhost.agents.commands.output.columns import columns
-from underhost.agents.commands.output.documents import versioned
+from underhost.agents.commands.output.columns import Table
+from underhost.agents.commands.output.documents import show_tables, versioned
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.topics import BY_NAME, PREFIX, TOPICS, Topic
@@ -26,10 +26,11 @@ def handle(name: str | None, output: str, where: Topics) -> None:
     """List the topics as they are now, or describe one."""
     wanted = TOPICS if name is None else (_find(name),)
     found = list(zip(wanted, asyncio.run(describe_topics(settings_of(where).kafka, wanted)), strict=True))
+    if output == "table" and name is None:
+        show_tables([Table(HEADER, [_row(topic, now) for topic, now in found])])
+        return
     if output == "name":
         text = "".join(f"{topic.name}\n" for topic in wanted)
-    elif output == "table" and name is None:
-        text = columns(HEADER, [_row(topic, now) for topic, now in found])
     elif output == "table":
         text = "".join(f"{label + ':':<14}{value}\n" for label, value in _lines(*found[0]))
     elif name is None:

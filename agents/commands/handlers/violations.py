@@ -1,8 +1,9 @@
 """`underhost violations`: the open findings of the running pipeline, and their life as it happens.
 
-In: the violations topic, on Kafka or the embedded log. Out: a table, JSON or YAML of what is open; with `--follow` one
-line for each finding that opens, changes or is resolved, after those that are open. It is an ordinary consumer: it
-needs no worker and takes nothing away from one. Exit 0 whatever is found; 3 when the topics cannot be reached.
+In: the violations topic, on Kafka or the embedded log; or a worker, which tells what is open. Out: a table, JSON or
+YAML of what is open; with `--follow` one line for each finding that opens, changes or is resolved, after those that
+are open. It is an ordinary consumer: it needs no worker and takes nothing away from one. Exit 0 whatever is found; 3
+when the topics cannot be reached.
 """
 
 import asyncio
@@ -13,10 +14,12 @@ import msgspec
 import typer
 
 from underhost.agents.commands.input.options import Topics
+from underhost.agents.commands.input.origin import Worker
 from underhost.agents.commands.input.topics import settings_of
-from underhost.agents.commands.output.columns import clean, columns
-from underhost.agents.commands.output.documents import advice, versioned
+from underhost.agents.commands.output.columns import Table, clean
+from underhost.agents.commands.output.documents import advice, show, show_tables, versioned
 from underhost.agents.commands.output.formats import JSON_LINES
+from underhost.schemas.errors import InputError
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import RANK
 from underhost.schemas.topics import VIOLATIONS
@@ -24,15 +27,32 @@ from underhost.streams.ports import Record, TopicReader
 from underhost.streams.reader import open_reader
 
 HEADER = ("SEVERITY", "RULE", "POD", "NODE", "SINCE", "MESSAGE")
-WIDE = ("SITE", *HEADER, "PEERS", "ID")
+WIDE = ("SITE", "ID", *HEADER[:-1], "PEERS", HEADER[-1])
 FOLLOW_HEADER = ("TIME", "STATE", "SEVERITY", "RULE", "POD", "MESSAGE")
 
 
-def handle(follow: bool, site: str | None, severity: list[str] | None, output: str, where: Topics) -> None:
+def handle(
+    follow: bool, site: str | None, severity: list[str] | None, output: str, worker: Worker, where: Topics
+) -> None:
     """Show the open findings of the running pipeline."""
-    reader = open_reader(settings_of(where).kafka)
     wanted = _filter(site, severity)
-    asyncio.run(_follow(reader, wanted, output) if follow else _show(reader, wanted, output))
+    if worker.server is not None:
+        if follow or any(where):
+            raise InputError(
+                "violations: --server shows what is open at a worker; --follow and the rest read the topics"
+            )
+        from underhost.agents.commands.input.server import findings  # an HTTP client, which topics do not need
+
+        events = asyncio.run(findings(worker.server, site, worker.token_file, worker.ca_file))
+        _show(sorted(filter(wanted, events), key=_order), output)
+        return
+    if worker.token_file or worker.ca_file:
+        raise InputError("--token-file and --ca-file: for --server URL; the topics do not ask for it")
+    reader = open_reader(settings_of(where).kafka)
+    if follow:
+        asyncio.run(_follow(reader, wanted, output))
+    else:
+        _show(list(filter(wanted, asyncio.run(open_findings(reader))[0])), output)
 
 
 def _filter(site: str | None, severities: list[str] | None) -> Callable[[FindingEvent], bool]:
@@ -40,11 +60,6 @@ def _filter(site: str | None, severities: list[str] | None) -> Callable[[Finding
         return (site is None or event.site == site) and (not severities or event.severity in severities)
 
     return wanted
-
-
-async def _show(reader: TopicReader, wanted: Callable[[FindingEvent], bool], output: str) -> None:
-    events = [event for event in (await open_findings(reader))[0] if wanted(event)]
-    typer.echo(render(events, output), nl=False)
 
 
 async def _follow(reader: TopicReader, wanted: Callable[[FindingEvent], bool], output: str) -> None:
@@ -98,17 +113,17 @@ def _order(event: FindingEvent) -> tuple[Any, ...]:
     return event.site, RANK.get(event.severity, len(RANK)), event.rule, event.pod or "", event.id
 
 
-def render(events: list[FindingEvent], output: str) -> str:
-    """All open findings in one of the formats, with the line end; a table says where none is open."""
+def _show(events: list[FindingEvent], output: str) -> None:
+    """Print all open findings in one of the formats; a table says where none is open."""
     if output in ("json", "yaml"):
-        return versioned("Violations", {"violations": list(map(_advised, events))}, output)
-    if output == "name":
-        return "".join(f"{event.site}/{event.id}\n" for event in events)
-    if not events:
-        return "No open findings.\n"
-    wide = output == "wide"
-    # Names are long and many: kubectl's columns, cut nowhere, are read more easily than a table that fits.
-    return columns(WIDE if wide else HEADER, [_row(event, wide) for event in events])
+        show(versioned("Violations", {"violations": list(map(_advised, events))}, output))
+    elif output == "name":
+        show("".join(f"{event.site}/{event.id}\n" for event in events))
+    elif not events:
+        show("No open findings.\n")
+    else:
+        wide = output == "wide"
+        show_tables([Table(WIDE if wide else HEADER, [_row(event, wide) for event in events])])
 
 
 def render_event(event: FindingEvent, output: str) -> str:
@@ -126,8 +141,8 @@ def _advised(event: FindingEvent) -> dict[str, Any]:
 
 
 def _row(event: FindingEvent, wide: bool) -> tuple[str, ...]:
-    row = (event.severity, event.rule, event.pod or "-", event.node or "-", event.first_seen, event.message)
-    return (event.site, *row, ",".join(event.peers) or "-", event.id) if wide else row
+    row = (event.severity, event.rule, event.pod or "-", event.node or "-", event.first_seen)
+    return (event.site, event.id, *row, ",".join(event.peers) or "-", event.message) if wide else (*row, event.message)
 
 
 def _line(cells: tuple[str, ...]) -> str:

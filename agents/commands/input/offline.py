@@ -18,8 +18,7 @@ import typer
 from underhost.agents.commands.input.options import Among, Judged, one_of
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.input.sources import read
-from underhost.agents.commands.output import progress
-from underhost.agents.commands.output.columns import clean
+from underhost.agents.commands.output import errors, progress
 from underhost.agents.schedule.progress import listen
 from underhost.agents.site import selectors
 from underhost.agents.site.selectors import matches
@@ -74,7 +73,7 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
         with faults_named(objects):
             snapshot, said = snapshot_of(objects, found.site, manifests=manifests, joining=found.joining)
     for note in said if notes else ():
-        typer.echo(f"note: {clean(note)}", err=True)
+        errors.note(note)
     _refuse_nothing(objects)
     defaults = Options()
     options = Options(
@@ -110,7 +109,7 @@ def read_sites(source: From, judged: Judged, *, manifests: bool, watch: bool, dr
         try:
             found = read_site(source, judged, manifests=manifests, drift=drift, notes=False)
         except UnderhostError as error:
-            typer.echo(f"note: {' '.join(str(error).split())}; looking again", err=True)
+            errors.note(f"{error}; looking again")
         else:
             yield found
 
@@ -178,7 +177,7 @@ def _look_for(namespace: str, snapshot: Snapshot) -> None:
     spaces.update(owner.metadata.namespace for owner in snapshot.workloads.values())
     if namespace not in spaces:
         raise InputError(f"namespace {namespace} is not there{did_you_mean(namespace, spaces)}")
-    typer.echo(f"note: no pod in namespace {namespace}", err=True)
+    errors.note(f"no pod in namespace {namespace}")
 
 
 def full_name(name: str, namespace: str | None) -> str:
@@ -215,5 +214,6 @@ def parse_selector(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
                 found.append((met["key"], operator, listed))
                 break
         else:
-            raise InputError(f"--selector {text}: {part.strip()!r} is no requirement on labels")
+            known = "key=value, key!=value, key in (a,b), key notin (a,b), key, !key"
+            raise InputError(f"--selector {text}: {part.strip()!r} is none of kubectl's forms: {known}")
     return tuple(found)

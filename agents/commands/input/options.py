@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from underhost.agents.commands.input import names, values
+from underhost.agents.commands.output import help as panels
 from underhost.agents.commands.output.formats import FORMATS, NEVER, TABLE
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
@@ -29,7 +30,23 @@ def one_of(option: str, value: str, allowed: Sequence[str]) -> None:
 def output_option(formats: Sequence[str]) -> Any:
     """`-o`, of these formats."""
     return typer.Option(
-        "--output", "-o", metavar="FORMAT", help="|".join(formats), autocompletion=values.one_of(formats)
+        "--output",
+        "-o",
+        metavar="FORMAT",
+        help="|".join(formats),
+        autocompletion=values.one_of(formats),
+        rich_help_panel=panels.ANSWER,
+    )
+
+
+def fail_on_option(what: str) -> Any:
+    """`--fail-on`, with the severities in their order."""
+    return typer.Option(
+        "--fail-on",
+        metavar="SEVERITY",
+        help=f"Exit 1 for {what} of this severity or a graver one. From the gravest: {', '.join(SEVERITIES)}; {NEVER}.",
+        autocompletion=values.severities,
+        rich_help_panel=panels.ANSWER,
     )
 
 
@@ -39,21 +56,40 @@ class Among(NamedTuple):
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", "-n", metavar="NAME", help="Only pods of this namespace.", autocompletion=names.namespaces
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="Only pods of this namespace.",
+            autocompletion=names.namespaces,
+            rich_help_panel=panels.PODS,
         ),
     ] = None
     all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces: the default.")
+        bool,
+        typer.Option(
+            "--all-namespaces", "-A", help="Pods of all namespaces: the default.", rich_help_panel=panels.PODS
+        ),
     ] = False
     selector: Annotated[
         str | None,
-        typer.Option("--selector", "-l", metavar="LABELS", help="Only pods with these labels (kubectl's syntax)."),
+        typer.Option(
+            "--selector",
+            "-l",
+            metavar="LABELS",
+            help="Only pods with these labels (kubectl's syntax).",
+            rich_help_panel=panels.PODS,
+        ),
     ] = None
 
 
 HostKeyOption = Annotated[
     list[str] | None,
-    typer.Option("--host-key", metavar="KEY", help="Node label that means the ESXi host (repeatable: its aliases)."),
+    typer.Option(
+        "--host-key",
+        metavar="KEY",
+        help="Node label that means the ESXi host (repeatable: its aliases).",
+        rich_help_panel=panels.JUDGING,
+    ),
 ]
 
 
@@ -68,11 +104,17 @@ class Judged(NamedTuple):
             metavar="HOW",
             help="preferred|required: avoid, or refuse, a shared host.",
             autocompletion=values.one_of(("preferred", "required")),
+            rich_help_panel=panels.JUDGING,
         ),
     ] = None
     scheduler_name: Annotated[
         list[str] | None,
-        typer.Option("--scheduler-name", metavar="NAME", help="Place pods of this scheduler (repeatable)."),
+        typer.Option(
+            "--scheduler-name",
+            metavar="NAME",
+            help="Place pods of this scheduler (repeatable).",
+            rich_help_panel=panels.JUDGING,
+        ),
     ] = None
 
 
@@ -80,15 +122,7 @@ class Answered(NamedTuple):
     """How a plan's answer is printed, and what of it is exit code 1."""
 
     output: Annotated[str, output_option(FORMATS)] = TABLE
-    fail_on: Annotated[
-        str,
-        typer.Option(
-            "--fail-on",
-            metavar="SEVERITY",
-            help="Exit 1 for a new finding from this severity upwards, or never.",
-            autocompletion=values.severities,
-        ),
-    ] = QUORUM
+    fail_on: Annotated[str, fail_on_option("a new finding")] = QUORUM
 
     def check(self) -> None:
         """Refuse what could not be printed before anything is read. Raises InputError."""
@@ -98,14 +132,25 @@ class Answered(NamedTuple):
 
 NoHaOption = Annotated[bool, typer.Option("--no-ha", help="No VM of a failed host is restarted: its nodes are lost.")]
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Configuration file (underhost config schema).")
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE", help="Configuration file (underhost config schema).", rich_help_panel=panels.TOPICS
+    ),
 ]
 ServersOption = Annotated[
     str | None,
-    typer.Option("--bootstrap-servers", metavar="HOST:PORT,…", help="Apache Kafka; absent: the embedded log."),
+    typer.Option(
+        "--bootstrap-servers",
+        metavar="HOST:PORT,…",
+        help="Apache Kafka; absent: the embedded log.",
+        rich_help_panel=panels.TOPICS,
+    ),
 ]
 EmbeddedOption = Annotated[
-    Path | None, typer.Option("--embedded", metavar="FILE", help="File of the embedded log (underhost.db).")
+    Path | None,
+    typer.Option(
+        "--embedded", metavar="FILE", help="File of the embedded log (underhost.db).", rich_help_panel=panels.TOPICS
+    ),
 ]
 
 
@@ -117,21 +162,27 @@ class Topics(NamedTuple):
     embedded: EmbeddedOption = None
 
 
-FailOnOption = Annotated[
-    str,
-    typer.Option(
-        "--fail-on",
-        metavar="SEVERITY",
-        help="Exit 1 from this severity upwards, or never.",
-        autocompletion=values.severities,
-    ),
-]
+FailOnOption = Annotated[str, fail_on_option("a finding")]
 WatchOption = Annotated[
     bool,
-    typer.Option("--watch", "-w", help="Look again every 2 seconds; print when it is different.", show_default=False),
+    typer.Option(
+        "--watch",
+        "-w",
+        help="Look again every 2 seconds; print when it is different.",
+        show_default=False,
+        rich_help_panel=panels.ANSWER,
+    ),
 ]
 FollowOption = Annotated[
-    bool, typer.Option("--follow", "--watch", "-w", help="Go on with what comes, until Ctrl-C.", show_default=False)
+    bool,
+    typer.Option(
+        "--follow",
+        "--watch",
+        "-w",
+        help="Go on with what comes, until Ctrl-C.",
+        show_default=False,
+        rich_help_panel=panels.ANSWER,
+    ),
 ]
 
 

@@ -1,11 +1,13 @@
-"""The picture of a running pipeline, fetched from a worker's HTTP: what `--server URL` judges.
+"""What a worker of the running pipeline has, from its HTTP: the picture that `--server URL` judges, or its findings.
 
 In: the address, what the worker asks for and is checked against, and, where it has several, a site. Out: the snapshot's
-documents and how the worker judges it. The command line evaluates it itself: the worker only hands out what it has.
+documents and how the worker judges it, or what is open. The command line evaluates a picture itself: the worker only
+hands out what it has.
 """
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -15,9 +17,11 @@ import msgspec
 
 from underhost.agents.commands.output import progress
 from underhost.schemas.errors import InputError, Refused, Unreachable
-from underhost.schemas.page import OPTIONS, SITE, Judging
+from underhost.schemas.page import OPTIONS, SITE, Judging, OpenFindings
+from underhost.schemas.records import FindingEvent
 from underhost.streams.authorities import trusted_by
 
+SNAPSHOT = "/api/v1/snapshot"
 FIRST_ANSWER = 9.0
 """Seconds until the worker must have answered; with the program's own start that is under the 15 s promised."""
 SILENCE = 9.0
@@ -45,7 +49,25 @@ def read_worker(server: str, site: str | None, token_file: Path | None, ca_file:
 async def fetch(
     server: str, site: str | None, token_file: Path | None = None, ca_file: Path | None = None
 ) -> WorkerSnapshot:
-    """Ask a worker for its picture, with the token of a file, where it asks for one.
+    """Ask a worker for its picture, with the token of a file, where it asks for one. Raises as `_ask`."""
+    return _picture(*await _ask(SNAPSHOT, server, site, token_file, ca_file))
+
+
+async def findings(
+    server: str, site: str | None, token_file: Path | None = None, ca_file: Path | None = None
+) -> list[FindingEvent]:
+    """What is open at a worker's site. Raises as `_ask`."""
+    address, _, data = await _ask("/api/v1/findings", server, site, token_file, ca_file)
+    try:
+        return msgspec.json.decode(data, type=OpenFindings).findings
+    except msgspec.DecodeError as error:
+        raise Refused(f"{address}: this is no worker of Underhost") from error
+
+
+async def _ask(
+    path: str, server: str, site: str | None, token_file: Path | None, ca_file: Path | None
+) -> tuple[str, Mapping[str, str], bytes]:
+    """A worker's address, and the headers and body of its answer.
 
     Raises InputError for an address that is none, a file that cannot be used, or an unknown site; Refused or
     Unreachable where no worker answers, or where its picture is not complete.
@@ -57,7 +79,7 @@ async def fetch(
             asyncio.timeout(FIRST_ANSWER) as deadline,
             aiohttp.ClientSession(trust_env=True, timeout=timeout, auto_decompress=False) as session,
             session.get(
-                f"{address}/api/v1/snapshot",
+                f"{address}{path}",
                 params={"site": site} if site else {},
                 ssl=trusted,
                 middlewares=shown,
@@ -67,7 +89,7 @@ async def fetch(
             deadline.reschedule(None)
             data = await response.read()
             if response.status == 200:
-                return _picture(data, address, response)
+                return address, response.headers, data
             raise _refusal(address, site, response.status, data)
     except TimeoutError as error:
         raise Unreachable(f"{address}: no answer in time") from error
@@ -107,12 +129,12 @@ def _token(file: Path | None) -> tuple[aiohttp.ClientMiddlewareType, ...]:
     return (show,)
 
 
-def _picture(data: bytes, address: str, response: aiohttp.ClientResponse) -> WorkerSnapshot:
+def _picture(address: str, headers: Mapping[str, str], data: bytes) -> WorkerSnapshot:
     try:
-        site, judging = response.headers[SITE], msgspec.json.decode(response.headers[OPTIONS], type=Judging)
+        site, judging = headers[SITE], msgspec.json.decode(headers[OPTIONS], type=Judging)
     except (KeyError, msgspec.DecodeError) as error:
         raise Refused(f"{address}: this is no worker of Underhost") from error
-    return WorkerSnapshot(data, f"{address}/api/v1/snapshot", site, judging)
+    return WorkerSnapshot(data, f"{address}{SNAPSHOT}", site, judging)
 
 
 def _refusal(address: str, site: str | None, status: int, data: bytes) -> InputError | Refused | Unreachable:

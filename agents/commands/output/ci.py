@@ -3,52 +3,69 @@
 In: findings of `check` or `lint`. Out: text. Equal findings give equal bytes: no times, no host names.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 import msgspec
 
+from underhost.agents.alerts.alert import runbook_of
 from underhost.agents.commands.output.columns import clean
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import BY_NAME
+from underhost.schemas.severities import BY_NAME, remedy_of
+from underhost.streams.files.lines import lines_of
 from underhost.streams.files.objects import Objects
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def sarif(findings: Sequence[Finding], objects: Objects) -> str:
-    """A SARIF log with one run; a result's fingerprint is the finding's id, its place the file of the object."""
+def sarif(findings: Sequence[Finding], objects: Objects, runbooks: str) -> str:
+    """A SARIF log with one run; a result's fingerprint is the finding's id, its place the line where the object begins.
+
+    `runbooks` is where docs/runbooks can be read; only an address of the web is one that SARIF takes (`helpUri`).
+    """
+    lines = {file: lines_of(file) for file in sorted({_place(one, objects)[1] for one in findings})}
     rules = sorted({(one.severity, one.rule) for one in findings})
     run = {
         "tool": {
             "driver": {
                 "name": "underhost",
-                "rules": [
-                    {
-                        "id": f"{severity}/{rule}",
-                        "name": rule,
-                        "shortDescription": {"text": f"{rule}: {severity}"},
-                        "defaultConfiguration": {"level": BY_NAME[severity].report},
-                    }
-                    for severity, rule in rules
-                ],
+                "rules": [_rule(severity, rule, runbooks) for severity, rule in rules],
             }
         },
         "columnKind": "utf16CodeUnits",
-        "results": [_result(one, rules.index((one.severity, one.rule)), objects) for one in findings],
+        "results": [_result(one, rules.index((one.severity, one.rule)), objects, lines) for one in findings],
     }
     log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(log, order="sorted"), indent=2).decode() + "\n"
 
 
-def _result(finding: Finding, rule: int, objects: Objects) -> dict[str, Any]:
-    kind, name = _subject(finding)
-    file = objects.origins.get(f"{kind}/{name}", objects.first_file)
-    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": f"{kind}/{name}", "kind": "resource"}]}
+def _rule(severity: str, rule: str, runbooks: str) -> dict[str, Any]:
+    described = {
+        "id": f"{severity}/{rule}",
+        "name": rule,
+        "shortDescription": {"text": f"{rule}: {severity}"},
+        "help": {"text": f"{BY_NAME[severity].meaning} {remedy_of(severity, rule)}"},
+        "defaultConfiguration": {"level": BY_NAME[severity].report},
+    }
+    if runbooks.startswith(("https://", "http://")):
+        described["helpUri"] = runbook_of(severity, rule, runbooks)
+    return described
+
+
+def _place(finding: Finding, objects: Objects) -> tuple[str, str]:
+    """`Kind/namespace/name` of what a finding is about, and its file."""
+    label = "/".join(_subject(finding))
+    return label, objects.origins.get(label, objects.first_file)
+
+
+def _result(finding: Finding, rule: int, objects: Objects, lines: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    label, file = _place(finding, objects)
+    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": label, "kind": "resource"}]}
     if file:
-        location["physicalLocation"] = {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": 1}}
+        region = {"startLine": lines[file].get(label, 1)}
+        location["physicalLocation"] = {"artifactLocation": {"uri": _uri(file)}, "region": region}
     return {
         "ruleId": f"{finding.severity}/{finding.rule}",
         "ruleIndex": rule,

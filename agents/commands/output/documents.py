@@ -5,7 +5,9 @@ colour (`terminal.py`).
 """
 
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -75,6 +77,14 @@ def show(content: str | bytes) -> None:
     typer.echo(content, nl=False)
 
 
+def say(sentence: str) -> None:
+    """Print a sentence; on a terminal in lines that fit, which break between words."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        sentence = textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False)
+    show(f"{sentence}\n")
+
+
 def kubectl_name(name: str, kind: str = "pod") -> str:
     """A line for `xargs -L1 kubectl get`: `-n NS pod/NAME`; without a namespace `kind/NAME`."""
     namespace, slash, rest = name.rpartition("/")
@@ -105,7 +115,7 @@ def show_tables(tables: Iterable[Table]) -> None:
 def show_not_judged(left_out: Sequence[NotJudged]) -> None:
     """The last line below the tables: what they say nothing about; nothing where all was judged."""
     if left_out:
-        show("Not judged: " + ", ".join(f"{one.what} ({one.why})" for one in left_out) + "\n")
+        say("Not judged: " + ", ".join(f"{one.what} ({one.why})" for one in left_out))
 
 
 def remedies(findings: Sequence[Finding]) -> Table:

@@ -56,7 +56,7 @@ def new_findings(findings: Sequence[Finding]) -> Table:
 
 def simulated(what: str) -> str:
     """The first line: nobody shall take the answer for something that was done."""
-    return f"Simulate: {what}; nothing is changed.\n"
+    return f"Simulate: {what}; nothing is changed."
 
 
 def summary(document: WhatIf) -> str:

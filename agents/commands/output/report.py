@@ -37,7 +37,7 @@ def show_report(
     found = report.findings
     fails = failing(report, fail_on)
     writers: dict[str, Callable[[], str | bytes]] = {
-        SARIF: lambda: sarif(found, objects),
+        SARIF: lambda: sarif(found, objects, _runbooks()),
         JUNIT: lambda: junit(f"underhost {command}", found, fails),
         CSV: lambda: csv(findings(found)),
         PARQUET: lambda: parquet(findings(found)),
@@ -46,9 +46,16 @@ def show_report(
         out.show(writers[output]())
     elif not out.show_for_programs(report, output, map(subject, found)):
         out.show_tables(tables(report, output == WIDE))
-        out.show(f"{summary(report)}\n")
+        out.say(summary(report))
         out.show_not_judged(report.not_judged)
     return bool(fails)
+
+
+def _runbooks() -> str:
+    """Where the runbooks can be read, as the environment says (`UNDERHOST_ALERTING__RUNBOOKS`). Raises InputError."""
+    from underhost.streams.settings.load import load  # pydantic: 0.1 s, which only SARIF needs
+
+    return load().alerting.runbooks
 
 
 def failing(report: Report, fail_on: str) -> set[str]:

@@ -134,6 +134,78 @@ def test_sarif_points_at_the_file_of_the_object(blackbox: str) -> None:
     assert location["logicalLocations"][0]["fullyQualifiedName"] == "VirtualMachineInstanceReplicaSet/default/blackbox"
 
 
+def test_sarif_names_the_line_on_which_the_object_begins_and_where_its_runbook_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = documents(a_manifest().apart(term("", app("db"))), a_budget("db", app("db"), min_available=0))
+    file = tmp_path / "all.yaml"
+    file.write_text(text)
+    monkeypatch.setenv("UNDERHOST_ALERTING__RUNBOOKS", "https://docs.example/runbooks/")
+    (run,) = json.loads(lint("-f", str(file), "-o", "sarif").stdout)["runs"]
+    where = {
+        one["locations"][0]["logicalLocations"][0]["fullyQualifiedName"]: one["locations"][0] for one in run["results"]
+    }
+    begins = {
+        label: text.splitlines()[one["physicalLocation"]["region"]["startLine"] - 1] for label, one in where.items()
+    }
+    assert {label: "kind" in line or "apiVersion" in line for label, line in begins.items()} == dict.fromkeys(
+        where, True
+    )
+    assert len({one["physicalLocation"]["region"]["startLine"] for one in where.values()}) == len(where) == 2
+    for rule in run["tool"]["driver"]["rules"]:
+        assert rule["helpUri"].startswith("https://docs.example/runbooks/Underhost")
+        assert rule["help"]["text"]
+
+
+CRON_JOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: n}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate:
+    spec:
+      parallelism: 2
+      template: {spec: {affinities: {}, nodeSelectors: {a: b}, containers: [{name: c}]}}
+"""
+POOL = """
+apiVersion: pool.kubevirt.io/v1alpha1
+kind: VirtualMachinePool
+metadata: {name: pool, namespace: n}
+spec:
+  replicas: 2
+  virtualMachineTemplate:
+    spec: {runStrategy: Always, template: {spec: {domain: {resources: {requests: {memory: 1Gi}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "note", "pods"),
+    [
+        pytest.param(CRON_JOB, "CronJob/n/nightly as a Job", ["n/nightly-0", "n/nightly-1"], id="a CronJob"),
+        pytest.param(
+            CRON_JOB.replace("  schedule", "  suspend: true\n  schedule"), "as a Job", [], id="a suspended one"
+        ),
+        pytest.param(
+            POOL,
+            "VirtualMachinePool/n/pool as a VirtualMachineInstanceReplicaSet",
+            ["n/virt-launcher-pool-0", "n/virt-launcher-pool-1"],
+            id="a pool",
+        ),
+        pytest.param(POOL.replace("Always", "Halted"), "as a VirtualMachine", [], id="a pool that is halted"),
+    ],
+)
+def test_what_makes_pods_by_way_of_others_is_read_as_what_it_makes(text: str, note: str, pods: list[str]) -> None:
+    done = CliRunner().invoke(build(), ["schedule", "-f", "-", "-o", "json"], input=text)
+    assert json.loads(done.stdout)["order"] == pods
+    assert note in done.stderr
+
+
+def test_a_field_of_a_cron_job_that_is_misspelled_is_found() -> None:
+    found = json.loads(lint("-f", "-", "-o", "json", stdin=CRON_JOB).stdout)["findings"]
+    assert [one["field"] for one in found] == ["spec.template.spec.nodeSelectors"]
+
+
 def test_junit_fails_only_what_counts() -> None:
     text = documents(a_manifest().apart(term("", app("db"))), a_budget("db", app("db"), min_available=0))
     suite = ElementTree.fromstring(lint("-f", "-", "-o", "junit", stdin=text).stdout)[0]

@@ -82,7 +82,16 @@ def test_violations_as_json_is_versioned_and_whole(log: Path) -> None:
     result = run("violations", "--embedded", log, "-o", "json", "--severity", "physical")
     document = json.loads(result.stdout)
     assert (document["apiVersion"], document["kind"]) == ("underhost/v1", "Violations")
-    assert document["violations"] == [json.loads(encode(a_finding("bb")))]
+    advice = {
+        "remedy": "Move one of the VMs to another host, by hand or by `sinks.drsRules`, or evict one of the pods.",
+        "runbook": "docs/runbooks/UnderhostPhysical.md",
+    }
+    assert document["violations"] == [{**json.loads(encode(a_finding("bb"))), **advice}]
+
+
+def test_a_worker_and_the_topics_are_not_asked_at_once(log: Path) -> None:
+    refused = "violations: --server shows what is open at a worker; --follow and the rest read the topics"
+    assert run("violations", "--server", "http://127.0.0.1:1", "--embedded", log).exception.args[0] == refused
 
 
 def test_violations_of_another_site_are_none(log: Path) -> None:

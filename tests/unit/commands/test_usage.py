@@ -64,6 +64,21 @@ MISTYPED = [
         id="a pod",
     ),
     pytest.param(
+        ["fail", "esx-1", "-f", SITE, "--inventory", HOSTS],
+        "esx-1: what fails is named node/NODE or host/HOST; did you mean host/esx-1?",
+        id="a host without its kind",
+    ),
+    pytest.param(
+        ["explain", "db-2", "-f", SITE],
+        "pod db-2: give its namespace; did you mean shop/db-2?",
+        id="a pod without its namespace",
+    ),
+    pytest.param(
+        ["violations", "--server", "http://127.0.0.1:1", "--follow"],
+        "violations: --server shows what is open at a worker; --follow and the rest read the topics",
+        id="a worker that is followed",
+    ),
+    pytest.param(
         ["completion", "bsh"], "completion: bsh: one of bash, zsh, fish is expected; did you mean bash?", id="a shell"
     ),
 ]  # fmt: skip
@@ -167,7 +182,7 @@ def test_a_mistyped_setting_is_told_with_its_file_and_place(
     )
     assert run(monkeypatch, "config", "print", "--config", str(file)) == 2
     assert sorted(capsys.readouterr().err.splitlines()) == [
-        f"error: {file}: alerting.webhooks.0.url: Field required",
+        f"error: {file}: alerting.webhooks.0.url: is missing",
         f"error: {file}: alerting.webhooks.0.urll: unknown key; did you mean url?",
         f"error: {file}: kafka.bootstrapServer: unknown key; did you mean bootstrapServers?",
         f"error: {file}: kind: Config is expected",

@@ -53,7 +53,9 @@ def test_there_is_a_runbook_for_every_alert_and_for_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/runbooks").glob("*.md")), ids=lambda page: page.stem)
-def test_a_runbook_says_what_it_means_where_to_look_and_what_to_do(page: Path) -> None:
+def test_a_runbook_says_what_it_means_and_what_to_do_step_by_step(page: Path) -> None:
     text = page.read_text()
     assert text.startswith(f"# {page.stem}\n\n")
-    assert re.findall(r"^## (.*)$", text, re.M) == ["Look", "Do"]
+    assert re.findall(r"^## (.*)$", text, re.M) == ["Steps"]
+    steps = re.findall(r"^(\d+)\. ", text, re.M)
+    assert steps == [str(number) for number in range(1, len(steps) + 1)] != []

@@ -125,7 +125,7 @@ async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
         ("the sink says so", "Wrote 1 DRS rule into vCenter, so that it keeps these VMs on different hosts:"),
         (
             "the sink says so",
-            "An operator moves kni-worker6 to esx-1, a host named by hand: for such a move vCenter asks no rule.",
+            "An operator moves kni-worker6 to esx-1, a host chosen by hand: vCenter checks no DRS rule then.",
         ),
         (
             "a finding opens",

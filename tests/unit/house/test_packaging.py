@@ -23,7 +23,7 @@ def test_every_package_folder_is_listed_for_the_wheel() -> None:
         for folder in FOLDERS
         for init in (ROOT / folder).rglob("__init__.py")
     }
-    assert on_disk == set(listed)
+    assert on_disk | {"underhost.agents.http.static"} == set(listed)  # the page: no module is in it
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -50,7 +50,7 @@ def test_a_step_is_written(line: str, step: Step) -> None:
     [
         ("delete db-0", "NAMESPACE/NAME is expected"),
         ("drain host/h1", "a node is expected"),
-        ("fail n1", "named node/NODE or host/HOST"),
+        ("fail node/", "named node/NODE or host/HOST"),
         ("fail pod/x", "named node/NODE or host/HOST"),
         ("maintain node/n1", "a host is expected"),
         ("taint n1", "NODE=KEY=VALUE:EFFECT is expected"),

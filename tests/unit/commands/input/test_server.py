@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from support.processes.authority import Authority
 from support.sites.doors import TOKEN
 
-from underhost.agents.commands.input.server import fetch
+from underhost.agents.commands.input.server import fetch, findings
 from underhost.agents.http.listeners import open_listeners
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import Refused
@@ -27,11 +27,15 @@ async def worker(tmp_path: Path) -> AsyncIterator[str]:
         judging = json.dumps({"hostKeys": [], "physicalHost": "preferred"})
         return web.Response(body=b"ok", headers={SITE: "prod", OPTIONS: judging})
 
+    async def open_now(request: web.Request) -> web.Response:
+        known = request.query.get("site") == "prod"
+        return web.json_response({"site": "prod", "version": "1", "findings": [], "notJudged": []} if known else [])
+
     (tmp_path / "token").write_text(TOKEN)
     made = Authority(tmp_path, "ours").certificate("worker", "IP:127.0.0.1")
     tls = ListenerTlsSettings(cert_file=made.cert, key_file=made.key)
     settings = Settings(web=WebSettings(listen="127.0.0.1:0", tls=tls, token_file=tmp_path / "token"))
-    routes = HttpRoutes([web.get("/api/v1/snapshot", picture)], [], [])
+    routes = HttpRoutes([web.get("/api/v1/snapshot", picture), web.get("/api/v1/findings", open_now)], [], [])
     opened = await open_listeners(settings, routes, unready=dict, registry=CollectorRegistry(), refresh=lambda: None)
     yield opened.address.rstrip("/")
     await opened.close()
@@ -40,6 +44,12 @@ async def worker(tmp_path: Path) -> AsyncIterator[str]:
 async def test_who_shows_the_token_and_knows_the_certificate_gets_the_picture(worker: str, tmp_path: Path) -> None:
     found = await fetch(worker, None, tmp_path / "token", tmp_path / "ours.pem")
     assert (found.data, found.site, found.place) == (b"ok", "prod", f"{worker}/api/v1/snapshot")
+
+
+async def test_what_is_open_is_asked_by_site(worker: str, tmp_path: Path) -> None:
+    assert await findings(worker, "prod", tmp_path / "token", tmp_path / "ours.pem") == []
+    with pytest.raises(Refused, match="this is no worker of Underhost"):
+        await findings(worker, None, tmp_path / "token", tmp_path / "ours.pem")
 
 
 async def test_a_password_of_netrc_does_not_take_the_tokens_place(

@@ -38,7 +38,7 @@ COMMANDS = [
         1,
         id="check of the example in the docs",
     ),
-    pytest.param(["lint", "-f", str(KUBEVIRT / "dump.json")], 1, id="lint of a dump"),
+    pytest.param(["lint", "-f", str(KUBEVIRT / "dump.json")], 2, id="lint of a dump"),
 ]
 
 

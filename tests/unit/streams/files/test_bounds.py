@@ -15,6 +15,7 @@ from underhost.streams.files.reader import load_files
 FOREIGN = "has no kind: not a Kubernetes object (a chart's values, a patch, or another format?)"
 NO_NAME = "Pod items[0]: metadata.name: missing: an incomplete object (a patch, or a template that was not rendered?)"
 SCALARS = b",".join([b"1"] * 750_000)
+HUGE = "{}: has more than 16 MiB or 250,000 parts: no API server takes such an object"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,48 @@ def test_a_list_of_foreign_things_takes_no_memory_for_each(
     assert caught.value.faults[0] == f"{path}: {fault}"
     assert caught.value.faults[-1] == (f"… and {more} more faults" if more else f"{path}: {fault}")
     assert len(caught.value.faults) == (51 if more else 1)
-    assert peak < 10 * len(text)
+    assert peak < 10 * len(text) + (1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param(b"# YAML\n[" + b"1," * 50_000 + b"1]", FOREIGN, id="a YAML list of numbers"),
+        pytest.param(b"- 1\n" * 50_000, FOREIGN, id="a YAML list, an item a line"),
+        pytest.param(b"a:\n" + b"  - {b: c}\n" * 20_000, FOREIGN, id="a YAML list of mappings"),
+        pytest.param(
+            b'{"kind":"Pod","metadata":{"name":"p","namespace":"n"},"spec":{"containers":['
+            + b"{}," * 500_000
+            + b"{}]}}",
+            HUGE.format("n/p"),
+            id="a pod of containers",
+        ),
+        pytest.param(
+            b'{"kind":"List","items":[{"kind":"Pod","metadata":{"name":"p","namespace":"n","labels":{'
+            + b",".join(b'"%d":"x"' % number for number in range(260_000))
+            + b"}}}]}",
+            HUGE.format("items[0] n/p"),
+            id="a pod of labels in a List",
+        ),
+        pytest.param(
+            b'{"kind":"Deployment","metadata":{"name":"d","namespace":"n"},"spec":[' + SCALARS + b"]}",
+            HUGE.format("n/d"),
+            id="a spec of another form",
+        ),
+    ],
+)
+def test_one_object_of_many_parts_takes_no_memory_for_each(tmp_path: Path, text: bytes, fault: str) -> None:
+    path = tmp_path / "input.yaml"
+    path.write_bytes(text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught:
+            load_files([path])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert caught.value.faults == (f"{path}: {fault}",)
+    assert peak < 10 * len(text) + (1 << 20)
 
 
 def test_what_is_no_regular_file_in_a_directory_is_noted(tmp_path: Path) -> None:

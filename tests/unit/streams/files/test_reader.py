@@ -183,10 +183,23 @@ def test_every_form_of_input_is_read(write: Write, content: Any, expected: list[
         pytest.param("a: &a [*a]", "an anchor that holds itself", id="an anchor that holds itself"),
         pytest.param(
             "a0: &a0 {x: 1, y: 2}\n" + "".join(f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 60)),
-            "not valid YAML: merge keys (<<) that add more than 100000 entries (line 16, column 12)",
-            id="a bomb of merge keys",
+            "has no kind: not a Kubernetes object",
+            id="a bomb of merge keys that has only two entries",
         ),
-        pytest.param("a: &a {<<: *a}", "nested deeper than 200 levels", id="a mapping that merges itself"),
+        pytest.param(
+            "a: &a {"
+            + ",".join(f"k{i}: 1" for i in range(1001))
+            + "}\n"
+            + "".join(f"b{i}: {{<<: *a}}\n" for i in range(100)),
+            "not valid YAML: merge keys (<<) that add more than 100000 entries",
+            id="merge keys that add too much",
+        ),
+        pytest.param("a: &a {<<: *a}", "an anchor that holds itself", id="a mapping that merges itself"),
+        pytest.param(
+            "a: {<<: 1}", "not valid YAML: a mapping or a list of mappings is expected", id="a merge of a number"
+        ),
+        pytest.param("a: *b", "not valid YAML: found undefined alias 'b' (line 1, column 4)", id="an alias of nothing"),
+        pytest.param("? [a]\n: 1", "not valid YAML: a key that is a list or a mapping", id="a list as a key"),
         pytest.param(
             "{{ if .Values.on }}\nkind: Pod\n{{ end }}\n",
             "a chart template ({{ … }}), not a manifest: render it first",

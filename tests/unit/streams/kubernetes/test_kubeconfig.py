@@ -132,8 +132,14 @@ def test_what_is_not_there_is_named(
         pytest.param(
             {**CONFIG, "users": [{"name": "u", "user": {"exec": {"apiVersion": "v1", "command": "DIR/no-plugin"}}}]},
             None,
-            "FILE: [Errno 2] No such file or directory: 'DIR/no-plugin'",
+            "credentials plugin DIR/no-plugin, which FILE names, cannot be started: No such file or directory",
             id="an exec plugin that is missing",
+        ),
+        pytest.param(
+            {**CONFIG, "users": [{"name": "u", "user": {"exec": {"apiVersion": "v1", "command": "false"}}}]},
+            None,
+            "the credentials plugin that FILE names failed: process returned 1",
+            id="an exec plugin that fails",
         ),
     ],
 )

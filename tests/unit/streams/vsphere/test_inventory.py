@@ -125,7 +125,7 @@ def test_a_hostile_name_cannot_speak_to_the_terminal() -> None:
         "table",
     )
     assert table == (
-        "HOST        CLUSTER   STATE       VMS   CPU      MEMORY\n"
+        "\nHOST        CLUSTER   STATE       VMS   CPU      MEMORY\n"
         "esx-1?[2J   C0        connected   1     0.0GHz   0Gi\n"
         "\n"
         "VM    HOST        POWER   CPUS   MEMORY   UUID\n"
@@ -138,7 +138,7 @@ async def test_a_watch_shows_what_moves_in_one_session() -> None:
     vcenter = a_vcenter()
     async with aclosing(follow_inventory(SETTINGS, connect=vcenter.connect)) as inventories:
         first = await anext(inventories)
-        assert render(first, None, "table").startswith("HOST ")
+        assert render(first, None, "table").startswith("\nHOST ")
         assert [vm.host for vm in first.vms] == ["host-1", "host-2", "host-1"]
         vcenter.move("vm-2", to="host-1")
         second = await anext(inventories)
