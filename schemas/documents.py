@@ -211,6 +211,56 @@ class MaintenancePlan(Document):
     kind: str = "MaintenancePlan"
 
 
+class RepairStep(Document):
+    """One step of a repair: a vMotion of `vm` between hosts, or an eviction of `pod` between nodes; all by name.
+
+    Steps of one `wave` may be under way together. `because` are the ids of the findings that it is for. Where a pod's
+    scheduler is not Underhost, `to` is the best of the nodes that it may choose.
+    """
+
+    step: int
+    wave: int
+    kind: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    because: list[str]
+    vm: str | None = None
+    pod: str | None = None
+
+
+class RepairCost(Document):
+    """What a repair costs, in the order in which less is better; `memoryMiB` is what its vMotions copy."""
+
+    findings_left: int
+    evictions: int
+    vmotions: int
+    memory_mib: int = msgspec.field(name="memoryMiB")
+
+
+class Unrepairable(Document):
+    """A finding that stays: the smallest set of facts that contradict one another, and what would end it."""
+
+    finding: str
+    conflict: list[str]
+    would_help: list[str]
+
+
+class RepairPlan(Document):
+    """`underhost repair`. No plan costs less than `lowerBound` says; `optimal`: this one costs no more."""
+
+    steps: list[RepairStep]
+    objective: RepairCost
+    lower_bound: RepairCost
+    unrepairable: list[Unrepairable]
+    resolved_findings: list[Finding]
+    new_findings: list[Finding]
+    left_findings: list[Finding]
+    optimal: bool
+    not_judged: list[NotJudged] = []
+    api_version: str = API_VERSION
+    kind: str = "RepairPlan"
+
+
 _encoder = msgspec.json.Encoder(order="sorted")
 
 

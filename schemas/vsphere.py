@@ -8,7 +8,10 @@ class _VSphereObject(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Host(_VSphereObject, frozen=True):
-    """An ESXi host. `id` is its moref (`host-12`); `state` is connected, maintenance or disconnected."""
+    """An ESXi host. `id` is its moref (`host-12`); `state` is connected, maintenance or disconnected.
+
+    `datastores` and `networks` are the morefs (or names) of those that it reaches; where none is named, nobody knows.
+    """
 
     name: str
     id: str = ""
@@ -17,6 +20,8 @@ class Host(_VSphereObject, frozen=True):
     cpu_mhz: int = 0
     memory_mib: int = field(default=0, name="memoryMiB")
     labels: dict[str, str] = {}
+    datastores: list[str] = []
+    networks: list[str] = []
     uid: str = ""
     resource_version: str = ""
 
@@ -29,7 +34,9 @@ class Host(_VSphereObject, frozen=True):
 class Vm(_VSphereObject, frozen=True):
     """A virtual machine. `host` is the moref (or name) of the host it runs on, "" while unknown; `power` is on or off.
 
-    `uuid` is the BIOS uuid (config.uuid), lower case with dashes.
+    `uuid` is the BIOS uuid (config.uuid), lower case with dashes. `reserved_mib` is the memory that is reserved for it.
+    `datastores` and `networks` are those that it uses, as hosts name them; `pinned` says which device of its host it
+    cannot leave.
     """
 
     name: str
@@ -40,6 +47,10 @@ class Vm(_VSphereObject, frozen=True):
     cpus: int = 0
     memory_mib: int = field(default=0, name="memoryMiB")
     power: str = "on"
+    reserved_mib: int = field(default=0, name="reservedMiB")
+    datastores: list[str] = []
+    networks: list[str] = []
+    pinned: str = ""
     uid: str = ""
     resource_version: str = ""
 
@@ -50,14 +61,15 @@ class Vm(_VSphereObject, frozen=True):
 
 
 class DrsRule(_VSphereObject, frozen=True):
-    """A VM-VM rule of one vSphere cluster. `vms` are morefs, sorted; `key` is the server's, 0 before it is written.
+    """A DRS rule of one vSphere cluster. `vms` are morefs, sorted; `key` is the server's, 0 before it is written.
 
-    `type` is anti-affinity, affinity or other (a rule of a kind we never touch, VM-Host rules among them).
+    `type` is anti-affinity, affinity, vm-host (`vms` run on `hosts` alone) or other. Only VM-VM rules are ever written.
     """
 
     name: str
     type: str
     vms: list[str] = []
+    hosts: list[str] = []
     enabled: bool = True
     mandatory: bool = False
     cluster: str = ""
@@ -66,13 +78,23 @@ class DrsRule(_VSphereObject, frozen=True):
     resource_version: str = ""
 
 
+FULLY_AUTOMATED, PARTIALLY_AUTOMATED, MANUAL, DISABLED = "fullyAutomated", "partiallyAutomated", "manual", "disabled"
+AUTOMATION = (FULLY_AUTOMATED, PARTIALLY_AUTOMATED, MANUAL)
+"""What DRS may do by itself in a cluster; for one VM it may be `disabled` as well."""
+
+
 class Cluster(_VSphereObject, frozen=True):
-    """A vSphere cluster, with its rules in an inventory file; in a topic the rules are records of their own."""
+    """A vSphere cluster, with its rules in an inventory file; in a topic the rules are records of their own.
+
+    `automation` is what DRS may do in it by itself; `overrides`, by VM, where it is something else for one.
+    """
 
     name: str
     id: str = ""
     drs: bool = True
     ha: bool = True
+    automation: str = FULLY_AUTOMATED
+    overrides: dict[str, str] = {}
     rules: list[DrsRule] = []
     uid: str = ""
     resource_version: str = ""

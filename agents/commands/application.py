@@ -33,6 +33,7 @@ COMMANDS = (
     "fail",
     "maintain",
     "whatif",
+    "repair",
     "inventory",
     "violations",
     "replay",

@@ -3,6 +3,8 @@
 import hashlib
 
 ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
+VM_HOST = "vm-host"
+"""The type of a rule that binds VMs to hosts: never ours."""
 PREFIX = "underhost"
 _NAME_LENGTH = 80  # of an inventory name in vCenter
 _HASH_LENGTH = 8

@@ -26,10 +26,12 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import REPAIRABLE, ROWS, UNSATISFIABLE
+from underhost.schemas.severities import CO_LOCATED, REPAIRABLE, ROWS, UNSATISFIABLE
 
 NEVER_MORE = (*REPAIRABLE, UNSATISFIABLE)
 """Severities of which an eviction never makes a new one."""
+RULES = tuple(severity for severity in NEVER_MORE if severity != CO_LOCATED)
+"""Those of them that a rule is behind."""
 NO_BETTER = "no other node would take it and mend anything without breaking something else"
 MAYBE_WORSE = "its scheduler may put the next one where more is broken than now"
 GOES = "it goes already"
@@ -106,9 +108,12 @@ class Repairs:
         report: the snapshot's. evaluator: judges a snapshot as it would be.
         may: whether this pod may go now; where not, the finding waits.
         effort: snapshots that are judged at most, by and large.
+        everywhere: an eviction counts only where the finding ends, and nothing new begins, on every node that the next
+            pod may land on.
 
     Attributes:
         exhausted: the effort was not enough for all findings.
+        snapshot: the site once all repairs that were told of are done.
     """
 
     def __init__(
@@ -120,10 +125,12 @@ class Repairs:
         *,
         may: Callable[[Candidate], bool] = lambda candidate: True,
         effort: int = 1 << 30,
+        everywhere: bool = False,
     ) -> None:
+        self._everywhere, self._counted = everywhere, RULES if everywhere else NEVER_MORE
         self._snapshot, self._terms, self._evaluator, self._may = snapshot, terms, evaluator, may
         self._effort = effort
-        self._facts = facts_of(report.findings)
+        self._facts = facts_of(report.findings, self._counted)
         self._going = set[str]()
         self._kept: Places | None = None
         self.exhausted = False
@@ -136,6 +143,11 @@ class Repairs:
                     self.exhausted = True
                     return
                 yield from self._break(group)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """See the class."""
+        return self._snapshot
 
     @property
     def _places(self) -> Places:
@@ -202,7 +214,12 @@ class Repairs:
         names, spec = self._places.model.nodes.names, candidate.object.spec
         # Our own scheduler takes the first; of others nobody knows.
         ours = spec.scheduler_name in self._terms.ours
-        ranked = self._places.best(candidate.pod)[: 1 if ours else PLACES]
+        if self._everywhere and not ours:
+            ranked, safe = self._places.landings(candidate.pod)
+            if not safe or here in ranked:
+                return MAYBE_WORSE
+        else:
+            ranked = self._places.best(candidate.pod)[: 1 if ours else PLACES]
         choices = math.inf if ours else len({self._host(names[node]) for node in ranked})
         before, found = badness_of(self._facts), None
         for node in ranked:
@@ -212,10 +229,13 @@ class Repairs:
             would_be = replace(self._snapshot, pods={**self._snapshot.pods, candidate.pod: moved})
             self._effort -= 1
             self._kept = None
-            facts = facts_of(self._evaluator.update(would_be).findings)
+            facts = facts_of(self._evaluator.update(would_be).findings, self._counted)
             if not ours and badness_of(facts) > before:
                 return MAYBE_WORSE
-            if found is None and facts < self._facts and (*candidate.broken, candidate.pod) not in facts:
+            mends = facts < self._facts and (*candidate.broken, candidate.pod) not in facts
+            if self._everywhere and not mends:
+                return NO_BETTER if ours else MAYBE_WORSE
+            if found is None and mends:
                 found = names[node], would_be, facts
         if found is None:
             return NO_BETTER

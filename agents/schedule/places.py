@@ -72,6 +72,29 @@ class Places:
             _place(state, self._waiting)
             return _ranked(state, Plans(state).of(pod.cls), pod.request)
 
+    def landings(self, key: str) -> tuple[list[int], bool]:
+        """The nodes that the pod's scheduler may choose for it, itself taken out; and whether no host is shared there.
+
+        One node stands for all those that differ in nothing that other pods count by: what its landing means for them
+        is the same on each. The rules have asked what it means for the pod itself.
+        """
+        pod, state = self.where(key), self.state
+        with state.trial():
+            state.add(pod.cls, pod.request, pod.node, -1)
+            _place(state, self._waiting)
+            plan = Plans(state).of(pod.cls)
+            ranked = _ranked(state, plan, pod.request)
+            shared = plan.conflicts(np.array(ranked, np.intp)) if ranked else None
+        safe = shared is None or not shared.any()
+        topology, cls = self.model.topology, self.model.classes[pod.cls]
+        counted = {key for selector in cls.selectors for key, _ in selector.spread}
+        keys = sorted(counted | {key for key in self.model.options.host_keys if topology.is_host_key(key)})
+        seen: dict[tuple[int, ...], int] = {}
+        for node in ranked:
+            seen.setdefault(tuple(topology.of(key).code_list[node] for key in keys), node)
+        own = [pod.node] if pod.node in ranked else []
+        return list(dict.fromkeys([*seen.values(), *own])), safe
+
 
 def _place(state: State, pods: Iterable[PendingPod]) -> None:
     queue = list(pods)

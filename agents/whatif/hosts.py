@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY
+from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.vsphere import DrsRule, Host, Vm
 
@@ -108,13 +108,15 @@ class Hosts:
         return not host.cpu_mhz or (cpus + vm.cpus) * MHZ_OF_A_VCPU <= host.cpu_mhz
 
     def _broken(self, vm: Vm, ref: str) -> tuple[list[DrsRule], list[DrsRule]]:
-        """The anti-affinity rules, and the affinity rules, that the VM would break there."""
+        """The anti-affinity rules, and the rules that want it elsewhere, that the VM would break there."""
         apart, near = [], []
         for rule in self._rules.get(vm.ref, ()):
             places = {self._place[other] for other in rule.vms if other != vm.ref and other in self._place}
             if rule.type == ANTI_AFFINITY and ref in places:
                 apart.append(rule)
-            elif rule.type == AFFINITY and places and ref not in places:
+            elif (rule.type == AFFINITY and places and ref not in places) or (
+                rule.type == VM_HOST and ref not in rule.hosts
+            ):
                 near.append(rule)
         return apart, near
 

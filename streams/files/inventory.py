@@ -10,13 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from underhost.schemas.errors import BadObjectError
-from underhost.schemas.vsphere import Inventory
+from underhost.schemas.vsphere import AUTOMATION, DISABLED, Inventory
 from underhost.streams.files.faults import fault_of
 
 WRITES = "`underhost inventory` writes one from vCenter"
 STATES = ("connected", "maintenance", "disconnected")
 POWERS = ("on", "off")
-RULE_TYPES = ("anti-affinity", "affinity", "other")
+RULE_TYPES = ("anti-affinity", "affinity", "vm-host", "other")
 
 
 def read_inventory(data: bytes, file: str) -> Inventory:
@@ -70,6 +70,9 @@ def _check(value: dict[str, Any], inventory: Inventory, file: str) -> None:
             what = 'missing: the id or name of the host it runs on, or "" where that is unknown'
             raise BadObjectError(what, object_=f"vm {vm.name}", field=f"vms[{index}].host", file=file)
     for index, cluster in enumerate(inventory.clusters):
+        _one_of(cluster.automation, AUTOMATION, f"clusters[{index}].automation", file)
+        for vm_ref, level in cluster.overrides.items():
+            _one_of(level, (*AUTOMATION, DISABLED), f"clusters[{index}].overrides[{vm_ref}]", file)
         for number, rule in enumerate(cluster.rules):
             _one_of(rule.type, RULE_TYPES, f"clusters[{index}].rules[{number}].type", file)
     _distinct([host.ref for host in inventory.hosts], "hosts", file)
@@ -94,8 +97,14 @@ def _canonical(inventory: Inventory, file: str) -> Inventory:
     clusters = [
         replace(
             cluster,
+            overrides={ref_of_vm.get(name, name): level for name, level in cluster.overrides.items()},
             rules=[
-                replace(rule, cluster=cluster.name, vms=sorted(ref_of_vm.get(name, name) for name in rule.vms))
+                replace(
+                    rule,
+                    cluster=cluster.name,
+                    vms=sorted(ref_of_vm.get(name, name) for name in rule.vms),
+                    hosts=sorted(ref_of_host.get(name, name) for name in rule.hosts),
+                )
                 for rule in cluster.rules
             ],
         )

@@ -16,7 +16,7 @@ from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS, Topic
 from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
-from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, VM, ClusterState, ObjectChange, Poll
+from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, PASSTHROUGH, VM, ClusterState, ObjectChange, Poll
 from underhost.streams.vsphere.records import Records, cluster_name, inventory_records
 from underhost.streams.vsphere.scope import may_be_node
 
@@ -154,6 +154,10 @@ class InventoryCache:
                 cpus=known.get("config.hardware.numCPU") or 0,
                 memory_mib=known.get("config.hardware.memoryMB") or 0,
                 power="on" if known.get("runtime.powerState") == "poweredOn" else "off",
+                reserved_mib=known.get("resourceConfig.memoryAllocation.reservation") or 0,
+                datastores=known.get("datastore") or [],
+                networks=known.get("network") or [],
+                pinned=known.get(PASSTHROUGH) or "",
                 uid=ref,
             )
         )
@@ -175,6 +179,8 @@ class InventoryCache:
                 cpu_mhz=cores * mhz,
                 memory_mib=(known.get("summary.hardware.memorySize") or 0) // (1024 * 1024),
                 labels=self._labels(ref, known),
+                datastores=known.get("datastore") or [],
+                networks=known.get("network") or [],
                 uid=ref,
             )
         )
@@ -190,6 +196,8 @@ class InventoryCache:
                 id=state.ref,
                 drs=state.drs,
                 ha=state.ha,
+                automation=state.automation,
+                overrides=dict(sorted(state.overrides.items())),
                 rules=sorted(
                     (msgspec.structs.replace(rule, cluster=name) for rule in state.rules or ()),
                     key=lambda rule: (rule.name, rule.key),
@@ -232,7 +240,7 @@ class InventoryCache:
         # A value that is hidden now is unknown, not the old one. But the configuration of a VM is unset while its
         # files are out of reach, and it still is the same VM with the same uuid.
         for path, value in {**change.properties, **dict.fromkeys(change.missing)}.items():
-            if value is not None or not path.startswith("config."):
+            if value is not None or path == PASSTHROUGH or not path.startswith("config."):
                 known[path] = value
         if not known.get("name"):
             self.unreadable.add(change.ref)

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.vsphere import FULLY_AUTOMATED, DrsRule
 
 VM = "vm"
 HOST = "host"
 CLUSTER = "cluster"
+
+PASSTHROUGH = "config.hardware.device[13000]"
+"""The path of a VM's first PCI passthrough device, by the key that it always has: no vMotion takes it along."""
 
 MODIFY = "modify"
 LEAVE = "leave"
@@ -40,13 +43,18 @@ class Page(NamedTuple):
 
 
 class ClusterState(NamedTuple):
-    """What vCenter does not announce of a cluster. `rules` is None where we have no right to read them."""
+    """What vCenter does not announce of a cluster. `rules` is None where we have no right to read them.
+
+    `automation` and, by VM, `overrides` are what DRS may do by itself, as in `schemas/vsphere.py`.
+    """
 
     ref: str
     name: str
     drs: bool
     ha: bool
     rules: tuple[DrsRule, ...] | None
+    automation: str = FULLY_AUTOMATED
+    overrides: Mapping[str, str] = {}
 
 
 class Poll(NamedTuple):

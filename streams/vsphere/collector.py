@@ -13,8 +13,19 @@ from pyVmomi import vim, vmodl
 from pyVmomi.VmomiSupport import ManagedObject
 
 from underhost.schemas.errors import Gone, UnderhostError
+from underhost.schemas.vsphere import DISABLED, FULLY_AUTOMATED
 from underhost.streams.settings.clusters import VSphereSettings
-from underhost.streams.vsphere.changes import CLUSTER, HOST, MODIFY, VM, ClusterState, ObjectChange, Page, Poll
+from underhost.streams.vsphere.changes import (
+    CLUSTER,
+    HOST,
+    MODIFY,
+    PASSTHROUGH,
+    VM,
+    ClusterState,
+    ObjectChange,
+    Page,
+    Poll,
+)
 from underhost.streams.vsphere.client import LOGOUT_TIMEOUT, Session, SessionLost, connect
 from underhost.streams.vsphere.rules import rule_of
 from underhost.streams.vsphere.tags import TagReader
@@ -29,6 +40,10 @@ PATHS: Mapping[str, tuple[str, ...]] = {
         "config.uuid",
         "config.hardware.numCPU",
         "config.hardware.memoryMB",
+        PASSTHROUGH,
+        "resourceConfig.memoryAllocation.reservation",
+        "datastore",
+        "network",
         "runtime.host",
         "runtime.powerState",
         "guest.hostName",
@@ -42,6 +57,8 @@ PATHS: Mapping[str, tuple[str, ...]] = {
         "summary.hardware.cpuMhz",
         "summary.hardware.memorySize",
         "customValue",
+        "datastore",
+        "network",
     ),
     CLUSTER: ("name",),
 }
@@ -111,7 +128,10 @@ class PropertyFilterCollector:
     def _poll(self) -> tuple[Poll, Lineage]:
         found = self._retrieve(
             self._view,
-            {vim.ClusterComputeResource: ("name", "parent", "configurationEx"), vim.HostSystem: POLLED_HOST_PATHS},
+            {
+                vim.ClusterComputeResource: ("name", "parent", "host", "configurationEx"),
+                vim.HostSystem: POLLED_HOST_PATHS,
+            },
         )
         above = self._retrieve(self._tree, dict.fromkeys((vim.Datacenter, vim.Folder), ("name", "parent")))
         tree = {content.obj._GetMoId(): (type(content.obj), _properties(content.propSet)) for content in above}
@@ -123,7 +143,9 @@ class PropertyFilterCollector:
                 hosts.append(ObjectChange(MODIFY, HOST, ref, _properties(content.propSet), missing))
                 continue
             properties = {prop.name: prop.val for prop in content.propSet}
-            clusters.append(cluster_of(ref, properties.get("name") or ref, properties.get("configurationEx")))
+            configuration, members = properties.get("configurationEx"), properties.get("host") or ()
+            refs = [host._GetMoId() for host in members]
+            clusters.append(cluster_of(ref, properties.get("name") or ref, configuration, refs))
             lineage[ref] = [(ref, "ClusterComputeResource")]
             if (parent := properties.get("parent")) is not None:
                 placement[ref] = _placement(parent._GetMoId(), tree)
@@ -177,18 +199,25 @@ def missing_of(missing_set: Iterable[Any]) -> dict[str, str]:
     return missing
 
 
-def cluster_of(ref: str, name: str, configuration: Any) -> ClusterState:
-    """A cluster from its ClusterConfigInfoEx, None where we may not read it."""
+def cluster_of(ref: str, name: str, configuration: Any, hosts: Iterable[str] = ()) -> ClusterState:
+    """A cluster of these hosts from its ClusterConfigInfoEx, None where we may not read it."""
     if configuration is None:
         return ClusterState(ref, name, drs=False, ha=False, rules=None)
-    drs, ha = configuration.drsConfig, configuration.dasConfig
+    drs, ha, refs = configuration.drsConfig, configuration.dasConfig, list(hosts)
     return ClusterState(
         ref,
         name,
         drs=bool(drs is not None and drs.enabled),
         ha=bool(ha is not None and ha.enabled),
-        rules=tuple(rule_of(name, info) for info in configuration.rule),
+        rules=tuple(rule_of(name, info, configuration.group, refs) for info in configuration.rule),
+        automation=str(getattr(drs, "defaultVmBehavior", None) or FULLY_AUTOMATED),
+        overrides={one.key._GetMoId(): _override(one) for one in configuration.drsVmConfig if _override(one)},
     )
+
+
+def _override(one: Any) -> str:
+    """What DRS may do with one VM; "" where it is what the cluster says."""
+    return DISABLED if one.enabled is False else str(one.behavior or "")
 
 
 def _filter(view: Any, paths: Mapping[Any, tuple[str, ...]]) -> Any:
@@ -213,11 +242,19 @@ def _properties(prop_set: Iterable[Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value without pyVmomi's types: a reference as moref, custom attributes as {key: value}, an enum as text."""
+    """A value without pyVmomi's types.
+
+    A reference is a moref, references are morefs, sorted; custom attributes {key: value}; a device is its name; an enum
+    is text.
+    """
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, ManagedObject):
         return value._GetMoId()
+    if isinstance(value, vim.vm.device.VirtualDevice):
+        return str(getattr(value.deviceInfo, "label", "") or type(value).__name__.rpartition(".")[2])
+    if isinstance(value, list) and issubclass(getattr(value, "Item", object), ManagedObject):
+        return sorted(item._GetMoId() for item in value)
     if isinstance(value, list):
         return {item.key: item.value for item in value if isinstance(item, vim.CustomFieldsManager.StringValue)}
     return str(value)

@@ -72,6 +72,6 @@ def _bare(record: T) -> T:
 
 
 def _bare_cluster(cluster: Cluster) -> Cluster:
-    """With VM-VM rules only: the document has no others."""
+    """Without rules of kinds that nobody reads."""
     rules = [replace(rule, cluster="", key=0) for rule in cluster.rules if rule.type != OTHER]
     return replace(_bare(cluster), rules=rules)

@@ -1,5 +1,6 @@
 """DRS rules between pyVmomi's types and ours."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyVmomi import vim
@@ -8,16 +9,32 @@ from underhost.schemas.vsphere import DrsRule
 
 ANTI_AFFINITY = "anti-affinity"
 AFFINITY = "affinity"
+VM_HOST = "vm-host"
 OTHER = "other"
 
 
-def rule_of(cluster: str, info: Any) -> DrsRule:
-    """Our rule of a ClusterRuleInfo in the cluster of this name. An absent `enabled` means disabled, as in vCenter."""
+def rule_of(cluster: str, info: Any, groups: Iterable[Any] = (), hosts: Iterable[str] = ()) -> DrsRule:
+    """Our rule of a ClusterRuleInfo in the cluster of this name. An absent `enabled` means disabled, as in vCenter.
+
+    `groups` are the cluster's groups of VMs and hosts, `hosts` the morefs of all its hosts: a rule that keeps VMs away
+    from hosts lets them run on the others.
+    """
     kind = _kind(info)
+    vms: Sequence[Any] = info.vm if kind in (ANTI_AFFINITY, AFFINITY) else ()
+    allowed: set[str] = set()
+    if kind == VM_HOST:
+        members = {group.name: group for group in groups}
+        vms = getattr(members.get(info.vmGroupName), "vm", None) or ()
+        on, off = (
+            {host._GetMoId() for host in getattr(members.get(name), "host", None) or ()}
+            for name in (info.affineHostGroupName, info.antiAffineHostGroupName)
+        )
+        allowed = (on if info.affineHostGroupName else set(hosts)) - off
     return DrsRule(
         name=info.name or "",
         type=kind,
-        vms=sorted(vm._GetMoId() for vm in info.vm) if kind != OTHER else [],
+        vms=sorted(vm._GetMoId() for vm in vms),
+        hosts=sorted(allowed),
         enabled=bool(info.enabled),
         mandatory=bool(info.mandatory),
         cluster=cluster,
@@ -49,4 +66,6 @@ def _kind(info: Any) -> str:
         return ANTI_AFFINITY
     if type(info) is vim.cluster.AffinityRuleSpec:
         return AFFINITY
+    if type(info) is vim.cluster.VmHostRuleInfo:
+        return VM_HOST
     return OTHER

@@ -47,6 +47,7 @@ REGIMES: Mapping[str, Entry] = {
     "kills": Entry("trust.jepsen.kills", "`kill -9` of one of three workers at a random moment"),
     "networks": Entry("trust.jepsen.networks", "the owner cut off from Kafka while another worker takes over"),
     "quorums": Entry("trust.quorums", "random sites with quorums, and every host of each lost, by brute force"),
+    "repair": Entry("trust.repairs", "plans of `underhost repair` against another exact model on another solver"),
     "sieve": Entry("trust.sieve.rounds", "workers killed at every write, shown too little, or the past (real parts)"),
     "small-scope": Entry("trust.scope.regime", "evictor, binder and DRS in every order on every tiny cluster"),
     "soak": Entry("trust.soak.regime", "one worker under a steady load: does it grow?", minutes=60),

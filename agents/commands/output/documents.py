@@ -50,7 +50,7 @@ def _encoded(tree: dict[str, Any], output: str, width: int) -> str:
 
 def _complete_all(tree: dict[str, Any]) -> None:
     """The findings of a document, and of the documents in a list."""
-    for part in ("findings", "newFindings", "resolvedFindings"):
+    for part in ("findings", "newFindings", "resolvedFindings", "leftFindings"):
         for finding in tree.get(part, ()):
             _complete(finding)
             finding.update(advice(finding["severity"], finding["rule"]))

@@ -90,7 +90,7 @@ def test_an_inventory_among_the_files_counts_too(tmp_path: Path) -> None:
         ),
         pytest.param(
             "vms: []\nclusters: [{name: C0, rules: [{name: r, type: anti}]}]",
-            "clusters[0].rules[0].type: 'anti' is none of anti-affinity, affinity, other",
+            "clusters[0].rules[0].type: 'anti' is none of anti-affinity, affinity, vm-host, other",
             id="an unknown type of rule",
         ),
         pytest.param('{"hosts": [', "not valid JSON: input data was truncated", id="truncated"),

@@ -119,13 +119,42 @@ def test_a_cluster_whose_configuration_is_withheld_has_unknown_rules_and_not_non
     [
         pytest.param(vim.cluster.AntiAffinityRuleSpec(name="r"), "anti-affinity", id="VM-VM apart"),
         pytest.param(vim.cluster.AffinityRuleSpec(name="r"), "affinity", id="VM-VM together"),
-        pytest.param(vim.cluster.VmHostRuleInfo(name="r"), "other", id="VM-Host"),
+        pytest.param(vim.cluster.VmHostRuleInfo(name="r"), "vm-host", id="VM-Host"),
         pytest.param(vim.cluster.DependencyRuleInfo(name="r"), "other", id="VM dependency"),
         pytest.param(vim.cluster.RuleInfo(name="r"), "other", id="a rule of no kind we know"),
     ],
 )
 def test_only_vm_vm_rules_have_a_type_that_is_ours_to_write(info: Any, kind: str) -> None:
     assert rule_of("C0", info) == DrsRule("r", kind, enabled=False, cluster="C0")
+
+
+@pytest.mark.parametrize(
+    ("side", "hosts"),
+    [
+        pytest.param("affineHostGroupName", ["host-1", "host-2"], id="on these hosts"),
+        pytest.param("antiAffineHostGroupName", ["host-3"], id="on all but these hosts"),
+    ],
+)
+def test_a_vm_host_rule_names_the_hosts_that_its_vms_may_run_on(side: str, hosts: list[str]) -> None:
+    groups = [
+        vim.cluster.VmGroup(name="licensed", vm=[vim.VirtualMachine("vm-2"), vim.VirtualMachine("vm-1")]),
+        vim.cluster.HostGroup(name="racks", host=[vim.HostSystem("host-2"), vim.HostSystem("host-1")]),
+    ]
+    info = vim.cluster.VmHostRuleInfo(name="r", enabled=True, mandatory=True, vmGroupName="licensed", **{side: "racks"})
+    found = rule_of("C0", info, groups, ["host-1", "host-2", "host-3"])
+    assert found == DrsRule("r", "vm-host", ["vm-1", "vm-2"], hosts, mandatory=True, cluster="C0")
+
+
+def test_what_drs_may_do_by_itself_is_read_of_a_cluster_and_of_its_vms() -> None:
+    drs = vim.cluster.DrsConfigInfo(enabled=True, defaultVmBehavior="partiallyAutomated")
+    vms = [
+        vim.cluster.DrsVmConfigInfo(key=vim.VirtualMachine("vm-1"), behavior="manual"),
+        vim.cluster.DrsVmConfigInfo(key=vim.VirtualMachine("vm-2"), enabled=False),
+        vim.cluster.DrsVmConfigInfo(key=vim.VirtualMachine("vm-3")),
+    ]
+    found = cluster_of("domain-1", "C0", vim.cluster.ConfigInfoEx(drsConfig=drs, drsVmConfig=vms))
+    assert found.automation == "partiallyAutomated"
+    assert found.overrides == {"vm-1": "manual", "vm-2": "disabled"}
 
 
 def test_a_rule_is_written_in_force_and_for_people_to_see() -> None:

@@ -43,6 +43,8 @@ async def test_the_document_holds_every_field_that_is_documented_and_no_others()
         "cpuMhz": 41600,
         "memoryMiB": 65536,
         "labels": {},
+        "datastores": [],
+        "networks": [],
     }
     assert found["vms"][2] == {
         "id": "vm-3",
@@ -53,17 +55,24 @@ async def test_the_document_holds_every_field_that_is_documented_and_no_others()
         "cpus": 4,
         "memoryMiB": 8192,
         "power": "on",
+        "reservedMiB": 0,
+        "datastores": [],
+        "networks": [],
+        "pinned": "",
     }
     assert found["clusters"] == [
         {
             "name": "C0",
             "drs": True,
             "ha": True,
+            "automation": "fullyAutomated",
+            "overrides": {},
             "rules": [
                 {
                     "name": "keep-apart",
                     "type": "anti-affinity",
                     "vms": ["vm-1", "vm-2"],
+                    "hosts": [],
                     "enabled": True,
                     "mandatory": True,
                 }

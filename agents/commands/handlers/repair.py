@@ -1,0 +1,58 @@
+"""`underhost repair`: the fewest moves that leave nothing broken, printed step by step.
+
+In: a site and what shall be repaired. Out: a RepairPlan as table, JSON, YAML or names. Exit 1 where a finding at or
+above `--fail-on` stays.
+"""
+
+from collections.abc import Sequence
+
+import typer
+
+from underhost.agents.commands.input.offline import faults_named, read_site
+from underhost.agents.commands.input.options import Judged
+from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output import documents as out
+from underhost.agents.commands.output.formats import NEVER, WIDE
+from underhost.agents.commands.output.plan_tables import simulated
+from underhost.agents.commands.output.repair_tables import summary, tables
+from underhost.agents.planner.fleet import Room
+from underhost.agents.planner.plan import RepairTerms, repair
+from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
+from underhost.schemas.severities import at_or_above
+
+
+def handle(
+    source: From,
+    judged: Judged,
+    namespaces: Sequence[str],
+    finding: str | None,
+    most_vmotions: int | None,
+    evictions: bool,
+    room: tuple[int, bool],
+    output: str,
+    fail_on: str,
+) -> None:
+    """Plan the repair and print it; `room` is (headroom in percent, whether only reserved memory counts)."""
+    site = read_site(source, judged, manifests=False)
+    spaces = {pod.metadata.namespace for pod in site.snapshot.pods.values()} | site.snapshot.namespaces.keys()
+    unknown = [f"namespace {one} is not there{did_you_mean(one, spaces)}" for one in namespaces if one not in spaces]
+    if unknown:
+        raise InputError(*unknown)
+    asked = RepairTerms(
+        namespaces=frozenset(namespaces),
+        finding=finding or "",
+        most_vmotions=most_vmotions,
+        evictions=RepairTerms().evictions if evictions else None,
+        room=Room(*room),
+    )
+    with faults_named(site.objects):
+        plan = repair(site.snapshot, site.options, asked)
+    moved = [step.vm or out.kubectl_name(step.pod or "") for step in plan.steps]
+    if not out.show_for_programs(plan, output, dict.fromkeys(moved)):
+        out.show(simulated("a repair"))
+        out.show_tables(tables(plan, output == WIDE))
+        out.show(f"{summary(plan)}\n")
+        out.show_not_judged(plan.not_judged)
+    if fail_on != NEVER and any(at_or_above(one.severity, fail_on) for one in plan.left_findings):
+        raise typer.Exit(1)

@@ -1,0 +1,72 @@
+"""The options of `underhost repair`, which plans the fewest moves that leave nothing broken."""
+
+from typing import Annotated
+
+import typer
+
+from underhost.agents.commands.input import names
+from underhost.agents.commands.input.options import FailOnOption, Judged, grouped, one_of, output_option
+from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.output.formats import FORMATS, NEVER, TABLE
+from underhost.schemas.severities import PHYSICAL, SEVERITIES
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command(short_help="Simulate the fewest moves that leave nothing broken.")
+    @grouped
+    def repair(
+        *,
+        source: From,
+        only: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--only",
+                metavar="NAMESPACE",
+                help="Repair only what is about its pods (repeatable).",
+                autocompletion=names.namespaces,
+            ),
+        ] = None,
+        for_finding: Annotated[
+            str | None, typer.Option("--for", metavar="FINDING", help="Repair only this finding, by its id.")
+        ] = None,
+        max_vmotions: Annotated[
+            int | None, typer.Option("--max-vmotions", metavar="N", min=0, help="Not more vMotions than these.")
+        ] = None,
+        no_evictions: Annotated[
+            bool, typer.Option("--no-evictions", help="VMs move alone; no pod is evicted.")
+        ] = False,
+        headroom: Annotated[
+            int,
+            typer.Option(
+                "--headroom", metavar="PERCENT", min=0, max=99, help="Of each host's memory and CPU, left free for HA."
+            ),
+        ] = 0,
+        reserved: Annotated[
+            bool, typer.Option("--reserved", help="Count the memory that is reserved for VMs, not all of theirs.")
+        ] = False,
+        output: Annotated[str, output_option(FORMATS)] = TABLE,
+        fail_on: FailOnOption = PHYSICAL,
+        judged: Judged,
+    ) -> None:
+        """Simulate the fewest moves that leave no rule broken; nothing is changed.
+
+        Says which VMs move and which pods are evicted, in an order that breaks nothing on the way, and why what stays
+        cannot be repaired.
+        """
+        one_of("--output", output, FORMATS)
+        one_of("--fail-on", fail_on, (*SEVERITIES, NEVER))
+        from underhost.agents.commands.handlers.repair import handle  # heavy: only what runs needs it
+
+        handle(
+            source,
+            judged,
+            only or [],
+            for_finding,
+            max_vmotions,
+            not no_evictions,
+            (headroom, reserved),
+            output,
+            fail_on,
+        )

@@ -1,0 +1,276 @@
+"""The repair of a site: the fewest moves that leave nothing broken, in an order that is never worse than now.
+
+In: a snapshot, options, and what is asked. Out: a `RepairPlan`. Nothing is written anywhere. vMotions come first, as
+they disturb no pod; then evictions for what they cannot end. Each step is tried on the site, and judged by the same
+evaluator as everything else: what breaks something is no way out, and the plan is made again without it.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from underhost.agents.evaluate.evaluator import Evaluator
+from underhost.agents.planner.assignment import Goal
+from underhost.agents.planner.evicting import Evicted, Evictions, plan_evictions
+from underhost.agents.planner.fleet import Room, VmCluster, fleets_of
+from underhost.agents.planner.goals import Goals
+from underhost.agents.planner.moves import ClusterMoves, Cost, plan_moves
+from underhost.agents.planner.order import VMotion, in_waves
+from underhost.agents.planner.reasons import NO_ORDER, Explainer
+from underhost.agents.planner.replay import Replay, Replayed, subjects
+from underhost.agents.repair.evictable import EvictionTerms, why_never
+from underhost.agents.schedule.progress import told
+from underhost.agents.site.not_judged import not_judged
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.documents import NotJudged, RepairCost, RepairPlan, RepairStep, Report, Unrepairable
+from underhost.schemas.errors import InputError
+from underhost.schemas.near import did_you_mean
+from underhost.schemas.records import Finding
+from underhost.schemas.severities import GRAVE
+
+VMOTION, EVICT = "vmotion", "evict"
+AGAIN = 20
+"""How often the moves of a cluster are planned again because the evaluator refuses a step."""
+EXPLAINED = 50
+"""Findings that stay and are explained to the last fact; of the others it is told what keeps them in a few words."""
+OURS = frozenset({"underhost"})
+
+
+@dataclass(frozen=True)
+class RepairTerms:
+    """What shall be repaired, and how.
+
+    Attributes:
+        severities: of the findings that shall end.
+        namespaces: only findings about pods of these; all where empty. finding: only this one, by its id.
+        most_vmotions: not more vMotions. evictions: whether pods may be evicted, and which.
+        room: how the hosts' room is counted.
+    """
+
+    severities: frozenset[str] = frozenset(GRAVE)
+    namespaces: frozenset[str] = frozenset()
+    finding: str = ""
+    most_vmotions: int | None = None
+    evictions: EvictionTerms | None = field(
+        default_factory=lambda: EvictionTerms(schedulers=frozenset({"default-scheduler", *OURS}), ours=OURS)
+    )
+    room: Room = field(default_factory=Room)
+
+    def wants(self, finding: Finding) -> bool:
+        """Whether the finding shall end."""
+        spaces = {subject.partition("/")[0] for subject in subjects(finding) if "/" in subject}
+        return (
+            finding.severity in self.severities
+            and (not self.finding or finding.id == self.finding)
+            and (not self.namespaces or not spaces.isdisjoint(self.namespaces))
+        )
+
+
+def repair(
+    snapshot: Snapshot, options: Options, asked: RepairTerms | None = None, evaluator: Evaluator | None = None
+) -> RepairPlan:
+    """The plan. Raises InputError for a finding that is not there, BadObjectError."""
+    return _Repair(snapshot, evaluator or Evaluator(options), asked or RepairTerms()).plan()
+
+
+class _Repair:
+    def __init__(self, snapshot: Snapshot, evaluator: Evaluator, asked: RepairTerms) -> None:
+        self._whole, self._evaluator, self._asked = snapshot, evaluator, asked
+        self._replay = Replay(snapshot, evaluator)
+        self._snapshot = self._replay.start
+        self._before = evaluator.update(self._snapshot)
+        self._findings = [one for one in self._before.findings if asked.wants(one)]
+        if asked.finding and not self._findings:
+            known = [one.id for one in self._before.findings]
+            raise InputError(
+                f"finding {asked.finding}: not there, or no move ends it{did_you_mean(asked.finding, known)}"
+            )
+        model = evaluator.state(self._snapshot).model
+        self._fleets = fleets_of(self._snapshot, model, asked.room)
+        self._goals = Goals(self._snapshot, model, self._fleets)
+        self._of_fleet, self._others = self._goals.of(self._findings)
+
+    def plan(self) -> RepairPlan:
+        """See `repair`."""
+        now = Replayed(self._snapshot, self._before, None)
+        moved: dict[int, ClusterMoves] = {}
+        for at in told("planning moves", sorted(self._of_fleet)):
+            used = sum(len(one.steps) for one in moved.values())
+            most = None if self._asked.most_vmotions is None else self._asked.most_vmotions - used
+            moved[at], now = self._moves(self._fleets[at], self._of_fleet[at], now.snapshot, most)
+        evictions = self._evict(now)
+        after = now.report if not evictions.steps else self._evaluator.update(evictions.snapshot)
+        return self._document(moved, evictions, after)
+
+    def _moves(
+        self, fleet: VmCluster, goals: Sequence[Goal], snapshot: Snapshot, most: int | None
+    ) -> tuple[ClusterMoves, Replayed]:
+        """The moves of one cluster that the evaluator lets pass."""
+        barred = set[tuple[int, int]]()
+        for _ in range(AGAIN):
+            found = plan_moves(fleet, goals, barred, most)
+            steps = in_waves(fleet, fleet.at, found.steps)
+            tried = self._replay.of(snapshot, fleet, steps)
+            if tried.broken is None:
+                return ClusterMoves(steps, found.cost, found.bound, found.proven and not barred), tried
+            barred.add(tried.broken)
+        unmet = Cost(unmet=len(goals))
+        return ClusterMoves([], unmet, Cost(), proven=False), self._replay.of(snapshot, fleet, [])
+
+    def _evict(self, now: Replayed) -> Evictions:
+        """Evictions for what is left; the site with its claims, where it has some, as they say where pods may go."""
+        left = self._left(now.report)
+        snapshot = now.snapshot
+        if self._whole is not self._snapshot:
+            snapshot = replace(snapshot, claims=self._whole.claims)
+        if self._asked.evictions is None or not left:
+            return Evictions(snapshot=snapshot)
+        report = self._evaluator.update(snapshot)
+        return plan_evictions(snapshot, report, self._evaluator, self._left(report), self._asked.evictions)
+
+    def _left(self, report: Report) -> list[Finding]:
+        """What shall end, and has not: a finding that has lost some of its pods may have another id now."""
+        wanted: defaultdict[tuple[str, str, str | None], set[str]] = defaultdict(set)
+        for one in self._findings:
+            wanted[one.severity, one.rule, one.source] |= subjects(one)
+        return [
+            one
+            for one in report.findings
+            if not wanted.get((one.severity, one.rule, one.source), set()).isdisjoint(subjects(one))
+        ]
+
+    # -------------------------------------------------------------------------------------------------- the document
+    def _document(self, moved: Mapping[int, ClusterMoves], evictions: Evictions, after: Report) -> RepairPlan:
+        known = {one.id for one in after.findings}
+        before = {one.id for one in self._before.findings}
+        left = self._left(after)
+        cost = RepairCost(
+            findings_left=len(left),
+            evictions=len(evictions.steps),
+            vmotions=sum(len(one.steps) for one in moved.values()),
+            memory_mib=sum(one.cost.memory for one in moved.values()),
+        )
+        bound = self._bound([one.bound for one in moved.values()], cost)
+        return RepairPlan(
+            steps=self._steps(moved, evictions.steps),
+            objective=cost,
+            lower_bound=bound,
+            unrepairable=self._unrepairable(left, moved, evictions),
+            resolved_findings=[one for one in self._before.findings if one.id not in known],
+            new_findings=[one for one in after.findings if one.id not in before],
+            left_findings=left,
+            optimal=(cost.findings_left, cost.evictions) == (bound.findings_left, bound.evictions)
+            and all(one.proven for one in moved.values()),
+            not_judged=[*not_judged(self._whole), *self._without_room()],
+        )
+
+    def _bound(self, bounds: Sequence[Cost], cost: RepairCost) -> RepairCost:
+        """No plan costs less.
+
+        A finding of which no pod may ever be evicted stays unless vMotions end it; one that they cannot end takes an
+        eviction, unless it shares a pod with another.
+        """
+        never = sum(not self._may_evict(one) for one in self._others)
+        moved = [one for one in self._findings if one not in self._others]
+        unmet = 0 if any(map(self._may_evict, moved)) else sum(one.unmet for one in bounds)
+        seen: set[str] = set()
+        evictions = 0
+        for finding in filter(self._may_evict, self._others):
+            pods = subjects(finding)
+            evictions += seen.isdisjoint(pods)
+            seen |= pods
+        return RepairCost(
+            findings_left=min(cost.findings_left, never + unmet),
+            evictions=min(cost.evictions, evictions),
+            vmotions=min(cost.vmotions, sum(one.vmotions for one in bounds)),
+            memory_mib=min(cost.memory_mib, sum(one.memory for one in bounds)),
+        )
+
+    def _may_evict(self, finding: Finding) -> bool:
+        """Whether any of its pods may be evicted at all, wherever the next one would go."""
+        terms, pods = self._asked.evictions, self._whole.pods
+        return terms is not None and any(
+            why_never(self._whole, pods[pod], terms) is None for pod in subjects(finding) if pod in pods
+        )
+
+    def _steps(self, moved: Mapping[int, ClusterMoves], evicted: Sequence[Evicted]) -> list[RepairStep]:
+        """vMotions of all clusters side by side, then evictions."""
+        found: list[RepairStep] = []
+        vmotions = sorted(
+            chain.from_iterable(self._of(at, one) for at, one in moved.items()), key=lambda step: step.wave
+        )
+        last = max((step.wave for step in vmotions), default=0)
+        found += vmotions
+        for one in sorted(evicted, key=lambda one: one.wave):
+            found.append(RepairStep(0, last + one.wave, EVICT, one.from_, one.to, [one.because], pod=one.pod))
+        for number, step in enumerate(found, 1):
+            step.step = number
+        return found
+
+    def _of(self, at: int, moved: ClusterMoves) -> list[RepairStep]:
+        fleet, goals = self._fleets[at], self._of_fleet[at]
+        return [
+            RepairStep(
+                0,
+                step.wave,
+                VMOTION,
+                fleet.hosts[step.from_].name,
+                fleet.hosts[step.to].name,
+                _because(step, moved.steps, goals),
+                vm=fleet.vms[step.vm].name,
+            )
+            for step in moved.steps
+        ]
+
+    def _unrepairable(
+        self, left: Sequence[Finding], moved: Mapping[int, ClusterMoves], evictions: Evictions
+    ) -> list[Unrepairable]:
+        goal_of = {goal.finding: (at, goal) for at, goals in self._of_fleet.items() for goal in goals}
+        if left:
+            self._evaluator.state(self._snapshot)  # the model that the words are taken from is of the beginning again
+        found = []
+        for number, finding in enumerate(left):
+            conflict: list[str] = []
+            helps: list[str] = []
+            place = goal_of.get(finding.id) or self._goal_about(finding, goal_of)
+            if place is not None and number < EXPLAINED:
+                at, goal = place
+                fleet, steps = self._fleets[at], moved[at].steps
+                final = list(fleet.at)
+                for step in steps:
+                    final[step.vm] = step.to
+                met = [one for one in self._of_fleet[at] if one.met(fleet.at, final)]
+                conflict, helps = Explainer(fleet, met, self._goals).why(goal)
+            if self._asked.most_vmotions is not None and conflict in ([], [NO_ORDER]) and place is not None:
+                conflict, helps = [], []
+                conflict.append(f"no more than {self._asked.most_vmotions} vMotions are asked for")
+            why = evictions.why.get(finding.id, {})
+            conflict += [f"{pod} cannot be evicted: {reason}" for pod, reason in sorted(why.items())]
+            if self._asked.evictions is None:
+                conflict.append("no evictions are asked for")
+            found.append(Unrepairable(finding.id, conflict, helps))
+        return found
+
+    def _goal_about(self, finding: Finding, goal_of: Mapping[str, tuple[int, Goal]]) -> tuple[int, Goal] | None:
+        """The goal of the finding that this one was a part of."""
+        about = subjects(finding)
+        for one in self._findings:
+            if one.id in goal_of and one.rule == finding.rule and about <= subjects(one):
+                return goal_of[one.id]
+        return None
+
+    def _without_room(self) -> list[NotJudged]:
+        """Hosts that do not say what they have: they take anything."""
+        silent = sum(not host.memory_mib for at in self._of_fleet for host in self._fleets[at].hosts)
+        what = f"the room of {silent} host{'' if silent == 1 else 's'}"
+        return [NotJudged(what, "the inventory does not say it")] if silent else []
+
+
+def _because(step: VMotion, steps: Sequence[VMotion], goals: Sequence[Goal]) -> list[str]:
+    """The findings that a step is for: its own VM's, or those of the VM that it makes way for."""
+    own = [goal.finding for goal in goals if step.vm in goal.vms]
+    if own:
+        return sorted(own)
+    served = {other.vm for other in steps if other.to == step.from_}
+    return sorted(goal.finding for goal in goals if served & goal.vms) or sorted(goal.finding for goal in goals)

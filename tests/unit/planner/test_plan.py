@@ -1,0 +1,197 @@
+"""What `underhost repair` plans, case by case: which VM moves, which pod goes, what stays and why."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from msgspec import structs
+from support.build import HOST, Built, a_budget, a_node, a_pod, a_site, a_workload, nodes, term
+
+from underhost.agents.planner.fleet import Room
+from underhost.agents.planner.plan import RepairTerms, repair
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.documents import RepairPlan, to_json
+from underhost.schemas.errors import InputError
+from underhost.schemas.vsphere import Cluster, DrsRule
+from underhost.schemas.vsphere import Host as EsxiHost
+
+APART = term(HOST, {"app": "db"})
+
+
+def two_on_one_host(*more: Built, hosts: int = 3, **cluster: Any) -> Snapshot:
+    """n1 and n2 run replicas of one database on host h1; n3 is on h3, the others are empty."""
+    pods = [a_pod(f"db-{at}").labels(app="db").apart(APART).on(f"n{at}") for at in (1, 2)]
+    esxi = [EsxiHost(id=f"h{at}", name=f"esx-{at}", cluster="C0", memory_mib=16384) for at in range(1, hosts + 1)]
+    on = {"n1": "h1", "n2": "h1", "n3": "h3"}
+    site = a_site(*nodes(*on), *pods, *more, on=on, hosts=esxi, clusters=[Cluster("C0", **cluster)])
+    return replace(site, vms={ref: structs.replace(vm, memory_mib=8192) for ref, vm in site.vms.items()})
+
+
+def with_vm(site: Snapshot, vm: str, **fields: Any) -> Snapshot:
+    return replace(site, vms={**site.vms, vm: structs.replace(site.vms[vm], **fields)})
+
+
+def with_host(site: Snapshot, host: str, **fields: Any) -> Snapshot:
+    return replace(site, hosts={**site.hosts, host: structs.replace(site.hosts[host], **fields)})
+
+
+def with_rules(site: Snapshot, *rules: DrsRule) -> Snapshot:
+    return replace(site, rules={(rule.cluster, rule.name): rule for rule in rules})
+
+
+def moves(plan: RepairPlan) -> list[tuple[str | None, str, str]]:
+    return [(step.vm or step.pod, step.from_, step.to) for step in plan.steps]
+
+
+SITE = two_on_one_host()
+
+
+def test_one_vm_of_a_pair_moves_to_the_emptiest_host() -> None:
+    plan = repair(SITE, Options())
+    assert moves(plan) == [("n1", "esx-1", "esx-2")]
+    assert (plan.objective.findings_left, plan.objective.vmotions, plan.objective.memory_mib) == (0, 1, 8192)
+    assert (plan.optimal, plan.unrepairable, len(plan.resolved_findings)) == (True, [], 1)
+    assert plan.steps[0].because == [plan.resolved_findings[0].id]
+
+
+def test_the_same_site_in_another_order_has_the_same_plan() -> None:
+    turned = replace(
+        SITE,
+        **{
+            name: dict(reversed(getattr(SITE, name).items()))
+            for name in ("nodes", "pods", "vms", "hosts", "node_hosts")
+        },
+    )
+    assert to_json(repair(turned, Options())) == to_json(repair(SITE, Options()))
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        pytest.param(two_on_one_host(overrides={"vm-n1": "manual"}), ("n2", "esx-1", "esx-2"), id="an override"),
+        pytest.param(
+            with_vm(SITE, "vm-n1", pinned="PCI device 0"), ("n2", "esx-1", "esx-2"), id="a passthrough device"
+        ),
+        pytest.param(with_host(SITE, "h2", state="maintenance"), ("n1", "esx-1", "esx-3"), id="maintenance"),
+        pytest.param(with_host(SITE, "h2", memory_mib=4096), ("n1", "esx-1", "esx-3"), id="no room"),
+        pytest.param(
+            with_host(with_vm(SITE, "vm-n1", datastores=["ds-1"]), "h2", datastores=["ds-2"]),
+            ("n1", "esx-1", "esx-3"),
+            id="a datastore out of reach",
+        ),
+        pytest.param(
+            with_rules(SITE, DrsRule("licence", "vm-host", ["vm-n1"], ["h1", "h3"], cluster="C0")),
+            ("n1", "esx-1", "esx-3"),
+            id="a VM-Host rule",
+        ),
+        pytest.param(
+            with_rules(SITE, DrsRule("by-hand", "affinity", ["vm-n1", "vm-n3"], cluster="C0")),
+            ("n2", "esx-1", "esx-2"),
+            id="a rule that keeps VMs together",
+        ),
+    ],
+)
+def test_what_vsphere_forbids_is_no_way_out(site: Snapshot, expected: tuple[str, str, str]) -> None:
+    assert moves(repair(site, Options())) == [expected]
+
+
+def test_a_rule_that_a_person_wrote_keeps_vms_apart_all_the_same() -> None:
+    site = with_host(SITE, "h2", state="maintenance")
+    site = with_rules(site, DrsRule("by-hand", "anti-affinity", ["vm-n1", "vm-n3"], cluster="C0"))
+    assert moves(repair(site, Options())) == [("n2", "esx-1", "esx-3")]
+
+
+def test_what_stays_is_told_with_its_smallest_reason() -> None:
+    site = two_on_one_host(hosts=1, overrides={"vm-n1": "manual"})
+    site = replace(site, hosts={**site.hosts, "h3": EsxiHost(id="h3", name="esx-3", cluster="C1")})
+    plan = repair(site, Options(), RepairTerms(evictions=None))
+    [left] = plan.unrepairable
+    assert plan.steps == []
+    assert left.conflict == ["no evictions are asked for"]  # there is no other host: nothing else contradicts
+    assert left.would_help == ["one more host in vSphere cluster C0"]
+    pinned = two_on_one_host(overrides={"vm-n1": "manual", "vm-n2": "disabled"})
+    [left] = repair(pinned, Options(), RepairTerms(evictions=None)).unrepairable
+    assert left.conflict[:2] == [
+        "VM n1 stays where it is: its DRS override is manual: a person moves it",
+        "VM n2 stays where it is: its DRS override is disabled: a person moves it",
+    ]
+    assert left.would_help == ["let VM n1 move", "let VM n2 move"]
+
+
+def misplaced(*more: Built) -> Snapshot:
+    """A pod on a node that its selector excludes; n2 and n3 would do."""
+    pod = (
+        a_pod("web-1")
+        .labels(app="web")
+        .owned_by("ReplicaSet/web")
+        .spec(nodeSelector={"disk": "ssd"}, schedulerName="default-scheduler")
+    )
+    ssd = [a_node(name).labels(disk="ssd") for name in ("n2", "n3")]
+    owner = a_workload("ReplicaSet", "web", 2)
+    other = a_pod("web-2").labels(app="web").owned_by("ReplicaSet/web").on("n2")
+    return a_site(a_node("n1"), *ssd, owner, pod.on("n1"), other, *more, on={"n1": "h1", "n2": "h2", "n3": "h3"})
+
+
+def test_what_no_vmotion_ends_takes_an_eviction() -> None:
+    plan = repair(misplaced(), Options())
+    assert [(step.kind, step.pod, step.from_) for step in plan.steps] == [("evict", "shop/web-1", "n1")]
+    assert (plan.objective.evictions, plan.objective.findings_left, plan.optimal) == (1, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("site", "asked", "why"),
+    [
+        pytest.param(
+            misplaced(a_budget("web", {"app": "web"}, min_available=2)),
+            RepairTerms(),
+            "shop/web-1 cannot be evicted: budget shop/web allows no eviction",
+            id="a budget",
+        ),
+        pytest.param(misplaced(), RepairTerms(evictions=None), "no evictions are asked for", id="no evictions"),
+    ],
+)
+def test_a_pod_that_may_not_go_stays_with_the_reason(site: Snapshot, asked: RepairTerms, why: str) -> None:
+    plan = repair(site, Options(), asked)
+    assert (plan.steps, [one.conflict for one in plan.unrepairable]) == ([], [[why]])
+
+
+def test_a_pod_that_may_land_where_a_host_is_shared_is_not_evicted() -> None:
+    apart = term(HOST, {"app": "web"})
+    lost = (
+        a_pod("web-1")
+        .labels(app="web")
+        .owned_by("ReplicaSet/web")
+        .apart(apart)
+        .spec(nodeSelector={"disk": "ssd"}, schedulerName="default-scheduler")
+    )
+    other = a_pod("web-2").labels(app="web").owned_by("ReplicaSet/web").apart(apart).on("n2")
+    ssd = [a_node(name).labels(disk="ssd") for name in ("n2", "n3", "n4")]
+    on = {"n1": "h1", "n2": "h2", "n3": "h2", "n4": "h4"}  # n3 shares the host of n2
+    site = a_site(a_node("n1"), *ssd, a_workload("ReplicaSet", "web", 2), lost.on("n1"), other, on=on)
+    [left] = repair(site, Options()).unrepairable
+    assert left.conflict == [
+        "shop/web-1 cannot be evicted: its scheduler may put the next one where more is broken than now"
+    ]
+
+
+def test_a_quorum_on_one_host_is_parted() -> None:
+    masters = [a_node(name).labels({"node-role.kubernetes.io/control-plane": ""}) for name in ("n1", "n2", "n3")]
+    esxi = [EsxiHost(id=f"h{at}", name=f"esx-{at}", cluster="C0") for at in (1, 2, 3)]
+    site = a_site(*masters, a_pod("web").on("n1"), on={"n1": "h1", "n2": "h1", "n3": "h3"}, hosts=esxi)
+    plan = repair(site, Options())
+    assert moves(plan) == [("n1", "esx-1", "esx-2")]
+    assert [one.severity for one in plan.resolved_findings] == ["quorum"]
+
+
+def test_only_what_is_asked_for_is_repaired() -> None:
+    [finding] = repair(SITE, Options()).resolved_findings
+    assert moves(repair(SITE, Options(), RepairTerms(finding=finding.id))) == [("n1", "esx-1", "esx-2")]
+    assert moves(repair(SITE, Options(), RepairTerms(namespaces=frozenset({"other"})))) == []
+    assert moves(repair(SITE, Options(), RepairTerms(most_vmotions=0, evictions=None))) == []
+    with pytest.raises(InputError, match="finding 1234: not there, or no move ends it"):
+        repair(SITE, Options(), RepairTerms(finding="1234"))
+
+
+def test_room_is_counted_with_what_stays_free() -> None:
+    assert moves(repair(SITE, Options(), RepairTerms(room=Room(headroom=60), evictions=None))) == []
+    assert repair(SITE, Options(), RepairTerms(room=Room(headroom=60, reserved=True))).objective.vmotions == 1
