@@ -56,14 +56,15 @@ async def run_worker(
     web: bool = True,
     latest: LatestDecisions | None = None,
     on_listening: Callable[[str], None] | None = None,
+    on_visit: Callable[[], None] = lambda: None,
     on_waiting: Callable[[Mapping[str, str]], None] = lambda reasons: None,
 ) -> None:
     """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
 
     `connections` replaces what the settings name (sources and writers), `evaluator` the real one; `on_event` is told of
     every derived record once it is published; `stop` also tells tests' and the demo's end; `latest` holds what was
-    decided last; `on_listening` is told the address of the page, `on_waiting` what it waits for until it is
-    ready, which is nothing.
+    decided last; `on_listening` is told the address of the page, `on_visit` that somebody has opened it, `on_waiting`
+    what it waits for until it is ready, which is nothing.
 
     Raises InputError for a bad configuration, BackendError where a backend is unreachable or refuses before its first
     success; after it, everything is tried again for ever.
@@ -87,7 +88,9 @@ async def run_worker(
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
                     observer, decided = TopicObserver(settings, latest, reader, at_once=alone), LatestDecisions()
-                server = await _listen(settings, metrics, latest, lambda: next(iter(current), None), observer, remarks)
+                server = await _listen(
+                    settings, metrics, latest, lambda: next(iter(current), None), observer, remarks, on_visit
+                )
                 (on_listening or _say_page)(server.address)
 
             def new() -> Pipeline:
@@ -134,6 +137,7 @@ async def _listen(
     current: Callable[[], Pipeline | None],
     observer: TopicObserver | None,
     remarks: Mapping[str, str],
+    on_visit: Callable[[], None],
 ) -> Listeners:
     """The worker's HTTP, from before the first pipeline to after the last; `remarks` stand in every readiness."""
 
@@ -161,7 +165,7 @@ async def _listen(
         pipeline = current()
         return {**remarks, **(pipeline.readiness.noted() if pipeline is not None else {})}
 
-    routes = http_routes(settings, latest, reasons, current, metrics.registry, observer)
+    routes = http_routes(settings, latest, reasons, current, metrics.registry, observer, on_visit)
     return await open_listeners(
         settings,
         routes,

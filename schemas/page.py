@@ -87,12 +87,27 @@ class OpenFindings(PageDocument):
     kind: str = "Findings"
 
 
+class FindingMark(_Row, frozen=True):
+    """A finding opened or ended: `state` is opened or resolved, `at` RFC 3339."""
+
+    at: str
+    finding: str
+    state: str
+    severity: str
+
+
 class HistoryRange(PageDocument):
-    """`/api/v1/history`: every moment between these (RFC 3339) can be told, with `at=` of the map and the findings."""
+    """`/api/v1/history`: every moment between these (RFC 3339) can be told, with `at=`.
+
+    `marks`: when findings opened and ended, oldest first, the newest 2,000. `resolved`: the findings that have ended
+    last, newest first.
+    """
 
     site: str
     from_: str = field(name="from")
     to: str
+    marks: list[FindingMark] = []
+    resolved: list[FindingEvent] = []
     api_version: str = API_VERSION
     kind: str = "History"
 
@@ -186,7 +201,10 @@ class History(PageDocument):
 
 
 class PodDetail(PageDocument):
-    """`/api/v1/pods/NAMESPACE/NAME`: every rule's word on every node, what is wrong, what was decided before."""
+    """`/api/v1/pods/NAMESPACE/NAME`: every rule's word on every node, what is wrong, what was decided before.
+
+    `asked`: what it asks of a node, in whole units (cpu: thousandths of a core).
+    """
 
     site: str
     pod: MapPod
@@ -195,8 +213,57 @@ class PodDetail(PageDocument):
     verdict: PodVerdict
     findings: list[FindingEvent]
     history: list[HistoryEntry]
+    asked: dict[str, int]
     api_version: str = API_VERSION
     kind: str = "Pod"
+
+
+class MachineVm(_Row, frozen=True):
+    """A node's VM: its virtual CPUs and memory, 0 while unknown; `power` is on or off."""
+
+    name: str
+    cpus: int = 0
+    memory_mib: int = field(default=0, name="memoryMiB")
+    power: str = "on"
+
+
+class NodeCondition(_Row, frozen=True):
+    """A condition of a node."""
+
+    type: str
+    status: str
+    reason: str = ""
+
+
+class NodeDetail(PageDocument):
+    """`/api/v1/nodes/NAME`: VM, what there is of each resource and what pods ask of it, what keeps pods away.
+
+    Amounts are whole units: bytes, thousandths of a core, pods. `taints` as `key=value:Effect`.
+    """
+
+    site: str
+    node: str
+    vm: MachineVm | None = None
+    allocatable: dict[str, int] = {}
+    asked: dict[str, int] = {}
+    taints: list[str] = []
+    conditions: list[NodeCondition] = []
+    history: list[HistoryEntry] = []
+    api_version: str = API_VERSION
+    kind: str = "Node"
+
+
+class HostDetail(PageDocument):
+    """`/api/v1/hosts/ID`: how large a host is, the VMs of nodes on it, what their pods ask for, as in `NodeDetail`."""
+
+    site: str
+    host: str
+    cpu_mhz: int = 0
+    memory_mib: int = field(default=0, name="memoryMiB")
+    vms: list[MachineVm] = []
+    asked: dict[str, int] = {}
+    api_version: str = API_VERSION
+    kind: str = "Host"
 
 
 class Judging(Struct, rename="camel"):

@@ -3,6 +3,7 @@
 In: records of the topics, as any consumer reads them. Out: objects, outcomes, findings and the journeys of VMs. Pure.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import msgspec
 from underhost.schemas import topics
 from underhost.schemas.keys import LISTED, parse_key, site_of
 from underhost.schemas.kubernetes import Node, Pod
-from underhost.schemas.records import FindingEvent, NodeHost, Outcome
+from underhost.schemas.records import FindingEvent, NodeHost, Outcome, Placement
 from underhost.schemas.vsphere import DrsRule, Host, Vm
 from underhost.streams.ports import Record
 
@@ -24,6 +25,7 @@ TOPICS = (
     topics.NODE_HOSTS,
     topics.OUTCOMES,
     topics.VIOLATIONS,
+    topics.PLACEMENTS,
 )
 """What a picture is made from."""
 OURS = "underhost"
@@ -50,6 +52,8 @@ class DemoState:
         nodes, vms, hosts, node_hosts: by the name in their key. pods: by `namespace/name`. rules: by their key.
         outcomes: the last of each (kind, target). events: of findings, oldest first. journeys: oldest first.
         listed: names of the topics that are whole: their source has listed since the beginning.
+        refused: why no node took a pod when it was last tried, by pod.
+        round: of events and journeys, how many belong to rounds of the story that are over.
     """
 
     site: str
@@ -64,6 +68,8 @@ class DemoState:
     events: list[FindingEvent] = field(default_factory=list)
     journeys: list[Journey] = field(default_factory=list)
     listed: set[str] = field(default_factory=set)
+    refused: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    round: tuple[int, int] = (0, 0)
 
     def apply(self, record: Record) -> None:
         """Take in one record; other sites' change nothing."""
@@ -81,6 +87,10 @@ class DemoState:
             if record.value is not None and record.timestamp >= self.begin:
                 outcome = msgspec.json.decode(record.value, type=Outcome)
                 self.outcomes[outcome.kind, outcome.target] = outcome
+        elif topic is topics.PLACEMENTS:
+            if record.value is not None and record.timestamp >= self.begin:
+                placement = msgspec.json.decode(record.value, type=Placement)
+                self.refused[placement.pod] = placement.failed
         else:
             self._apply_state(topic, key, record.value, record.timestamp >= self.begin)
 
@@ -105,6 +115,18 @@ class DemoState:
         table[place] = now
         if type_ is NodeHost and recent and before is not None and before.host_name != now.host_name:
             self.journeys.append(Journey(now.node, before.host_name, now.host_name))
+
+    def begin_round(self) -> None:
+        """What has happened so far is of no concern to the story from now on."""
+        self.round = len(self.events), len(self.journeys)
+
+    def recent(self) -> list[FindingEvent]:
+        """The events of findings in this round, oldest first."""
+        return self.events[self.round[0] :]
+
+    def recent_journeys(self) -> list[Journey]:
+        """The journeys of VMs in this round, oldest first."""
+        return self.journeys[self.round[1] :]
 
     def host_of(self, pod: str) -> str:
         """The name of the host below a pod; "" while it is not known."""

@@ -8,6 +8,7 @@ all, in the feed.
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -25,14 +26,15 @@ PING = b"event: ping\ndata: {}\n\n"
 RESET = b"event: reset\ndata: {}\n\n"
 
 
-def routes(feeds: ChangeFeeds) -> list[web.RouteDef]:
-    """The route of the events."""
+def routes(feeds: ChangeFeeds, on_follow: Callable[[], None] = lambda: None) -> list[web.RouteDef]:
+    """The route of the events; `on_follow` is called for every follower."""
     following = ClientPlaces(FOLLOWERS, EACH, "other followers are connected")
 
     async def events(request: web.Request) -> web.StreamResponse:
         site = request.query.get("site", feeds.default())
         feed = feeds.wanted(site)
         with following.place(request):
+            on_follow()
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
             await response.prepare(request)
             # A follower that does not read, or is gone, is let go: there is nobody to tell.

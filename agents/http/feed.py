@@ -15,8 +15,8 @@ import msgspec
 
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.pipeline.decisions import Decisions
-from underhost.schemas.page import HistoryEntry, MapChange, MapPod
-from underhost.schemas.records import FindingEvent
+from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.page import HistoryEntry, MapChange
 
 KEPT, KEPT_BYTES = 512, 4 << 20
 """Events that are kept for who comes back, at most, and their bytes together."""
@@ -126,14 +126,11 @@ class ChangeFeed:
         async with self._lock:
             return _encoder.encode(self._rows.open_findings(self._site, self.version))
 
-    async def pod(self, name: str) -> tuple[MapPod, str, list[FindingEvent]] | None:
-        """A pod's row, the name of its host and the findings that name it."""
+    async def picture(self) -> tuple[Snapshot, MapRows]:
+        """The newest snapshot and its rows, which stay as they are until the next `await`."""
         await self.refresh()
         async with self._lock:
-            row = self._rows.pod(name)
-            if row is None:
-                return None
-            return row, self._rows.host_of(row), self._rows.findings_of(name)
+            return self.decisions.snapshot, self._rows
 
     # ------------------------------------------------------------------------------------------------ what is followed
     def position(self, version: str) -> int | None:

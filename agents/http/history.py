@@ -7,7 +7,7 @@ once nobody has looked for a while.
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -20,12 +20,12 @@ from underhost.agents.http.budgets.places import ClientPlaces
 from underhost.agents.http.budgets.work import LEFT, has_left
 from underhost.agents.http.guard import RequestRefused
 from underhost.agents.http.map_rows import MapRows
-from underhost.agents.site.snapshot import BY_VM, Joining, Options
+from underhost.agents.site.snapshot import BY_VM, Joining, Options, Snapshot
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.agents.snapshots.times import parse_time
 from underhost.schemas.errors import InputError
-from underhost.schemas.page import HistoryRange
-from underhost.schemas.records import Finding, FindingEvent
+from underhost.schemas.page import FindingMark, HistoryRange
+from underhost.schemas.records import OPENED, RESOLVED, Finding, FindingEvent
 from underhost.schemas.severities import LABEL_STALE
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import TopicReader
@@ -46,6 +46,9 @@ WAITING, EACH = 8, 6
 """Requests that may wait for their turn, and those of one client: a browser has six connections."""
 RECORDED = (LABEL_STALE,)
 """Severities that time alone makes: they are told as they were published, not worked out."""
+
+MARKS, ENDED = 2000, 20
+"""Times at which findings opened or ended, and findings that have ended, that are told: the newest."""
 
 INVENTORY = "Inventory"
 
@@ -78,6 +81,7 @@ class PastSites:
         self._places = ClientPlaces(WAITING, EACH, "other moments are being worked out")
         self._read: OrderedDict[str, tuple[float, SiteHistory]] = OrderedDict()
         self._known: OrderedDict[tuple[str, int], tuple[bytes, bytes]] = OrderedDict()
+        self._last: tuple[str, int, Snapshot, MapRows] | None = None
         self._forgetting: asyncio.TimerHandle | None = None
 
     def routes(self) -> list[web.RouteDef]:
@@ -92,7 +96,8 @@ class PastSites:
                 past = await self._past(site, 0)
             except InputError as error:
                 raise RequestRefused(404, str(error)) from error
-        return document(_encoder.encode(HistoryRange(site, rfc3339(past.begins / 1000), rfc3339(time.time()))))
+        told = HistoryRange(site, rfc3339(past.begins / 1000), rfc3339(time.time()), *_marks(past))
+        return document(_encoder.encode(told))
 
     async def map(self, request: web.Request) -> web.Response:
         """The map at a moment."""
@@ -108,12 +113,26 @@ class PastSites:
         async with self._turn(request):
             found = self._known.get((site, moment))
             if found is None:
-                past = await self._past(site, moment)
-                found = await asyncio.get_running_loop().run_in_executor(self._pool, self._work_out, past, moment)
+                _, rows = await self._picture(site, moment)
+                found = await asyncio.get_running_loop().run_in_executor(self._pool, _told, rows, site, moment)
                 self._known[site, moment] = found
                 while sum(len(each) for both in self._known.values() for each in both) > KEPT_BYTES:
                     self._known.popitem(last=False)
             return found
+
+    async def moment(self, request: web.Request, site: str, at: str) -> tuple[Snapshot, MapRows]:
+        """The site at a moment (`parse_time`), with its rows. Raises RequestRefused, InputError."""
+        site, moment = self._known_site(site), parse_time(at)
+        async with self._turn(request):
+            return await self._picture(site, moment)
+
+    async def _picture(self, site: str, moment: int) -> tuple[Snapshot, MapRows]:
+        """The one that was asked for last is kept: whoever looks at a moment asks several things of it."""
+        if self._last is None or self._last[:2] != (site, moment):
+            past = await self._past(site, moment)
+            loop = asyncio.get_running_loop()
+            self._last = site, moment, *(await loop.run_in_executor(self._pool, self._work_out, past, moment))
+        return self._last[2:]
 
     @asynccontextmanager
     async def _turn(self, request: web.Request) -> AsyncIterator[None]:
@@ -135,6 +154,7 @@ class PastSites:
     def _forget(self) -> None:
         self._read.clear()
         self._known.clear()
+        self._last = None
 
     async def _past(self, site: str, moment: int) -> SiteHistory:
         """The topics as they were read last, or now where the moment is after that."""
@@ -156,7 +176,7 @@ class PastSites:
     def _size(self) -> int:
         return sum(past.size for _, past in self._read.values())
 
-    def _work_out(self, past: SiteHistory, moment: int) -> tuple[bytes, bytes]:
+    def _work_out(self, past: SiteHistory, moment: int) -> tuple[Snapshot, MapRows]:
         snapshot, published = past.at(moment), past.published(moment)
         at = rfc3339(moment / 1000)
         found = check(snapshot, self._options).findings
@@ -164,10 +184,26 @@ class PastSites:
         events |= {id_: one for id_, one in published.items() if one.severity in RECORDED or one.rule == INVENTORY}
         rows = MapRows()
         rows.update(snapshot, events)
-        return (
-            _encoder.encode(rows.site_map(past.site, at)),
-            _encoder.encode(rows.open_findings(past.site, at)),
-        )
+        return snapshot, rows
+
+
+def _told(rows: MapRows, site: str, moment: int) -> tuple[bytes, bytes]:
+    """The documents of the map and of the findings."""
+    at = rfc3339(moment / 1000)
+    return _encoder.encode(rows.site_map(site, at)), _encoder.encode(rows.open_findings(site, at))
+
+
+def _marks(past: SiteHistory) -> tuple[list[FindingMark], list[FindingEvent]]:
+    """When findings opened and ended, the newest of them; and the findings that have ended last."""
+    marks: deque[FindingMark] = deque(maxlen=MARKS)
+    ended: dict[str, FindingEvent] = {}
+    for at, event in past.events():
+        if event.state in (OPENED, RESOLVED) and at >= past.begins:
+            marks.append(FindingMark(rfc3339(at / 1000), event.id, event.state, event.severity))
+        ended.pop(event.id, None)
+        if event.state == RESOLVED:
+            ended[event.id] = event
+    return list(marks), list(reversed(ended.values()))[:ENDED]
 
 
 def _event(site: str, finding: Finding, published: FindingEvent | None, at: str) -> FindingEvent:

@@ -29,7 +29,7 @@ WHY = {
     400: "No HTTP, or no such question.",
     401: "The token is needed, or a client certificate.",
     403: "A page of another site asks, or somebody with another token, or binding without one.",
-    404: "There is no such site, pod or file.",
+    404: "There is no such site, pod, node, host or file.",
     405: "The route has other methods.",
     408: "The body was not sent in time.",
     413: "The body is too large.",
@@ -65,6 +65,8 @@ SINCE = Parameter("since", "The version that the follower has seen.")
 SUBJECT = Parameter("subject", "What it is about: `pod/NAMESPACE/NAME`, `node/NAME` or `finding/ID`; absent, the site.")
 NAMESPACE = Parameter("namespace", "The namespace of the pod.", "path")
 POD = Parameter("name", "The name of the pod.", "path")
+NODE_NAME = Parameter("name", "The name of the node.", "path")
+HOST_ID = Parameter("name", "The id of the host, as the map has it.", "path")
 FILE = Parameter("name", "A file of the page.", "path")
 
 
@@ -128,8 +130,10 @@ OPERATIONS: tuple[Operation, ...] = (
         "One pod, with every rule's word on every node.",
         page.PodDetail,
         (*GONE, 422, 429),
-        (NAMESPACE, POD, SITE),
+        (NAMESPACE, POD, SITE, AT),
     ),
+    Operation("/api/v1/nodes/{name}", "One node.", page.NodeDetail, (*GONE, 422, 429), (NODE_NAME, SITE, AT)),
+    Operation("/api/v1/hosts/{name}", "One ESXi host.", page.HostDetail, (*GONE, 422, 429), (HOST_ID, SITE, AT)),
     Operation("/api/v1/events", "What changes, as it does.", "text/event-stream", (*GONE, 429), (SITE, SINCE)),
     Operation("/api/v1/snapshot", "The picture of a site to take away.", "application/gzip", (*GONE, 429), (SITE,)),
     Operation(

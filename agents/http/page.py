@@ -4,7 +4,9 @@ In: the packaged files. Out: `/` and `/static/NAME`. A browser keeps them and as
 """
 
 import hashlib
+from collections.abc import Iterator
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from aiohttp import web
 
@@ -19,11 +21,10 @@ TYPES = {
 def routes() -> list[web.RouteDef]:
     """The routes of the page."""
     held: dict[str, tuple[bytes, str, str]] = {}
-    for entry in files(__package__).joinpath("static").iterdir():
-        _, _, ending = entry.name.rpartition(".")
+    for name, body in _files(files(__package__).joinpath("static")):
+        _, _, ending = name.rpartition(".")
         if ending in TYPES:
-            body = entry.read_bytes()
-            held[entry.name] = body, TYPES[ending], hashlib.blake2b(body, digest_size=12).hexdigest()
+            held[name] = body, TYPES[ending], hashlib.blake2b(body, digest_size=12).hexdigest()
 
     def answer(request: web.Request, name: str) -> web.Response:
         if name not in held:
@@ -42,4 +43,13 @@ def routes() -> list[web.RouteDef]:
     async def static(request: web.Request) -> web.Response:
         return answer(request, request.match_info["name"])
 
-    return [web.get("/", index), web.get("/static/{name}", static)]
+    return [web.get("/", index), web.get("/static/{name:.+}", static)]
+
+
+def _files(folder: Traversable, path: str = "") -> Iterator[tuple[str, bytes]]:
+    """Every file in a folder and the folders in it, by its path."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{path}{entry.name}/")
+        else:
+            yield path + entry.name, entry.read_bytes()

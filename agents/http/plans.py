@@ -4,7 +4,8 @@ In: the newest decisions of a site. Out: gzip of the documents that `-f` reads; 
 Neither changes anything. Plans are tried one at a time in a thread; who would wait too long is told to come again.
 
 A plan is `{"site": S, "steps": [{"drain": "n1"}, {"fail": "host/esx-1"}, {"add": [OBJECT, …]}, …], "ha": true}`: every
-step is an option of `underhost whatif` with its value; or `{"each": "host" | "node", "ha": true}`.
+step is an option of `underhost whatif` with its value; or `{"each": "host" | "node", "ha": true}`. With
+`"at": TIME` it is tried on the site as it was then.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from underhost.agents.http.budgets.bodies import body_of
 from underhost.agents.http.budgets.places import ClientPlaces
 from underhost.agents.http.budgets.work import Bench
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.history import document
+from underhost.agents.http.history import PastSites, document
 from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
@@ -58,14 +59,18 @@ class PlanRequest(msgspec.Struct, forbid_unknown_fields=True):
     steps: list[dict[str, msgspec.Raw]] = []
     each: str = ""
     ha: bool = True
+    at: str = ""
 
 
 _plans = msgspec.json.Decoder(PlanRequest)
 _objects = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
-    """`options` are the worker's; pods of every scheduler that the commands place are placed here, too."""
+def routes(feeds: ChangeFeeds, options: Options, past_sites: PastSites) -> list[web.RouteDef]:
+    """`options` are the worker's; pods of every scheduler that the commands place are placed here, too.
+
+    `past_sites` tells the site of a plan with `at`.
+    """
     judged = replace(options, scheduler_names=Options().scheduler_names)
     evaluator, bench = Evaluator(judged), Bench("what-if", SECONDS, ELSEWHERE)
     reading = ThreadPoolExecutor(1, thread_name_prefix="plans")
@@ -81,16 +86,20 @@ def routes(feeds: ChangeFeeds, options: Options) -> list[web.RouteDef]:
         body = await body_of(request)
         with running.place(request):
             plan, steps, allowance = await asyncio.get_running_loop().run_in_executor(reading, _read, body)
-            picture = feeds.wanted(plan.site or request.query.get("site", feeds.default())).decisions.snapshot
+            site = plan.site or request.query.get("site", feeds.default())
+            if plan.at:
+                (picture, _), holder = await past_sites.moment(request, site, plan.at), None
+            else:
+                picture, holder = feeds.wanted(site).decisions.snapshot, evaluator
 
             def work() -> bytes:
                 if plan.each:
-                    return to_json(listed(each(picture, judged, plan.each, ha=plan.ha, evaluator=evaluator)))
+                    return to_json(listed(each(picture, judged, plan.each, ha=plan.ha, evaluator=holder)))
                 try:
-                    return to_json(what_if(picture, judged, steps, evaluator=evaluator).document)
+                    return to_json(what_if(picture, judged, steps, evaluator=holder).document)
                 finally:
-                    if allowance.taken > KEPT:
-                        evaluator.update(picture)  # it holds the site that it was asked about last
+                    if holder is not None and allowance.taken > KEPT:
+                        holder.update(picture)  # it holds the site that it was asked about last
 
             return document(await bench.do(request, work))
 

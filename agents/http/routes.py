@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from underhost.agents.http import api, events, page, plans
+from underhost.agents.http import api, details, events, page, plans
 from underhost.agents.http.extender import ExtenderRoutes
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites
@@ -45,16 +45,26 @@ def http_routes(
     pipeline: Callable[[], Pipeline | None],
     registry: CollectorRegistry,
     observer: TopicObserver | None = None,
+    on_visit: Callable[[], None] = lambda: None,
 ) -> HttpRoutes:
-    """The routes of a worker with these settings; `observer` fills `latest` where the worker does not evaluate."""
+    """The routes of a worker with these settings; `observer` fills `latest` where the worker does not evaluate.
+
+    `on_visit` is called when a page begins to follow a site.
+    """
     on_read = observer.look if observer is not None else lambda: None
     feeds = ChangeFeeds(latest, settings.site, unready, open_reader(settings.kafka), on_read)
     options = options_of(settings)
     reader, joining = open_reader(settings.kafka), joining_of(settings)
     past_sites = PastSites(settings.site, options, reader, feeds.known, joining=joining)
     extender = ExtenderRoutes(settings.site, options, pipeline, latest, registry, settings.host_label)
-    routes = [*page.routes(), *events.routes(feeds), *past_sites.routes(), *plans.routes(feeds, options)]
+    routes = [
+        *page.routes(),
+        *events.routes(feeds, on_visit),
+        *past_sites.routes(),
+        *plans.routes(feeds, options, past_sites),
+    ]
     features = [FEATURES[route.path] for route in routes if route.path in FEATURES]
-    routes += [*api.routes(feeds, options, features, past_sites), *extender.probes()]
+    routes += [*api.routes(feeds, features, past_sites), *details.routes(feeds, options, past_sites)]
+    routes += extender.probes()
     looking = [observer.running] if observer is not None else []
     return HttpRoutes(routes, [feeds.running, extender.running, *looking], [feeds.end], extender.routes())

@@ -7,7 +7,7 @@ gone. Within a budget of memory only the newest part can be told. Not for many t
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -176,6 +176,13 @@ class SiteHistory:
             else:
                 open_[id_] = event
         return open_
+
+    def events(self) -> Iterator[tuple[int, FindingEvent]]:
+        """What was published of findings, in the order of time (milliseconds since 1970)."""
+        for change in self._events:
+            event = _finding(change.value)
+            if event is not None:
+                yield change.at, event
 
     def _complete(self) -> int:
         """The first moment at which every topic of every source had been listed, but not before the last day."""

@@ -21,7 +21,7 @@ def parse_time(text: str, now: float | None = None) -> int:
     if moment is None or not 0 <= moment < LAST:
         shown = repr(text if len(text) <= 40 else f"{text[:40]}…")
         raise InputError(f"{shown}: a time is expected, 2026-11-21T03:00:00Z or 10m for ten minutes ago")
-    return int(moment * 1000)
+    return round(moment * 1000)
 
 
 def _seconds(text: str, now: float) -> float | None:

@@ -23,6 +23,9 @@ class Drs:
     Args:
         source: decides which VM is moved for balance.
         interval: seconds between two runs.
+
+    Attributes:
+        held: somebody has set DRS to manual: it does nothing.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class Drs:
     ) -> None:
         self._timeline, self._vsphere, self._interval = timeline, vsphere, interval
         self._random = random.Random(source.getrandbits(32))
+        self.held = False
 
     def start(self) -> None:
         """Begin the runs."""
@@ -42,6 +46,8 @@ class Drs:
     def _run(self) -> None:
         """Correct broken rules, oldest first; then balance, if nothing moves."""
         self._timeline.after(self._interval, self._run)
+        if self.held:
+            return
         for rule in self._vsphere.all_rules():
             if rule.enabled and rule.type == ANTI_AFFINITY:
                 self._separate(rule)

@@ -22,6 +22,8 @@ class Scenario:
         system: builds what has been there for long: hosts, VMs, nodes and the clusters' own pods.
         workload: builds the application, whose pods wait for a scheduler.
         operator_move: the VM and the host, by name, of the move by which an operator breaks a rule in the demo.
+        failing_host: the host by whose failure a rule is broken: HA starts one of its VMs beside a replica.
+        drained_node: a node whose pods find no other one.
     """
 
     title: str
@@ -29,6 +31,8 @@ class Scenario:
     system: Callable[[SimulatedKubernetes, Controllers, SimulatedVSphere, random.Random], None]
     workload: Callable[[SimulatedKubernetes, Controllers], None]
     operator_move: tuple[str, str]
+    failing_host: str
+    drained_node: str
 
 
 SCENARIOS = {
@@ -38,6 +42,8 @@ SCENARIOS = {
         kubevirt.build_system,
         kubevirt.build_workload,
         ("kni-worker6", "esx-1"),
+        "esx-1",
+        "kni-worker6",
     )
 }
 """Every scenario by the name that `{simulated: NAME}` and `underhost demo NAME` give it."""

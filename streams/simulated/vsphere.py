@@ -95,6 +95,11 @@ class SimulatedVSphere:
             raise Refused(f"a migration of {moved.name} is already in progress")
         self.move(moved, target, "operator")
 
+    def set_host_state(self, host: str, state: str) -> None:
+        """Connected, maintenance or disconnected, whatever runs on it. Raises Gone."""
+        target = self.host(host)
+        self.store.put(ObjectKey("host", "", target.id), msgspec.structs.replace(target, state=state))
+
     # --------------------------------------------------------------------------------------------------- the DRS writer
     async def rules(self, cluster: str) -> Sequence[DrsRule]:
         """Every rule of the cluster, in the order of their keys. Raises Refused: no such cluster."""

@@ -1,11 +1,13 @@
 """`underhost demo` as a person starts it: a process of its own, on the embedded log, over the simulated site."""
 
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,18 +64,32 @@ def test_readme_tells_the_same_story() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_without_once_it_goes_on_until_it_is_told_to_stop(number: signal.Signals, tmp_path: Path) -> None:
+def test_without_once_it_waits_for_enter_and_goes_on_until_it_is_told_to_stop(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     command = [str(PROGRAM), "demo", "--embedded", str(tmp_path / "demo.db")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stderr is not None
-        lines = []
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    commands, lines = [], []
+    with subprocess.Popen(command, **pipes) as process:
         for line in process.stdout:
             lines.append(line.rstrip("\n"))
+            if line.strip().startswith(str(PROGRAM)):
+                commands.append(line.strip())
+            if "--server" in line:  # the last of them
+                for each in commands:
+                    done = subprocess.run(
+                        shlex.split(each), capture_output=True, text=True, env={}, timeout=60, check=False
+                    )
+                    assert (done.stderr, done.returncode) == ("", 1 if " fail " in each else 0), each
+                process.stdin.write("\n")  # Enter: seen enough
+                process.stdin.flush()
             if "goes on until Ctrl-C" in line:
                 break
         process.send_signal(number)
         lines += process.stdout.read().splitlines()
         errors = process.stderr.read()
+    assert re.fullmatch(TIME + "Goodbye: .*", lines[-1])
+    assert len(commands) == 3
     assert (process.returncode, errors) == (0, "")
     assert_told(lines, STORY)
 

@@ -62,11 +62,11 @@ def test_a_name_runs_nothing_wherever_it_is_shown(visits: Visits, shown: ShownSi
         page.locator("#map .pod").nth(at).hover()
         expect(page.locator("#tip")).to_be_visible()
         page.locator("#findings .item").nth(at).click()
-        for kind in ("host", "node", "pod"):
-            page.locator(f"#map .{kind}").nth(at).focus()
+        for kind, focused in (("host", "host-head"), ("node", "node-head"), ("pod", "pod")):
+            page.locator(f"#map .{focused}").nth(at).focus()
             page.keyboard.press("Enter")
             expect(page.locator("#panel .kind")).to_have_text(kind)
-        expect(page.locator("#panel tbody tr, #panel .note.bad").first).to_be_visible()
+        expect(page.locator("#panel .verdict > li, #panel .note.bad").first).to_be_visible()
         assert hidden(page) == ""
         page.keyboard.press("Escape")
     page.click("#tab-activity")

@@ -1,33 +1,33 @@
 """What if, and what was: the map of a simulation beside today's, and the map at a time of the past."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from aiohttp import web
 from playwright.sync_api import expect
 from support.build import HOST, a_node, a_pod, a_site, a_workload, term
 from support.processes.browser import PHONE, Visits, honest
 from support.published import a_finding
+from support.sites.remembered import RememberingSite, hours_ago
 from support.sites.shop import a_shop
 from support.sites.shown import ShownSite
 
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.vsphere import Host
 
 DB = {"app": "db"}
 
 
-def a_pair() -> Snapshot:
-    """Two databases that must not share a host, each on a host of its own, and a third host with room."""
+def a_pair(second: str = "h2") -> Snapshot:
+    """Two databases that must not share a host, each on a host of its own unless `second` says otherwise."""
     return a_site(
         a_node("n1"),
         a_node("n2"),
         a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)).owned_by("StatefulSet/db"),
         a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)).owned_by("StatefulSet/db"),
         a_workload("StatefulSet", "db", replicas=2),
-        on={"n1": "h1", "n2": "h2"},
+        on={"n1": "h1", "n2": second},
+        hosts=[Host(id=name, name=f"esx-{name}", cluster="C0") for name in ("h1", "h2")],
         site="prod",
     )
 
@@ -38,14 +38,14 @@ def names(page: Any, pane: str, host: str) -> Any:
     )
 
 
-def test_a_hosts_failure_is_shown_beside_today_and_touches_nothing(visits: Visits, shown: ShownSite) -> None:
+def test_a_hosts_failure_is_shown_beside_today_and_changes_nothing(visits: Visits, shown: ShownSite) -> None:
     shown.put(a_pair())
     page = visits.open(shown.address)
     expect(page.locator("#after")).not_to_be_visible()
     page.click("#map .host-head >> nth=0")
-    page.click("#panel .act:text('If this host fails')")
+    page.click("#panel .act:text-is('Simulate its failure')")
     expect(page.locator("#banner")).to_contain_text("If host esx-h1 fails")
-    expect(page.locator("#banner")).to_contain_text("Nothing is touched.")
+    expect(page.locator("#banner")).to_contain_text("Nothing is changed.")
     expect(page.locator("#banner .figures")).to_have_text("1 VM on another host2 new findings")
     expect(names(page, "#map", "esx-h1")).to_have_text(["n1"])
     expect(names(page, "#after-map", "esx-h1")).to_have_count(0)
@@ -63,9 +63,9 @@ def test_a_hosts_failure_is_shown_beside_today_and_touches_nothing(visits: Visit
 def test_a_drain_shows_who_moves_and_who_finds_no_node(visits: Visits, shown: ShownSite) -> None:
     shown.put(a_pair())
     page = visits.open(shown.address)
-    page.locator("#map .node").first.focus()
+    page.locator("#map .node-head").first.focus()
     page.keyboard.press("Enter")
-    page.click("#panel .act:text('If this node is drained')")
+    page.click("#panel .act:text('Simulate a drain')")
     expect(page.locator("#banner .figures")).to_have_text("1 pod without a node")
     expect(page.locator("#after-map .tray .label")).to_have_text(["db"])
     expect(page.locator("#after-map .node .flag")).to_have_text(["cordoned"])
@@ -102,23 +102,16 @@ def test_on_a_phone_the_outcome_is_below_today(visits: Visits, shown: ShownSite)
 
 
 # ---------------------------------------------------------------------------------------------------------- the past
-FROM, TO = "2026-01-05T08:00:00.000Z", "2026-01-05T09:00:00.400Z"  # between two stops of the slider
-
-
-async def _history(request: web.Request) -> web.Response:
-    return web.json_response({"from": FROM, "to": TO})
-
-
-class RememberingSite(ShownSite):
-    """A site whose worker can tell the past."""
-
-    features = ("history", "whatif")
-    more = (web.get("/api/v1/history", _history),)
-
-
 @pytest.fixture
 def remembering(browser: Any) -> Iterator[tuple[RememberingSite, Visits]]:
+    """The pair, of which 20 hours ago the second one's VM was on the first one's host for half an hour."""
     with RememberingSite() as site, honest(browser) as visits:
+        site.past.state(a_pair(), hours_ago(23))
+        site.past.state(a_pair(second="h1"), hours_ago(20))
+        site.past.finding(a_finding("f1", "shop/db-0", "shop/db-1"), hours_ago(20))
+        site.past.state(a_pair(), hours_ago(19.5))
+        site.past.finding(a_finding("f1", "shop/db-0", "shop/db-1", state="resolved"), hours_ago(19.5))
+        site.put(a_pair())
         yield site, visits
 
 
@@ -128,36 +121,93 @@ def test_without_a_past_there_is_no_slider(visits: Visits, shown: ShownSite) -> 
     expect(page.locator("#past")).not_to_be_visible()
 
 
-def test_the_slider_shows_the_map_as_it_was_and_comes_back(remembering: tuple[RememberingSite, Visits]) -> None:
+def test_a_finding_of_20_hours_ago_is_read_in_three_actions(remembering: tuple[RememberingSite, Visits]) -> None:
     shown, visits = remembering
-    shown.put(a_pair(), a_finding("f1", "shop/db-0"))
     page = visits.open(shown.address)
     expect(page.locator("#past output")).to_have_text("now")
-    assert page.locator("#past input").evaluate("(slider) => [slider.value === slider.max, Number(slider.value)]") == [
-        True,
-        1767603601000,
-    ]
-    asked: list[str] = []
+    expect(page.locator(".ticks .opened")).to_have_count(1)
+    expect(page.locator(".ticks .resolved")).to_have_count(1)
+    expect(page.locator("#findings .note.good")).to_be_visible()
+    page.keyboard.press(",")  # it ended
+    expect(page.locator("#then")).to_contain_text("no finding open then")
+    page.keyboard.press(",")  # it opened
+    expect(page.locator("#then")).to_contain_text("1 finding open then")
+    page.click("#findings .item")
+    expect(page.locator("#findings .chosen .message")).to_contain_text("both run on ESXi host esx-h1")
+    expect(page.locator("#map .host.lit .name >> nth=0")).to_have_text("esx-h1")
+    assert names(page, "#map", "esx-h1").all_text_contents() == ["n1", "n2"]
 
-    def then(route: Any) -> None:
-        url = urlsplit(route.request.url)
-        asked.append(parse_qs(url.query)["at"][0])
-        was = {"hosts": [{"id": "h9", "name": "esx-old"}], "nodes": [], "pods": [], "vsphere": True}
-        found = {"findings": []}
-        route.fulfill(body=json.dumps(was if url.path.endswith("/map") else found), content_type="application/json")
 
-    page.route("**/api/v1/*at=*", then)
-    slider = page.locator("#past input")
-    slider.evaluate(
-        "(slider) => { slider.value = Number(slider.min) + 600000; slider.dispatchEvent(new Event('input')); }"
-    )
-    expect(page.locator("#map .host-head .name")).to_have_text(["esx-old"])
-    expect(page.locator("#banner")).to_contain_text("The past")
-    expect(page.locator("#banner")).to_contain_text("no finding open then")
-    assert asked == ["2026-01-05T08:10:00.000Z"] * 2
-    shown.put(a_pair())  # the present goes on, and is not shown
-    expect(page.locator("#findings .item")).to_have_count(0)
-    expect(page.locator("#map .host-head .name")).to_have_text(["esx-old"])
+def test_everything_that_is_shown_is_of_the_moment(remembering: tuple[RememberingSite, Visits]) -> None:
+    shown, visits = remembering
+    page = visits.open(shown.address)
+    page.keyboard.press(",")
+    page.keyboard.press(",")
+    expect(page.locator("#summary .chip")).to_have_text("physical 1")
+    expect(page.locator("#today-title")).to_have_text("As it was")
+    shown.put(a_pair(), a_finding("f9", "shop/db-1", severity="drift"))  # the present goes on, and is not shown
+    expect(page.locator("#findings .item")).to_have_count(1)
+    page.click("#map .host-head >> nth=0")
+    expect(page.locator("#panel .facts")).to_contain_text("2 nodes, 2 pods")
+    page.click("#panel [data-key='node:n2']")
+    expect(page.locator("#panel .where")).to_contain_text("esx-h1")
+    expect(page.locator("#panel .figures")).to_contain_text("n2")  # its VM, from the worker
+    page.click("#panel .pod-list .link")
+    expect(page.locator("#panel h3", has_text="might have run then")).to_be_visible()
+    expect(page.locator("#panel .verdict .shared")).to_have_text("shares its host with 1 pod to keep apart")
+    page.click("#panel .where .link >> nth=1")
+    page.click("#panel .act >> nth=0")
+    expect(page.locator("#banner .figures")).to_contain_text("2 VMs on another host")  # today it is one
     page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator("#then")).not_to_be_visible()
+    expect(page.locator("#findings .item .severity")).to_have_text("drift")
+    expect(page.locator("#today-title")).to_have_text("Today")
+
+
+def test_the_slider_zooms_and_leads_to_any_moment(remembering: tuple[RememberingSite, Visits]) -> None:
+    shown, visits = remembering
+    page = visits.open(shown.address)
+    slider = page.locator("#past input")
+    assert slider.evaluate("(slider) => slider.value === slider.max")
+    page.keyboard.press(",")
+    page.select_option("#past select", label="1 h")
+    span = slider.evaluate("(slider) => slider.max - slider.min")
+    assert 3_600_000 <= span <= 3_601_000
+    expect(page.locator(".ticks i")).to_have_count(2)
+    slider.evaluate("(slider) => { slider.value = Number(slider.min) + 1; slider.dispatchEvent(new Event('input')); }")
+    expect(page.locator("#then")).to_contain_text("1 finding open then")
+    slider.focus()
+    page.keyboard.press(".")  # the keys of the page work on the slider
+    expect(page.locator("#then")).to_contain_text("no finding open then")
+    page.keyboard.press(".")
+    expect(page.locator("#then")).not_to_be_visible()
+
+
+def test_a_moment_is_told_in_local_time_with_its_zone(remembering: tuple[RememberingSite, Visits]) -> None:
+    shown, visits = remembering
+    page = visits.open(shown.address, timezone_id="Asia/Kolkata", locale="en-GB", path="?at=2026-01-05T08:00:00.000Z")
+    expect(page.locator("#past output")).to_have_text("5 Jan, 13:30:00 GMT+5:30")
+    exact = "5 Jan 2026, 13:30:00.000 GMT+5:30 = 2026-01-05T08:00:00.000Z"
+    expect(page.locator("#past output")).to_have_attribute("title", exact)
+    expect(page.locator("#then")).to_contain_text("its history begins at")  # it cannot be told, and says so
     expect(page.locator("#map .host-head .name")).to_have_text(["esx-h1", "esx-h2"])
-    expect(page.locator("#banner")).not_to_be_visible()
+    visits.errors.clear()  # the browser itself tells of the 422
+    ended = page.locator(".past-list time")
+    assert "GMT+5:30" in ended.get_attribute("title")
+    expect(ended).to_contain_text("19 h ago")
+
+
+def test_a_link_to_a_finding_that_has_ended_leads_to_when_it_was_open(
+    remembering: tuple[RememberingSite, Visits],
+) -> None:
+    shown, visits = remembering
+    page = visits.open(shown.address, path="?finding=f1")
+    expect(page.locator("#findings .missing")).to_contain_text("The finding f1 is not open.")
+    expect(page.locator("#findings .missing")).to_contain_text("and ended")
+    page.click("#findings .missing .link")
+    expect(page.locator("#then")).to_contain_text("1 finding open then")
+    page.reload()
+    expect(page.locator("#then")).to_contain_text("1 finding open then")
+    page.go_back()
+    expect(page.locator("#then")).to_be_hidden()

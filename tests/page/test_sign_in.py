@@ -83,7 +83,7 @@ def test_who_may_read_is_asked_for_the_token_by_a_plan_which_then_goes_on(guests
     expect(page.locator("#sign")).to_have_text("Sign out")
     page.locator("#map .pod").first.focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#panel tbody tr").first).to_be_visible()
+    expect(page.locator("#panel .verdict > li").first).to_be_visible()
 
 
 def test_without_a_token_nothing_of_it_is_shown(visits: Visits, shown: ShownSite) -> None:

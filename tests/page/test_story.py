@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 from support.processes.browser import PHONE, honest
-from support.simulation import failures
 from support.sites.shown import LiveDemo
+
+from underhost.streams.simulated import failures
 
 
 def host(page: Any, name: str) -> Any:
@@ -59,7 +60,7 @@ def test_a_host_dies_and_what_ha_breaks_is_repaired(
         expect(host(page, "esx-1").locator(".empty")).to_have_text("no node here")
         expect(host(page, "esx-2")).to_contain_class("wrong grave")  # HA asks no rule: two databases on one host
         chip = page.locator("#summary .chip", has_text="physical")
-        expect(chip).to_have_text("physical1")
+        expect(chip).to_have_text("physical 1")
 
         expect(chip).to_have_count(0)
         expect(host(page, "esx-2")).not_to_contain_class("wrong grave")

@@ -31,14 +31,16 @@ class Teller:
         self._terminal = sys.stdout.isatty()
         self._colour = False if os.environ.get("NO_COLOR") else None
 
-    def say(self, lines: Sequence[str], tone: str = "") -> None:
-        """A headline, with the time, and the lines below it."""
+    def say(self, lines: Sequence[str], tone: str = "", commands: Sequence[str] = ()) -> None:
+        """A headline, with the time, and the lines below it; `commands` are never broken: they are copied."""
         stamp = f"{time.monotonic() - self._begin:7.1f}s  "
         headline, *below = [self._wrapped(clean(line)) for line in lines]
         for begin, part in zip([stamp, *[INDENT] * len(headline)], headline, strict=False):
             typer.echo(begin + typer.style(part, **TONES[tone]), color=self._colour)  # type: ignore[arg-type]
         for part in (part for line in below for part in line):
             typer.echo(INDENT + part, color=self._colour)
+        for command in commands:
+            typer.echo(INDENT + clean(command), color=self._colour)
         sys.stdout.flush()
 
     def _wrapped(self, line: str) -> list[str]:

@@ -33,6 +33,8 @@ RIGHTS = {
     "GET /api/v1/findings": Asked.READ,
     "GET /api/v1/activity": Asked.READ,
     "GET /api/v1/events": Asked.READ,
+    "GET /api/v1/nodes/{name}": Asked.READ,
+    "GET /api/v1/hosts/{name}": Asked.READ,
     "GET /api/v1/pods/{namespace}/{name}": Asked.ASK,
     "GET /api/v1/history": Asked.ASK,
     "GET /api/v1/snapshot": Asked.ASK,
@@ -45,7 +47,7 @@ RIGHTS = {
 """By method and path. The page's own files are open, as they hold nothing of a site and sign people in."""
 
 PAST = "at"
-"""The parameter of map and findings that asks for another moment, which is worked out from the topics."""
+"""The parameter that asks for another moment, which is worked out from the topics."""
 
 
 def right_of(request: web.Request) -> Asked:

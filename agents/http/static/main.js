@@ -1,37 +1,73 @@
-// The page: one store that follows one site, the map, the lists and the details that show it, and the keys.
+// The page: where it is (address.js) decides what is shown; the scene, of now (what the worker tells) or of a moment of
+// the past, is what it is shown of. Everything that somebody does goes to another place; `arrive` draws what differs.
 
-import { Live } from "./api.js";
-import { onStanding, signIn, signOut } from "./door.js";
-import { icon } from "./icons.js";
-import { Activity, Findings } from "./lists.js";
-import { MapView } from "./map.js";
-import { Palette, slotClass, workloadKey } from "./palette.js";
-import { Panel } from "./panel.js";
-import { Past } from "./past.js";
-import { podLabel, stateOf } from "./pods.js";
-import { classesOf, isGrave, setSeverities, severities, severityChip, severityIcon } from "./severities.js";
-import { Store } from "./store.js";
-import { clean, count, el, fill, leftOut, tick, workloadName } from "./text.js";
-import { WhatIf, account, figures } from "./whatif.js";
+import { Address, itemOf, opening } from "./address.js";
+import { Connection } from "./bar/connection.js";
+import { listenToKeys } from "./bar/keys.js";
+import { LinkCopy } from "./bar/link.js";
+import { Search, litBy } from "./bar/search.js";
+import { Shade } from "./bar/shade.js";
+import { summarise } from "./bar/summary.js";
+import { icon } from "./basics/icons.js";
+import { setSeverities } from "./basics/severities.js";
+import { clean, count, el, fill, written } from "./basics/text.js";
+import { tick } from "./basics/times.js";
+import { Groups } from "./map/groups.js";
+import { Legend } from "./map/legend.js";
+import { MANY_HOSTS, Overview } from "./map/overview.js";
+import { Palette } from "./map/palette.js";
+import { Tip } from "./map/tip.js";
+import { MapView } from "./map/view.js";
+import { Panel } from "./panel/frame.js";
+import { Activity } from "./side/activity.js";
+import { Findings } from "./side/findings.js";
+import { Tabs } from "./side/tabs.js";
+import { Store } from "./site/store.js";
+import { Travel } from "./time/travel.js";
+import { Beside } from "./whatif/beside.js";
+import { WhatIf } from "./whatif/tab.js";
+import { Live } from "./worker/api.js";
+import { onStanding, signIn, signOut } from "./worker/door.js";
 
 const $ = (id) => document.getElementById(id);
-const LEGEND = 24; // workloads that have a colour and pattern of their own
-const MANY_HOSTS = 24; // hosts that are too many for a screen
+const NARROW = 800; // pixels up to which the map and the lists are views of their own
 const store = new Store();
 const palette = new Palette();
-let site = "";
-let features = new Set();
-let grouped = false;
+let site = ""; // whose data the store holds
+let scene = store; // what is shown: the store, or a moment of the past
 
-const map = new MapView($("map"), { palette, pick: open, point: pointAt });
-const findings = new Findings($("findings"), store, { pick: lightFinding, open, toMap });
+const address = new Address(arrive);
+const go = (change, how) => address.go(change, how);
+const shown = { scene: () => scene, site: () => site };
+const open = (item) => {
+  keepFocus();
+  go(opening(item));
+};
+const choose = (finding) => go({ ...opening(null), finding, tab: address.place.tab === "map" ? "" : address.place.tab });
+
+const tip = new Tip($("tip"));
+const map = new MapView($("map"), { palette, pick: open, point: (...pointed) => tip.show(map.scene, ...pointed) });
+const beside = new Beside($, { palette, map, open, tip, close: () => go({ plan: "" }) });
+const whatif = new WhatIf($("whatif"), { ...shown, plan: (plan) => go({ ...opening(null), plan }), shown: showOutcome });
+const panel = new Panel($("panel"), { ...shown, palette, open, choose, actions: (item) => whatif.actions(item) });
+const travel = new Travel($("past"), { ...shown, present: store, go: (at) => go({ at: at ?? "" }, { instead: Boolean(at && address.place.at) }), arrived: showScene });
+const findings = new Findings($("findings"), { scene: shown.scene, choose, open, toMap: () => go({ tab: "map" }), lifeOf: (id) => travel.marks.lifeOf(id), goTo: (at) => go({ at }) });
 const activity = new Activity($("activity"), { open });
-const whatif = new WhatIf($("whatif"), store, { shown: showOutcome, site: () => site, open });
-const panel = new Panel($("panel"), store, { palette, open, opened, actions: (item) => whatif.actions(item), site: () => site });
-const past = new Past($("past"), { shown: showPast, site: () => site });
+const tabs = new Tabs($, { go: (tab) => go({ ...opening(null), tab: tab === "findings" && innerWidth > NARROW ? "" : tab }) });
+const groups = new Groups($("group"), { choose: (group) => go({ group }) });
+const overview = new Overview($("overview"), { pick: (id) => { escape.light(); map.reveal("host", id, true); } });
+const legend = new Legend($("legend"), { palette, light: (matches) => (matches ? map.light(litBy(scene, matches)) : relight()), search: (text) => search.set(text) });
+const search = new Search({ form: $("search-form"), input: $("search"), output: $("search-count"), scene: shown.scene, found: relight, reveal: (kind, id) => map.reveal(kind, id, true) });
+const connection = new Connection($("live"), $("stale"));
+const link = new LinkCopy($("link"), $("said"));
+const shade = new Shade($("theme"), () => {
+  if (map.scene) map.themeChanged();
+  beside.themeChanged();
+});
 
 // ------------------------------------------------------------------------------------------------ following the worker
 const live = new Live((kind, data) => {
+  connection.heard();
   if (kind === "severities") setSeverities(data);
   else if (kind === "sites") showSites(data);
   else if (kind === "state") showState(data);
@@ -50,431 +86,211 @@ onStanding((now) => {
   const entered = now.signedIn && stood !== null && !stood.signedIn;
   stood = now;
   if (entered && !store.loaded) live.follow(site);
-  else if (entered && features.has("history")) past.look();
+  else if (entered) travel.look();
 });
 
-store.addEventListener("change", ({ detail }) => {
-  if (detail.structural) showGroups();
-  if (map.scene === store) map.update(detail.nodes);
-  findings.update();
-  panel.update(detail.nodes);
-  showSummary();
-  showLegend();
-  showOverview();
-  if (search.value.trim()) find();
-});
+function showSites({ features, sites }) {
+  whatif.offered = features.includes("whatif");
+  travel.offered = features.includes("history");
+  tabs.offer("whatif", whatif.offered);
+  const names = sites.map((each) => each.site);
+  const select = $("site");
+  if (names.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
+    fill(select, names.map((name) => el("option", { value: name }, name)));
+    select.value = site || address.place.site || names[0];
+  }
+  select.disabled = names.length < 2;
+}
+
+function showState({ state, text, reason }) {
+  connection.show({ state, text, reason }, store.loaded);
+  if (state !== "paused") store.silent(state === "live" ? "" : reason, connection.since);
+  if (state === "waiting" && !store.loaded) fill($("map"), el("p", { class: "note" }, `Waiting: ${reason}`));
+}
 
 function load(data) {
   site = data.site;
   $("site").value = site;
   performance.mark("underhost-data");
-  map.scene ??= store;
+  groups.forget();
+  whatif.forget();
+  scene = store;
+  map.scene = store;
   store.load(data.map, data.findings, data.notJudged);
-  if (features.has("history")) past.look();
+  travel.begin(site);
+  arrive(address.place, null);
   requestAnimationFrame(() => requestAnimationFrame(() => {
     performance.mark("underhost-drawn"); // the frame before this one holds the map
     document.body.dataset.drawn = "true";
   }));
 }
 
-function showSites(document_) {
-  features = new Set(document_.features);
-  whatif.offered = features.has("whatif");
-  for (const each of document.querySelectorAll("#tab-whatif, .foot [data-view=whatif]")) each.hidden = !whatif.offered;
-  const select = $("site");
-  const names = document_.sites.map((each) => each.site);
-  if (names.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
-    fill(select, names.map((name) => el("option", { value: name }, name)));
-    select.value = site || names[0];
-  }
-  select.disabled = names.length < 2;
-}
-
-function showState({ state, text, reason }) {
-  $("live").dataset.state = state;
-  $("live").lastElementChild.textContent = clean(text);
-  $("live").title = clean(reason ?? "The page follows every change.");
-  document.body.dataset.state = state;
-  if (state !== "paused") store.silent(state === "live" ? "" : reason, new Date().toLocaleTimeString());
-  if (state === "waiting" && !store.loaded) fill($("map"), el("p", { class: "note" }, `Waiting: ${reason}`));
-}
-
-$("site").addEventListener("change", () => {
-  panel.show(null);
-  findings.choose(null);
-  live.follow($("site").value);
+store.addEventListener("change", ({ detail }) => {
+  if (scene === store) draw(detail.nodes);
 });
 
-// ------------------------------------------------------------------------------------------------- figures and legend
-function showSummary() {
-  const waiting = store.waiting().length;
-  const counts = new Map();
-  for (const finding of store.findings.values()) counts.set(finding.severity, (counts.get(finding.severity) ?? 0) + 1);
-  const grave = [...counts.keys()].some(isGrave);
-  const figures = [[store.hosts.size, "host"], [store.nodes.size, "node"], [store.pods.size, "pod"]];
-  fill(
-    $("summary"),
-    figures.map(([number, what]) => el("span", { class: "figure" }, el("b", {}, number.toLocaleString("en")), number === 1 ? what : `${what}s`)),
-    waiting > 0 && el("span", { class: "figure waiting" }, el("b", {}, waiting.toLocaleString("en")), "waiting for a node"),
-    el("span", { class: "gap" }),
-    counts.size
-      ? severities().filter((severity) => counts.has(severity)).map((severity) =>
-          severityChip(severity, counts.get(severity), { click: () => { view("findings"); findings.only(severity); } }))
-      : el("span", { class: `chip ${store.clear ? "good" : "doubt"}`, title: leftOut(store) || null }, icon(store.clear ? "check" : "question"), store.clear ? "no open finding" : "not all is judged"),
-  );
+$("site").addEventListener("change", () => go({ ...opening(null), site: $("site").value, finding: "", at: "", plan: "", group: "" }));
+
+// -------------------------------------------------------------------------------------------------- where the page is
+/** The page is at another place. `before` is where it was, null where everything is to be shown anew. */
+function arrive(place, before) {
+  if (before !== null && place.site !== before.site) return live.follow(place.site);
+  if (!store.loaded) return;
+  if (travel.to(place.at)) follow(before);
+}
+
+/** What is shown is of the moment that is wanted: bring everything to the place. */
+function follow(before) {
+  const place = address.place;
+  const item = itemOf(place);
+  if (item?.kind === "host") item.id = scene.hostNamed(item.id);
+  tip.hide();
+  groupBy(place);
+  findings.show(place.finding);
+  panel.show(item);
+  activity.until(scene.moment);
+  whatif.show(whatif.offered ? place.plan : "");
+  const view = place.tab || (place.finding && !place.plan ? "findings" : "map");
+  if (view === "whatif") whatif.draw();
+  tabs.show(view, item?.kind ?? "");
+  for (const each of document.querySelectorAll(".opened")) each.classList.remove("opened");
+  if (item) map.elementOf(item.kind, item.id)?.classList.add("opened");
+  relight();
+  showChosen(place, before);
+}
+
+/** Bring what was just chosen into view. */
+function showChosen(place, before) {
+  const other = before === null || before.finding !== place.finding || (place.tab === "map" && before.tab !== "map");
+  const finding = scene.findings.get(place.finding);
+  if (other && finding && (innerWidth > NARROW || place.tab === "map")) {
+    const { hosts: [host], nodes: [node] } = scene.involved(finding);
+    map.reveal(host ? "host" : "node", host ?? node);
+  }
+  const item = itemOf(place);
+  if (before === null && item) map.reveal(item.kind, item.id);
+  const closed = before && itemOf(before);
+  if (!item && closed && returning) map.reveal(closed.kind, closed.kind === "host" ? scene.hostNamed(closed.id) : closed.id, true) || map.focus();
+  returning = false;
+}
+
+let returning = false; // the details were closed by a key: the focus goes back to the map
+
+/** Closing details gives the focus back to the map, where it was in them. */
+function keepFocus() {
+  returning = $("panel").contains(document.activeElement);
+}
+
+/** The scene of another moment is there; null and `error` where it cannot be told, and what was shown stays. */
+function showScene(wanted, error = "") {
+  scene = wanted ?? scene;
+  const past = scene.moment !== null;
+  const banner = $("then");
+  banner.hidden = !past && !error;
+  if (past || error) fill(banner, el("b", {}, "The past"), el("span", { class: error ? "hurts" : null }, error || travel.says()), backToNow());
+  $("today-title").textContent = past ? "As it was" : "Today";
+  whatif.forget();
+  map.scene = scene;
+  draw(null);
+  follow(null);
+}
+
+const backToNow = () => el("button", { type: "button", on: { click: () => go({ at: "" }) } }, "Back to now");
+
+// --------------------------------------------------------------------------------------------------------- what is shown
+/** The scene has changed on these nodes, null for all. */
+function draw(nodes) {
+  map.group = groups.show(scene, address.place.group);
+  map.plain = legend.show(scene, $("colours").value);
+  map.update(nodes);
+  findings.update();
+  panel.update(nodes);
+  overview.show(scene, map.order());
+  const grave = summarise($("summary"), scene, (severity) => { go({ ...opening(null), tab: "findings" }); findings.only(severity); });
   for (const each of document.querySelectorAll("#tab-findings b, .foot [data-view=findings] b")) {
-    each.textContent = store.findings.size || "";
+    each.textContent = scene.findings.size ? written(scene.findings.size) : "";
     each.className = grave ? "grave" : "";
   }
   document.title = clean(`${grave ? "● " : ""}${site} · Underhost`);
+  if (search.text) search.find();
+  else relight();
 }
 
-function showLegend() {
-  const workloads = new Map();
-  for (const pod of store.pods.values()) {
-    const key = pod.pinned ? "\npinned" : workloadKey(pod);
-    const held = workloads.get(key);
-    if (held) held.number += 1;
-    else workloads.set(key, { pod, key, number: 1, name: pod.pinned ? "belongs to its node" : workloadName(pod.workload) || "no workload" });
-  }
-  const listed = [...workloads.values()].sort((a, b) => palette.of(a.pod).order - palette.of(b.pod).order || (a.key < b.key ? -1 : 1));
-  const signature = listed.map((each) => `${each.key} ${each.number}`).join("\n");
-  const legend = $("legend");
-  if (legend.signature === signature) return;
-  legend.signature = signature;
-  if (listed.length > LEGEND) {
-    fill(legend, el("span", { class: "key" }, `${count(listed.length, "workload")} share the colours: point at a pod, or search.`));
-    return;
-  }
-  fill(
-    legend,
-    listed.map((each) => {
-      const glow = () => lightPods((pod) => (pod.pinned ? "\npinned" : workloadKey(pod)) === each.key);
-      const on = { pointerenter: glow, pointerleave: relight, focus: glow, blur: relight, click: () => { search.value = each.pod.pinned ? "" : each.name; find(); } };
-      return el("button", { type: "button", class: "key", title: `${each.key.replace("|", " ").trim()}: ${count(each.number, "pod")}`, on }, el("i", { class: `swatch ${slotClass(palette.of(each.pod))}` }), each.name, el("small", {}, each.number));
-    }),
-  );
-}
-
-/** Every host as a small square, for sites that do not fit a screen: where it is wrong, and the way there. */
-function showOverview() {
-  const overview = $("overview");
-  overview.hidden = store.hosts.size <= MANY_HOSTS;
-  if (overview.hidden) return;
-  const hosts = map.order();
-  while (overview.children.length > hosts.length) overview.lastElementChild.remove();
-  while (overview.children.length < hosts.length) overview.append(document.createElement("i"));
-  hosts.forEach((host, at) => {
-    const cell = overview.children[at];
-    if (cell.host !== host.id) cell.title = clean(host.name);
-    cell.host = host.id;
-    const name = classesOf(store.severity("host", host.id));
-    if (cell.className !== name) cell.className = name;
-  });
-}
-
-$("overview").addEventListener("click", (event) => {
-  if (event.target.host === undefined) return;
-  if (standing) escape();
-  map.reveal("host", event.target.host, true);
-});
-
-function showGroups() {
-  const keys = store.groupings();
-  const select = $("group");
-  const wanted = ["", ...keys];
-  if (wanted.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
-    const before = select.value;
-    const title = (key) => (key === "" ? "no groups" : key === "cluster" ? "vSphere cluster" : key.slice(key.lastIndexOf("/") + 1));
-    fill(select, wanted.map((key) => el("option", { value: key }, title(key))));
-    select.value = wanted.includes(before) ? before : "";
-  }
-  if (!grouped && store.hosts.size > 12) {
-    const zone = keys.find((key) => key.endsWith("/zone"));
-    select.value = keys.includes("cluster") ? "cluster" : zone ?? "";
-  }
-  grouped = true;
-  map.group = select.value;
-}
-
-$("group").addEventListener("change", () => {
-  map.group = $("group").value;
+function groupBy(place) {
+  const before = map.group;
+  map.group = groups.show(scene, place.group);
+  if (map.group === before) return;
   map.update(null);
-  showOverview();
-  if (!$("after").hidden) {
-    after.group = map.group;
-    after.update(null);
-  }
-});
+  overview.show(scene, map.order());
+  beside.update();
+}
+
+/** Light up what is searched for, or else the finding that is chosen. */
+function relight(found = search.text ? search.lit : null) {
+  const finding = scene.findings.get(address.place.finding);
+  const lit = found ?? (finding ? scene.involved(finding) : null);
+  const narrow = lit !== null && scene.hosts.size > MANY_HOSTS && lit.hosts.size > 0;
+  map.light(lit, narrow);
+  $("narrow").hidden = !narrow;
+  if (narrow) fill($("narrow"), `Only ${count(lit.hosts.size, "host")} of ${written(scene.hosts.size)}. `, el("button", { type: "button", class: "link", on: { click: () => escape.light() } }, "Show all"));
+}
+
+function showOutcome(outcome) {
+  const { plan, tab } = address.place;
+  if (outcome === null) return beside.hide();
+  beside.show(outcome);
+  if (plan && tab === "whatif" && outcome.scene) go({ tab: "" }, { instead: true }); // the outcome is what is wanted now
+}
+
 $("detail").addEventListener("change", () => {
   map.detail = $("detail").value;
   map.update(null);
 });
+$("colours").addEventListener("change", () => draw(null));
 
-// ----------------------------------------------------------------------------------------------------- light and search
-const search = $("search");
-let standing = null; // what stays lit: the finding that is chosen, or what is searched for
+// ------------------------------------------------------------------------------------------------------------------ keys
+const escape = {
+  /** Put out what is lit; true where something was. */
+  light() {
+    const { finding } = address.place;
+    if (search.text) search.set("");
+    else if (finding) go({ finding: "" });
+    else return false;
+    return true;
+  },
+  /** Close or leave what was opened last. */
+  last() {
+    const place = address.place;
+    tip.hide();
+    if (itemOf(place)) {
+      returning = true;
+      go(opening(null));
+    } else if (document.activeElement === $("search") || $("search").value) {
+      search.set("");
+      $("search").blur();
+    } else if (place.finding) go({ finding: "" });
+    else if (place.plan) go({ plan: "" });
+    else if (place.at) go({ at: "" });
+  },
+};
 
-function relight() {
-  const narrow = standing !== null && store.hosts.size > MANY_HOSTS;
-  map.light(standing, narrow);
-  $("narrow").hidden = !narrow || !standing.hosts.size;
-  if (narrow) fill($("narrow"), `Only ${count(standing.hosts.size, "host")} of ${store.hosts.size}. `, el("button", { type: "button", class: "link", on: { click: escape } }, "Show all"));
-}
-
-function litBy(matches) {
-  const lit = { pods: new Set(), nodes: new Set(), hosts: new Set() };
-  for (const pod of store.pods.values()) {
-    if (!matches(pod)) continue;
-    lit.pods.add(pod.name);
-    if (pod.node) lit.nodes.add(pod.node);
-    const host = store.nodes.get(pod.node)?.host;
-    if (host) lit.hosts.add(host);
-  }
-  return lit;
-}
-
-function lightPods(matches) {
-  map.light(litBy(matches));
-}
-
-function lightFinding(finding) {
-  standing = finding ? store.involved(finding) : null;
-  relight();
-  if (!finding) return;
-  const [host] = standing.hosts;
-  const [node] = standing.nodes;
-  if (innerWidth > 800) map.reveal(host ? "host" : "node", host ?? node);
-}
-
-function toMap() {
-  view("map");
-  const [host] = standing?.hosts ?? [];
-  if (host) map.reveal("host", host);
-}
-
-function find() {
-  const text = search.value.trim().toLowerCase();
-  if (!text) {
-    standing = null;
-    $("search-count").textContent = "";
-    return relight();
-  }
-  const has = (...names) => names.some((name) => name?.toLowerCase().includes(text));
-  const lit = litBy((pod) => has(pod.name, pod.workload));
-  const pods = lit.pods.size;
-  let [nodes, hosts] = [0, 0];
-  for (const node of store.nodes.values()) if (has(node.name, node.vm)) { nodes += 1; lit.nodes.add(node.name); for (const pod of store.podsOn(node.name)) lit.pods.add(pod.name); if (node.host) lit.hosts.add(node.host); }
-  for (const host of store.hosts.values()) if (has(host.name)) { hosts += 1; lit.hosts.add(host.id); for (const node of store.nodesOn(host.id)) { lit.nodes.add(node.name); for (const pod of store.podsOn(node.name)) lit.pods.add(pod.name); } }
-  standing = lit;
-  const found = [[hosts, "host"], [nodes, "node"], [pods, "pod"]].filter(([number]) => number).map(([number, what]) => count(number, what));
-  $("search-count").textContent = found.join(", ") || "nothing";
-  relight();
-}
-
-search.addEventListener("input", find);
-$("search-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  if (!standing) return;
-  const text = search.value.trim().toLowerCase();
-  const first = (names) => [...names].sort().find((name) => name.toLowerCase().includes(text));
-  const host = [...store.hosts.values()].find((each) => each.name.toLowerCase().includes(text));
-  const node = first(standing.nodes);
-  const pod = first(standing.pods) ?? [...standing.pods][0];
-  if (host) map.reveal("host", host.id, true);
-  else if (node) map.reveal("node", node, true);
-  else if (pod) map.reveal("pod", pod, true);
+listenToKeys({
+  Escape: () => escape.last(),
+  "/": () => { $("search").focus(); $("search").select(); },
+  "?": () => $("help-dialog").showModal(),
+  f: () => { go({ ...opening(null), tab: innerWidth > NARROW ? "" : "findings" }); (document.querySelector("#findings .item[tabindex='0']") ?? findings.search).focus(); },
+  m: () => { go({ ...opening(null), tab: "map" }); map.focus(); },
+  t: () => shade.next(),
+  l: () => link.copy(),
+  ",": () => travel.slider.jump(-1),
+  ".": () => travel.slider.jump(1),
 });
-
-// ------------------------------------------------------------------------------------------------------------- details
-function open(item) {
-  panel.show(item);
-  if (item) view("panel");
-}
-
-function opened(item) {
-  $("main").dataset.panel = item?.kind ?? "";
-  for (const tab of TABS) $(tab).hidden = item !== null || tabs.current !== tab;
-  document.querySelector(".tabs").hidden = item !== null;
-  map.current?.classList.remove("opened");
-  for (const each of document.querySelectorAll(".opened")) each.classList.remove("opened");
-  if (item) map.elementOf(item.kind, item.id)?.classList.add("opened");
-  else if ($("main").dataset.view === "panel") view("map");
-}
-
-const TABS = ["findings", "activity", "whatif"];
-const tabs = { current: "findings" };
-
-function view(name) {
-  const main = $("main");
-  main.dataset.view = name;
-  for (const button of document.querySelectorAll(".foot button")) button.setAttribute("aria-pressed", String(button.dataset.view === name));
-  if (!TABS.includes(name)) return;
-  tabs.current = name;
-  if (name === "whatif") whatif.draw();
-  for (const tab of TABS) {
-    $(`tab-${tab}`).setAttribute("aria-selected", String(tab === name));
-    $(`tab-${tab}`).tabIndex = tab === name ? 0 : -1;
-  }
-  if (panel.item) panel.show(null);
-  opened(null);
-}
-
-for (const tab of TABS) {
-  $(`tab-${tab}`).addEventListener("click", () => view(tab));
-  $(`tab-${tab}`).addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step) return;
-    const offered = TABS.filter((each) => !$(`tab-${each}`).hidden);
-    const other = offered[(offered.indexOf(tab) + step + offered.length) % offered.length];
-    view(other);
-    $(`tab-${other}`).focus();
-  });
-}
-for (const button of document.querySelectorAll(".foot button")) {
-  button.addEventListener("click", () => {
-    if (panel.item) panel.show(null);
-    view(button.dataset.view);
-  });
-}
-
-// ------------------------------------------------------------------------------------- other times: what if, and the past
-let after = null; // the map of the outcome, made when it is first wanted
-
-function showOutcome(scene, title, answer, error) {
-  const simulating = scene !== null;
-  $("banner").hidden = !simulating && !error;
-  $("after").hidden = !simulating;
-  $("main").classList.toggle("simulating", simulating);
-  $("account").hidden = !simulating;
-  if (error) fill($("banner"), el("b", {}, "What if"), el("span", { class: "hurts" }, `${title}: ${error}`), closing());
-  if (!simulating) {
-    fill($("account"));
-    return;
-  }
-  fill($("banner"), el("b", {}, "Simulation"), el("span", { class: "if" }, `If ${title}`), el("span", { class: "figures" }, figures(answer)), el("span", { class: "soft" }, "Nothing is touched."), closing());
-  fill($("account"), el("h2", { tabindex: -1 }, `If ${title}`), account(answer, open));
-  panel.show(null);
-  if (!after) after = new MapView($("after-map"), { palette, pick: open, point: pointAfter, animate: false });
-  after.group = map.group;
-  after.detail = map.detail === "auto" && map.level === "names" && innerWidth > 800 ? "names" : map.detail;
-  after.show(scene);
-  after.mark(scene.marks);
-  view("map");
-}
-
-function closing() {
-  return el("button", { type: "button", on: { click: () => showOutcome(null) } }, "Close");
-}
-
-function pointAfter(item, element, event) {
-  pointAt(item, element, event, after.scene);
-}
-
-function showPast(scene, moment) {
-  const banner = $("banner");
-  banner.hidden = scene === null;
-  banner.classList.toggle("is-past", scene !== null);
-  $("today-title").hidden = scene === null;
-  map.show(scene ?? store);
-  if (scene !== null) {
-    const number = scene.findings.size;
-    fill(banner, el("b", {}, "The past"), el("span", {}, moment.toLocaleString()), el("span", {}, [number ? `${count(number, "finding")} open then` : "no finding open then", leftOut(scene)].filter(Boolean).join(" · ")), el("button", { type: "button", on: { click: () => past.back() } }, "Back to now"));
-  }
-}
-
-// -------------------------------------------------------------------------------------------------------- the small tip
-function pointAt(item, element, event, scene = map.scene) {
-  const tip = $("tip");
-  if (!item || item.kind !== "pod") {
-    tip.hidden = true;
-    return;
-  }
-  const pod = scene.pods.get(item.id);
-  if (!pod) return;
-  const wrong = scene.about("pod", pod.name);
-  fill(
-    tip,
-    el("b", {}, pod.name),
-    el("span", {}, `${pod.workload || "no workload"} · ${stateOf(pod)}`),
-    el("span", {}, [pod.node, scene.hostOf(pod)?.name].filter(Boolean).join(" on ") || "waits for a node"),
-    wrong.map((finding) => el("span", { class: classesOf(finding.severity) }, severityIcon(finding.severity), finding.reason)),
-  );
-  tip.setAttribute("aria-label", podLabel(pod, wrong));
-  tip.hidden = false;
-  const box = element.getBoundingClientRect();
-  const x = event ? event.clientX + 14 : box.right + 8;
-  const y = event ? event.clientY + 16 : box.top;
-  tip.style.left = `${Math.max(8, Math.min(x, innerWidth - tip.offsetWidth - 8))}px`;
-  tip.style.top = `${y + tip.offsetHeight > innerHeight - 8 ? Math.max(8, y - tip.offsetHeight - 32) : y}px`;
-}
-
-// -------------------------------------------------------------------------------------------------------- theme and keys
-const THEMES = ["auto", "light", "dark"];
-const THEME_ICONS = { auto: "auto", light: "sun", dark: "moon" };
-
-function showTheme() {
-  const chosen = document.documentElement.dataset.theme;
-  $("theme").setAttribute("aria-label", `Theme: ${chosen === "auto" ? "system" : chosen}`);
-  $("theme").title = $("theme").getAttribute("aria-label");
-  fill($("theme"), icon(THEME_ICONS[chosen]));
-  if (map.scene) map.themeChanged();
-  after?.themeChanged();
-}
-
-function nextTheme() {
-  const chosen = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
-  document.documentElement.dataset.theme = chosen;
-  try {
-    localStorage.setItem("underhost-theme", chosen);
-  } catch {
-    // Storage may be forbidden: then the choice lasts as long as the page.
-  }
-  showTheme();
-}
-
-$("theme").addEventListener("click", nextTheme);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
+fill($("help"), icon("question"));
 $("help").addEventListener("click", () => $("help-dialog").showModal());
 $("skip").addEventListener("click", (event) => {
   event.preventDefault();
   map.focus();
 });
 
-function escape() {
-  $("tip").hidden = true;
-  const typed = document.activeElement === search || search.value;
-  if (panel.item) {
-    const { kind, id } = panel.item;
-    open(null);
-    map.reveal(kind, id, true) || map.focus();
-  } else if (typed) {
-    search.value = "";
-    find();
-    search.blur();
-  } else if (findings.chosen) findings.choose(null);
-  else if (!$("banner").hidden && !past.active) showOutcome(null);
-  else if (past.active) past.back();
-}
-
-const KEYS = {
-  "/": () => { search.focus(); search.select(); },
-  "?": () => $("help-dialog").showModal(),
-  f: () => { view("findings"); (document.querySelector("#findings .item[tabindex='0']") ?? findings.search).focus(); },
-  m: () => { view("map"); map.focus(); },
-  t: nextTheme,
-};
-
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  if (event.key === "Escape") return escape();
-  if (event.target.matches("input, select, textarea")) return;
-  const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-  if (!act) return;
-  event.preventDefault();
-  act();
-});
-
-showTheme();
 setInterval(() => tick(document), 1000);
-live.follow("");
+live.follow(address.place.site);

@@ -4,11 +4,9 @@ import random
 from collections.abc import Set
 from typing import Any
 
-from msgspec.structs import replace
-
 from underhost.schemas.errors import Refused
 from underhost.streams.simulated.drs import Drs
-from underhost.streams.simulated.store import Change, ObjectKey
+from underhost.streams.simulated.store import Change
 from underhost.streams.simulated.timeline import Timeline
 from underhost.streams.simulated.vsphere import SimulatedVSphere
 
@@ -59,10 +57,4 @@ class EmptyingDrs(Drs):
     def _close_if_empty(self, host: str) -> None:
         if not any(vm.host == host for vm in self._vsphere.vms().values()):
             self._leaving.discard(host)  # first: what follows is a change, too
-            set_host_state(self._vsphere, host, "maintenance")
-
-
-def set_host_state(vsphere: SimulatedVSphere, host: str, state: str) -> None:
-    """Connected, maintenance or disconnected, whatever runs on it. Raises Gone."""
-    target = vsphere.host(host)
-    vsphere.store.put(ObjectKey("host", "", target.id), replace(target, state=state))
+            self._vsphere.set_host_state(host, "maintenance")

@@ -4,13 +4,13 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from support.simulation import drains
 from support.simulation.clock import LogicalClock
 from support.simulation.failures import Failures
-from support.simulation.maintenance import EmptyingDrs, set_host_state
+from support.simulation.maintenance import EmptyingDrs
 from support.simulation.standby import add_standby
 from support.simulation.taints import TaintEvictions
 
+from underhost.streams.simulated import drains
 from underhost.streams.simulated.kubernetes import key_of
 from underhost.streams.simulated.objects import labels_of, raw, with_metadata
 from underhost.streams.simulated.site import SimulatedSite
@@ -53,7 +53,7 @@ class OperatedSite(SimulatedSite):
 
     def exit_maintenance(self, host: str) -> None:
         """The host takes VMs again."""
-        set_host_state(self.vsphere, host, "connected")
+        self.vsphere.set_host_state(host, "connected")
 
     # ------------------------------------------------------------------------------------------------------- Kubernetes
     def delete_pod(self, namespace: str, name: str) -> None:

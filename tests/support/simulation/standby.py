@@ -7,9 +7,9 @@ import random
 from collections.abc import Mapping
 
 import msgspec
-from support.simulation.drains import CORDONED
 
 from underhost.schemas.kubernetes import Node, NodeAddress
+from underhost.streams.simulated.drains import CORDONED
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import byte_swapped, labels_of, plain, random_uid, raw
 from underhost.streams.simulated.vsphere import SimulatedVSphere

@@ -7,9 +7,9 @@ pods and, for those two taints, DaemonSets' pods stay.
 
 from typing import Any
 
-from support.simulation.drains import stays_in_a_drain
-
 from underhost.schemas.kubernetes import Node, Pod
+from underhost.streams.simulated.drains import stays_in_a_drain
+from underhost.streams.simulated.failures import UNREACHABLE
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import plain
 from underhost.streams.simulated.scheduler import tolerated
@@ -17,7 +17,7 @@ from underhost.streams.simulated.store import Change
 from underhost.streams.simulated.timeline import Timeline
 
 NO_EXECUTE = "NoExecute"
-UNREACHABLE, NOT_READY = "node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"
+NOT_READY = "node.kubernetes.io/not-ready"
 DEFAULT_SECONDS = 300.0
 
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from support.published import decided, records
 from support.simulation.operated import OperatedSite
 
-from underhost.agents.http import api, events, page, plans
+from underhost.agents.http import api, details, events, page, plans
 from underhost.agents.http.doors import session
 from underhost.agents.http.doors.door import Door
 from underhost.agents.http.feeds import ChangeFeeds
@@ -115,9 +115,10 @@ class ShownSite(OwnLoop):
     async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
         """See `OwnLoop`."""
         feeds = ChangeFeeds(self.latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
-        routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options()), *self.more]
         past_sites = PastSites("prod", Options(), self, feeds.known)  # type: ignore[arg-type]
-        routes += api.routes(feeds, Options(), self.features, past_sites)
+        routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options(), past_sites), *self.more]
+        routes += past_sites.routes() if "history" in self.features else []
+        routes += [*api.routes(feeds, self.features, past_sites), *details.routes(feeds, Options(), past_sites)]
         routes = HttpRoutes([*routes, *session.routes(self._door)], [feeds.running], [feeds.end])
         server = await start_server(
             "127.0.0.1:0",

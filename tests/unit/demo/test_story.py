@@ -1,13 +1,13 @@
 """The demo's story: each step is told when, and only when, the pipeline's own records show it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.simulation.operated import a_site
 from support.sites.simulated import MemoryTopics, turns, watched
 
 from underhost.agents.demo.picture import DemoState
-from underhost.agents.demo.story import Story, happened, move_and_mend, status
+from underhost.agents.demo.story import Act, Step, Story, Verb, beginning, host_fails, moved_by_hand, node_drained
 from underhost.schemas.keys import finding_key
 from underhost.schemas.records import Domain, FindingEvent, NodeHost, Outcome
 from underhost.schemas.topics import NODE_HOSTS, OUTCOMES, VIOLATIONS
@@ -109,12 +109,23 @@ async def the_records() -> Iterator[tuple[str, list[Record]]]:
     return iter(chapters)
 
 
+def a_story(act: Callable[[Act], None] = lambda act: None) -> Story:
+    """The first round of the demo."""
+    steps = [*beginning("kni-worker6", "esx-1", LABEL), *moved_by_hand("kni-worker6", "esx-1")]
+    return Story(steps, DemoState("demo", BEGIN), act)
+
+
+def fed(story: Story, record: Record) -> list[list[str]]:
+    """What is told of a record; nobody wants to rest."""
+    return [lines for _, lines in (*story.feed(record), *story.go_on())]
+
+
 async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
-    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), DemoState("demo", BEGIN))
+    story = a_story()
     told: list[tuple[str, list[str]]] = []
     for chapter, records in await the_records():
         for record in records:
-            told += [(chapter, lines) for _, lines in story.feed(record)]
+            told += [(chapter, lines) for lines in fed(story, record)]
     assert [(chapter, lines[0]) for chapter, lines in told] == [
         ("nodes are mapped", "Learned where 7 nodes run, by their providerID:"),
         (
@@ -150,14 +161,13 @@ async def test_each_step_is_told_with_names_when_the_records_show_it() -> None:
     ]
     assert below["The"] == [f"{FIRST} on kni-worker2 on esx-1", f"{SECOND} on kni-worker6 on esx-3"]
     assert story.next is None
-    assert status(story.picture) == "32 pods on 7 nodes on 4 hosts; no finding open."
 
 
 async def told_without(left_out: str) -> list[str]:
     """The headlines of the story when one chapter never comes."""
-    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), DemoState("demo", BEGIN))
+    story = a_story()
     records = [record for chapter, part in await the_records() if chapter != left_out for record in part]
-    return [lines[0].split(" ", 1)[0] for record in records for _, lines in story.feed(record)]
+    return [lines[0].split(" ", 1)[0] for record in records for lines in fed(story, record)]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +201,7 @@ async def test_the_story_stops_before_what_the_records_do_not_show(left_out: str
     ],
 )
 async def test_another_finding_is_not_the_storys(record: Record) -> None:
-    story = Story(move_and_mend("kni-worker6", "esx-1", LABEL), DemoState("demo", BEGIN))
+    story = a_story()
     for chapter, records in await the_records():
         if chapter == "a finding opens":
             assert list(story.feed(record)) == []
@@ -200,8 +210,51 @@ async def test_another_finding_is_not_the_storys(record: Record) -> None:
             list(story.feed(each))
 
 
-def test_after_the_story_each_change_of_a_finding_is_one_sentence() -> None:
+async def test_what_is_wrong_stays_until_the_story_is_told_to_go_on() -> None:
+    done: list[Act] = []
+    story = a_story(done.append)
+    headlines = [
+        lines[0].split(" ", 2)[:2]
+        for _, records in await the_records()
+        for record in records
+        for _, lines in story.feed(record)
+    ]
+    assert headlines[-1] == ["A", "finding"]  # though DRS has moved the VM since, as the records show
+    assert done == [Act(Verb.HOLD_DRS), Act(Verb.MOVE, "kni-worker6", "esx-1")]
+    assert [lines[0].split(" ", 1)[0] for _, lines in story.go_on()] == ["DRS", "The"]
+    assert done[2:] == [Act(Verb.RELEASE_DRS)]
+
+
+def test_a_round_knows_nothing_of_the_one_before() -> None:
     picture = DemoState("demo", BEGIN)
     picture.apply(a_record(a_finding("opened")))
-    picture.apply(a_record(a_finding("resolved")))
-    assert list(happened(picture, 1)) == ["A finding is resolved (physical): both run on ESXi host esx-1"]
+    story = Story([], picture)
+    told = [lines[0] for _, lines in story.append(moved_by_hand("kni-worker6", "esx-1"))]
+    assert told == [
+        "An operator moves kni-worker6 to esx-1, a host named by hand: for such a move vCenter asks no rule."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "told", "acts"),
+    [
+        pytest.param(
+            host_fails("esx-1", {"kni-worker": "esx-1", "kni-worker2": "esx-1", "kni-worker6": "esx-3"}),
+            "esx-1 fails, and kni-worker and kni-worker2 with it. In 15 s HA restarts them where there is room: it "
+            "asks no rule.",
+            [Act(Verb.HOLD_DRS), Act(Verb.FAIL, "esx-1")],
+            id="a host fails",
+        ),
+        pytest.param(
+            node_drained("kni-worker6"),
+            "An operator drains kni-worker6: its pods are evicted, one at a time, as their budgets allow.",
+            [Act(Verb.DRAIN, "kni-worker6")],
+            id="a node is drained",
+        ),
+    ],
+)
+def test_every_round_begins_with_what_goes_wrong(steps: list[Step], told: str, acts: list[Act]) -> None:
+    done: list[Act] = []
+    story = Story([], DemoState("demo", BEGIN), done.append)
+    assert [lines for _, lines in story.append(steps)] == [[told]]
+    assert done == acts

@@ -14,7 +14,7 @@ from support.answers.http import an_error
 from support.build import HOST, a_node, a_pod, a_site, term
 from support.published import a_finding, decided, records
 
-from underhost.agents.http import api, events, page
+from underhost.agents.http import api, details, events, page
 from underhost.agents.http import feed as feed_module
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites
@@ -103,7 +103,8 @@ async def asked() -> AsyncIterator[Asked]:
     latest, topics, reasons = LatestDecisions(), HeldTopics(), dict[str, str]()
     feeds = ChangeFeeds(latest, "prod", lambda: reasons, topics)  # type: ignore[arg-type]
     past_sites = PastSites("prod", Options(), topics, feeds.known)  # type: ignore[arg-type]
-    routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, Options(), ["whatif"], past_sites)]
+    routes = [*page.routes(), *events.routes(feeds), *api.routes(feeds, ["whatif"], past_sites)]
+    routes += details.routes(feeds, Options(), past_sites)
     server = await start_server(
         "127.0.0.1:0",
         unready=dict,

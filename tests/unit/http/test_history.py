@@ -7,12 +7,16 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from support.build import a_node, a_pod, a_site
+from support.published import a_finding
+from support.sites.remembered import RememberedTopics, hours_ago
 from support.workers.embedded import a_publisher
 
 from underhost.agents.http import history as history_module
 from underhost.agents.http.guard import RequestRefused, guard
-from underhost.agents.http.history import PastSites
+from underhost.agents.http.history import PastSites, _marks
 from underhost.agents.site.snapshot import Options
+from underhost.agents.snapshots.history import SiteHistory
 from underhost.schemas.keys import listed_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.records import Listed
@@ -169,3 +173,18 @@ async def test_what_was_read_is_forgotten_when_nobody_has_looked_for_a_while(
     async with asyncio.timeout(30):
         while past.past._read:  # noqa: ASYNC110 - a timer of the event loop sends no signal
             await asyncio.sleep(0)
+
+
+async def test_the_reach_of_the_past_names_when_findings_opened_and_ended() -> None:
+    topics = RememberedTopics()
+    topics.state(a_site(a_node("n1"), a_pod("db-0").on("n1"), on={"n1": "h1"}, site="prod"), hours_ago(5))
+    for id_, state, hours in (("f1", "opened", 4), ("f1", "resolved", 3), ("f2", "opened", 2), ("f3", "updated", 1)):
+        topics.finding(a_finding(id_, "shop/db-0", state=state), hours_ago(hours))
+    marks, ended = _marks(await SiteHistory.read(topics, "prod"))  # type: ignore[arg-type]
+    assert [(mark.finding, mark.state, mark.severity) for mark in marks] == [
+        ("f1", "opened", "physical"),
+        ("f1", "resolved", "physical"),
+        ("f2", "opened", "physical"),
+    ]
+    assert [mark.at for mark in marks] == sorted(mark.at for mark in marks)
+    assert [event.id for event in ended] == ["f1"]

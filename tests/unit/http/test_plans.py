@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
@@ -13,11 +13,13 @@ from support.answers.http import an_error
 from support.answers.whatif import tried
 from support.build import HOST, a_node, a_pod, a_site, term
 from support.published import decided
+from support.sites.remembered import RememberedTopics, hours_ago
 
 from underhost.agents.commands.input.server import fetch
 from underhost.agents.evaluate.check import check
 from underhost.agents.http import plans
 from underhost.agents.http.feeds import ChangeFeeds
+from underhost.agents.http.history import PastSites
 from underhost.agents.http.routes import HttpRoutes
 from underhost.agents.http.server import start_server
 from underhost.agents.pipeline.latest import LatestDecisions
@@ -64,20 +66,27 @@ class Asked:
 
 
 @pytest.fixture
-async def asked() -> AsyncIterator[Asked]:
+async def asked(topics: RememberedTopics) -> AsyncIterator[Asked]:
     latest = LatestDecisions()
     feeds = ChangeFeeds(latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, NoTopics())  # type: ignore[arg-type]
     options = Options(physical_host="required", scheduler_names=("underhost",))
+    past_sites = PastSites("prod", options, topics, feeds.known)  # type: ignore[arg-type]
     server = await start_server(
         "127.0.0.1:0",
         unready=dict,
         registry=CollectorRegistry(),
         refresh=lambda: None,
-        routes=HttpRoutes(plans.routes(feeds, options), [feeds.running], [feeds.end]),
+        routes=HttpRoutes(plans.routes(feeds, options, past_sites), [feeds.running], [feeds.end]),
     )
     async with aiohttp.ClientSession() as client:
         yield Asked(latest, server.address, client)
     await server.close()
+
+
+@pytest.fixture
+def topics() -> RememberedTopics:
+    """What happened before."""
+    return RememberedTopics()
 
 
 @pytest.fixture
@@ -205,3 +214,13 @@ async def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.Mon
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(Unreachable, match="no answer in time"):
             await fetch(f"http://127.0.0.1:{port}", None)
+
+
+async def test_a_plan_is_tried_on_the_site_as_it_was(ready: Asked, topics: RememberedTopics) -> None:
+    topics.state(SITE, hours_ago(3))
+    topics.state(replace(SITE, nodes={name: node for name, node in SITE.nodes.items() if name != "n1"}), hours_ago(1))
+    status, found = await ready.post({"steps": [{"drain": "n1"}], "at": "2h"})
+    assert (status, list(found["pending"])) == (200, ["shop/db-0"])
+    status, found = await ready.post({"steps": [{"drain": "n1"}], "at": "30m"})
+    assert (status, found["error"]) == (422, "")
+    assert (await ready.post({"steps": [], "at": "yesterday"}))[0] == 422

@@ -24,13 +24,13 @@ def test_a_severity_is_spelled_in_one_module() -> None:
     assert set(found) == {"schemas/severities.py"}
 
 
-@pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(STATIC.rglob("*.js")), ids=lambda path: path.name)
 def test_the_page_spells_no_severity(path: Path) -> None:
     assert [name for name in SEVERITIES if re.search(rf"[\"'`.]{name}[\"'`\s]", path.read_text())] == []
 
 
 def test_the_page_has_every_colour_and_icon_of_the_table() -> None:
-    style, icons = (STATIC / "style.css").read_text(), (STATIC / "icons.js").read_text()
+    style, icons = (STATIC / "style.css").read_text(), (STATIC / "basics/icons.js").read_text()
     assert [row.colour for row in ROWS if f"--s-{row.colour}:" not in style] == []
     assert [row.colour for row in ROWS if f".pod.s-{row.colour} {{" not in style] == []
     assert [row.icon for row in ROWS if f"  {row.icon}: " not in icons] == []

@@ -1,6 +1,6 @@
 // What stands in the way of a pod on a node, in words; the rules have said what it is.
 
-import { clean } from "./text.js";
+import { clean } from "../basics/text.js";
 
 const ON = new Set(["host", "esxi-host", "hostname", "node"]);
 const NAMED = 3;

@@ -1,12 +1,11 @@
-// The two lists beside the map: findings with their filter, and what happened lately.
+// The findings of the scene that is shown, with their filter; below them those that have ended.
 
-import { icon } from "./icons.js";
-import { byWeight } from "./map.js";
-import { severities, severityChip, severityTag } from "./severities.js";
-import { count, el, fill, leftOut, namespaceOf, shortNames, timeOf } from "./text.js";
+import { icon } from "../basics/icons.js";
+import { adviceOn, byWeight, severities, severityChip, severityTag } from "../basics/severities.js";
+import { count, el, fill, leftOut, namespaceOf, shortNames, written } from "../basics/text.js";
+import { inFull, timeOf } from "../basics/times.js";
 
 const SHOWN = 100; // items of a list before it asks whether more are wanted
-const HAPPENED = 300;
 
 /** Up, Down, Home and End go through the buttons of a list; one of them is in the tab order. */
 export function roving(list) {
@@ -26,22 +25,23 @@ export class Findings {
   #limit = SHOWN;
   #filter = { text: "", severities: new Set(), rule: "", namespace: "" };
 
-  /** `pick(finding)` is called with the finding that is chosen, null where none is any more; `open(item)` opens one. */
-  constructor(root, store, { pick, open, toMap }) {
-    this.store = store;
-    this.toMap = toMap;
-    this.pick = pick;
-    this.open = open;
-    this.chosen = null;
+  /**
+   * `scene()` is what is shown. `choose(id)` is called with the finding that is wanted, "" for none; `open(item)` opens
+   * a pod, node or host; `lifeOf(id)` is when a finding opened and ended, as far as that is known.
+   */
+  constructor(root, { scene, choose, open, toMap, lifeOf, goTo }) {
+    Object.assign(this, { scene, choose, open, toMap, lifeOf, goTo });
+    this.chosen = "";
     this.search = el("input", { type: "search", placeholder: "Filter findings", "aria-label": "Filter findings", on: { input: () => this.#filtered() } });
     this.rule = el("select", { "aria-label": "Rule", on: { change: () => this.#filtered() } });
     this.namespace = el("select", { "aria-label": "Namespace", on: { change: () => this.#filtered() } });
     this.chips = el("div", { class: "chips", role: "group", "aria-label": "Severity" });
     this.list = el("ul", { class: "list", "aria-label": "Open findings" });
     this.note = el("p", { class: "note", role: "status" });
-    this.past = el("ul", { class: "list past-list", "aria-label": "Resolved findings" });
-    this.pastTitle = el("h3", { hidden: true }, "Resolved");
-    fill(root, el("div", { class: "filter" }, this.search, el("div", { class: "selects" }, this.rule, this.namespace), this.chips), this.note, this.list, this.pastTitle, this.past);
+    this.missing = el("p", { class: "missing", role: "status" });
+    this.past = el("ul", { class: "list past-list", "aria-label": "Findings that have ended" });
+    this.pastTitle = el("h2", { class: "sub", hidden: true }, "Ended lately");
+    fill(root, el("div", { class: "filter" }, this.search, el("div", { class: "selects" }, this.rule, this.namespace), this.chips), this.missing, this.note, this.list, this.pastTitle, this.past);
     roving(this.list);
   }
 
@@ -70,25 +70,47 @@ export class Findings {
     return said.some((each) => each?.toLowerCase().includes(text));
   }
 
+  /** The finding with this id is chosen; "" for none. */
+  show(id) {
+    const other = id !== this.chosen;
+    this.chosen = id;
+    this.update();
+    if (other && id) this.list.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
+  }
+
   update() {
-    const all = [...this.store.findings.values()].sort(byWeight);
+    const scene = this.scene();
+    const all = [...scene.findings.values()].sort(byWeight);
     const shown = all.filter((finding) => this.#matches(finding));
     this.#options(all);
-    fill(this.list, shown.slice(0, this.#limit).map((finding, at) => this.#item(finding, at === 0)), this.#more(shown.length));
+    const listed = shown.slice(0, this.#limit);
+    const far = shown.slice(this.#limit).find((finding) => finding.id === this.chosen); // a link may name any
+    fill(this.list, [...listed, far].filter(Boolean).map((finding, at) => this.#item(finding, at === 0)), this.#more(shown.length));
     const filtered = shown.length < all.length;
     fill(this.note, this.#says(all, shown, filtered));
-    this.note.classList.toggle("good", this.store.clear);
-    this.note.classList.toggle("doubt", this.store.loaded && this.store.notJudged.length > 0);
-    this.pastTitle.hidden = !this.store.resolved.length;
-    fill(this.past, this.store.resolved.map((finding) => this.#resolved(finding)));
-    if (this.chosen && !this.store.findings.has(this.chosen)) this.choose(null);
+    this.note.classList.toggle("good", scene.clear);
+    this.note.classList.toggle("doubt", scene.loaded && scene.notJudged.length > 0);
+    this.pastTitle.hidden = !scene.resolved.length;
+    fill(this.past, scene.resolved.map((finding) => this.#resolved(finding)));
+    fill(this.missing, scene.loaded && this.chosen && !scene.findings.has(this.chosen) ? this.#missed(scene) : null);
+  }
+
+  /** What became of a finding that is chosen, and is not open in this scene. */
+  #missed(scene) {
+    const { opened, resolved } = this.lifeOf(this.chosen);
+    const when = scene.moment === null ? "is not open" : "was not open then";
+    const look = opened && el("button", { type: "button", class: "link", on: { click: () => this.goTo(new Date(opened.at).toISOString()) } }, "Show it as it opened");
+    const life = [opened && `It opened ${inFull(opened.at)}`, resolved && `${opened ? "and ended" : "It ended"} ${inFull(resolved.at)}`].filter(Boolean).join(" ");
+    return [`The finding ${this.chosen} ${when}. `, life ? `${life}. ` : "What the topics remember does not name it. ", look];
   }
 
   #says(all, shown, filtered) {
-    if (!this.store.loaded) return "";
-    if (this.store.clear) return [icon("check"), "No open finding: every rule holds, down to the physical host."];
-    const number = filtered ? `${count(shown.length, "finding")} of ${all.length}` : all.length ? "" : "No open finding";
-    const unjudged = leftOut(this.store);
+    const scene = this.scene();
+    if (!scene.loaded) return "";
+    const then = scene.moment === null ? "" : " then";
+    if (scene.clear) return [icon("check"), `No open finding${then}: every rule ${then ? "held" : "holds"}, down to the physical host.`];
+    const number = filtered ? `${count(shown.length, "finding")} of ${written(all.length)}` : all.length ? "" : `No open finding${then}`;
+    const unjudged = leftOut(scene);
     return unjudged ? [icon("question"), [number, unjudged].filter(Boolean).join(" · ")] : number;
   }
 
@@ -98,14 +120,14 @@ export class Findings {
       this.#limit += SHOWN;
       this.update();
     };
-    return el("li", {}, el("button", { type: "button", class: "more", on: { click: more } }, `Show more of ${number.toLocaleString("en")}`));
+    return el("li", {}, el("button", { type: "button", class: "more", on: { click: more } }, `Show more of ${written(number)}`));
   }
 
   #options(all) {
     const counts = new Map();
     for (const finding of all) counts.set(finding.severity, (counts.get(finding.severity) ?? 0) + 1);
     options(this.rule, "All rules", [...new Set(all.map((finding) => finding.rule))].sort());
-    options(this.namespace, "All namespaces", this.store.namespaces());
+    options(this.namespace, "All namespaces", this.scene().namespaces());
     const chosen = this.#filter.severities;
     const toggle = (severity) => () => {
       if (!chosen.delete(severity)) chosen.add(severity);
@@ -125,7 +147,7 @@ export class Findings {
     const focused = document.activeElement?.dataset?.finding === finding.id;
     const button = el(
       "button",
-      { type: "button", class: "item", "aria-pressed": String(chosen), tabindex: chosen || (first && !this.chosen) ? 0 : -1, "data-finding": finding.id, on: { click: () => this.choose(chosen ? null : finding.id) } },
+      { type: "button", class: "item", "aria-pressed": String(chosen), tabindex: chosen || (first && !this.chosen) ? 0 : -1, "data-finding": finding.id, on: { click: () => this.choose(chosen ? "" : finding.id) } },
       el("span", { class: "item-head" }, severityTag(finding.severity), el("span", { class: "rule" }, finding.source ? `${finding.rule} · ${finding.source}` : finding.rule), timeOf(finding.firstSeen)),
       el("span", { class: "subject" }, this.#subject(finding, pods)),
       el("span", { class: "message" }, finding.message),
@@ -138,37 +160,36 @@ export class Findings {
     if (!pods.length) return finding.node ? `node ${finding.node}` : (finding.object ?? finding.rule);
     // Only where a host is shared against a rule is that rule the source, and the host the domain.
     const where = finding.source && finding.domain ? ` share ${finding.domain.value}` : "";
-    return `${shortNames(pods.map((name) => this.store.pods.get(name) ?? { name }))}${where}`;
+    return `${shortNames(pods.map((name) => this.scene().pods.get(name) ?? { name }))}${where}`;
   }
 
   #about(finding, pods) {
-    const { nodes, hosts } = this.store.involved(finding);
+    const scene = this.scene();
+    const { nodes, hosts } = scene.involved(finding);
+    const { remedy, runbook } = adviceOn(finding);
     const link = (kind, id, text) => el("button", { type: "button", class: "link", on: { click: () => this.open({ kind, id }) } }, icon(kind), text);
     return el(
       "div",
       { class: "links" },
+      el("p", { class: "note" }, remedy, " Runbook: ", el("code", {}, runbook), "."),
       el("button", { type: "button", class: "link phone", on: { click: () => this.toMap() } }, "Show on the map"),
       pods.slice(0, 30).map((name) => link("pod", name, name)),
       [...nodes].slice(0, 30).map((name) => link("node", name, name)),
-      [...hosts].slice(0, 30).map((id) => link("host", id, this.store.hosts.get(id)?.name ?? id)),
+      [...hosts].slice(0, 30).map((id) => link("host", id, scene.hosts.get(id)?.name ?? id)),
     );
   }
 
   #resolved(finding) {
     const pods = [finding.pod, ...(finding.peers ?? [])].filter(Boolean);
+    const ended = finding.died
+      ? el("span", { class: "severity gone" }, icon("close"), "ended: it is gone")
+      : el("span", { class: "severity good" }, icon("check"), "resolved");
     return el(
       "li",
       {},
-      el("span", { class: "item-head" }, el("span", { class: "severity good" }, icon("check"), "resolved"), el("span", { class: "rule" }, finding.rule), timeOf(finding.resolvedAt)),
-      el("span", { class: "subject" }, this.#subject(finding, pods).replace(" share ", " shared ")),
+      el("span", { class: "item-head" }, ended, el("span", { class: "rule" }, finding.rule), timeOf(finding.resolvedAt)),
+      el("button", { type: "button", class: "link subject", on: { click: () => this.choose(finding.id) } }, this.#subject(finding, pods).replace(" share ", " shared ")),
     );
-  }
-
-  /** Light a finding up, or, with null, put the light out. */
-  choose(id) {
-    this.chosen = id;
-    this.pick(id === null ? null : this.store.findings.get(id));
-    this.update();
   }
 }
 
@@ -178,46 +199,4 @@ function options(select, all, values) {
   if (wanted.length === select.options.length && wanted.every((value, at) => select.options[at].value === value)) return;
   fill(select, wanted.map((value) => el("option", { value }, value || all)));
   select.value = wanted.includes(before) ? before : "";
-}
-
-export class Activity {
-  #entries = [];
-
-  constructor(root, { open }) {
-    this.open = open;
-    this.list = el("ol", { class: "list happened", "aria-label": "What happened, newest first" });
-    this.note = el("p", { class: "note" });
-    fill(root, this.note, this.list);
-  }
-
-  set(entries) {
-    this.#entries = entries.slice(0, HAPPENED);
-    fill(this.list, this.#entries.map((entry) => this.#item(entry)));
-    this.#says();
-  }
-
-  add(entry) {
-    if (this.#entries.some((each) => each.at === entry.at && each.text === entry.text)) return;
-    const at = this.#entries.findIndex((each) => each.at <= entry.at);
-    const place = at < 0 ? this.#entries.length : at;
-    this.#entries.splice(place, 0, entry);
-    this.list.insertBefore(this.#item(entry, true), this.list.children[place] ?? null);
-    while (this.#entries.length > HAPPENED) {
-      this.#entries.pop();
-      this.list.lastElementChild.remove();
-    }
-    this.#says();
-  }
-
-  #says() {
-    fill(this.note, this.#entries.length ? null : "Nothing has happened yet.");
-  }
-
-  #item(entry, fresh = false) {
-    const target = entry.pods?.length ? { kind: "pod", id: entry.pods[0] } : entry.node ? { kind: "node", id: entry.node } : null;
-    const text = target
-      ? el("button", { type: "button", class: "link plain", on: { click: () => this.open(target) } }, entry.text)
-      : el("span", {}, entry.text);
-    return el("li", { class: [entry.tone && `tone-${entry.tone}`, fresh && "new"].filter(Boolean).join(" ") || null }, timeOf(entry.at), text);
-  }
 }

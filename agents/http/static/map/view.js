@@ -1,12 +1,14 @@
 // The physical map: groups of hosts, on each its nodes, on those the pods. Elements stay as long as what they show does;
 // a change redraws the nodes that it names. A node whose VM moves is seen to move.
 
-import { icon } from "./icons.js";
-import { Dots, detailFor, drawElements, inOrder } from "./pods.js";
-import { classesOf, rankOf, severityIcon } from "./severities.js";
-import { count, el, fill, natural } from "./text.js";
+import { icon } from "../basics/icons.js";
+import { classesOf, severityIcon } from "../basics/severities.js";
+import { count, el, fill, natural, written } from "../basics/text.js";
+import { Dots } from "./dots.js";
+import { detailFor, drawElements, inOrder } from "./pods.js";
 
 const NO_HOST = ""; // the id of the place of nodes whose host is not known
+const MANY = 99; // columns of a group that takes the whole width
 const TRAY = 300; // waiting pods that are shown
 const MOVE = 900; // milliseconds of a VM on its way
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -30,6 +32,7 @@ export class MapView {
     this.animate = animate;
     this.group = "";
     this.detail = "auto";
+    this.plain = false; // findings alone have a colour
     this.current = null;
     this.#dots = new Dots(palette);
     this.#seen = new IntersectionObserver((entries) => this.#seenChanged(entries), { rootMargin: "300px" });
@@ -74,6 +77,8 @@ export class MapView {
     const level = this.level;
     const fresh = this.root.dataset.detail !== level;
     this.root.dataset.detail = level;
+    this.root.classList.toggle("grouped", Boolean(this.group));
+    this.root.classList.toggle("plain", this.plain);
     const moving = this.#moving(touched);
     const wanted = [];
     const hosts = new Set();
@@ -137,13 +142,9 @@ export class MapView {
     const waiting = this.scene.waiting();
     if (!waiting.length) return null;
     if (!this.#tray) {
-      const head = el("div", { class: "tray-head" });
-      const pods = el("div", { class: "pods", role: "group" });
-      this.#tray = el("div", { class: "tray", role: "treeitem", "aria-level": 1, tabindex: -1 }, head, pods);
-      Object.assign(this.#tray, { head, pods, item: { kind: "tray", id: `${NO_HOST}\ntray` } });
+      this.#tray = newPlace("tray", "pods", 1, { kind: "tray", id: `${NO_HOST}\ntray` });
     }
     const text = `${count(waiting.length, "pod")} ${waiting.length === 1 ? "waits" : "wait"} for a node`;
-    this.#tray.setAttribute("aria-label", text);
     fill(this.#tray.head, icon("pod"), text, waiting.length > TRAY && el("small", {}, `the first ${TRAY} are shown`));
     drawElements(this.#tray.pods, waiting.slice(0, TRAY), this.scene, this.palette, level === "dense" ? "blocks" : level, 2);
     return this.#tray;
@@ -161,13 +162,14 @@ export class MapView {
   #drawGroup({ value, hosts }) {
     let section = this.#groups.get(value);
     if (!section) {
-      const title = el("h3", { class: "group-title" });
+      const title = el("h2", { class: "group-title" });
       const grid = el("div", { class: "hosts", role: "none" });
       section = el("section", { class: "group", role: "none" }, title, grid);
       Object.assign(section, { heading: title, grid });
       this.#groups.set(value, section);
     }
     section.heading.hidden = !this.group;
+    section.style.setProperty("--columns", hosts.some(({ host }) => host.pseudo) ? MANY : hosts.length);
     if (this.group) {
       const nodes = hosts.reduce((sum, { on }) => sum + on.length, 0);
       const pods = hosts.reduce((sum, { on }) => sum + on.reduce((all, node) => all + this.scene.podsOn(node.name).length, 0), 0);
@@ -182,10 +184,7 @@ export class MapView {
   #drawHost({ host, on }) {
     let element = this.#hosts.get(host.id);
     if (!element) {
-      const head = el("div", { class: "host-head" });
-      const nodes = el("div", { class: "nodes", role: "group" });
-      element = el("div", { class: "host", role: "treeitem", "aria-level": 1, "aria-expanded": "true", tabindex: -1 }, head, nodes);
-      Object.assign(element, { head, nodes, item: { kind: "host", id: host.id } });
+      element = newPlace("host", "nodes", 1, { kind: "host", id: host.id });
       this.#hosts.set(host.id, element);
     }
     const pods = on.reduce((sum, node) => sum + this.scene.podsOn(node.name).length, 0);
@@ -196,15 +195,14 @@ export class MapView {
     if (element.signature !== signature) {
       element.signature = signature;
       element.className = ["host", host.pseudo && "pseudo", lost && "off", severity && `wrong ${classesOf(severity)}`].filter(Boolean).join(" ");
-      const figures = `${count(on.length, "node")}, ${count(pods, "pod")}`;
-      const wrong = findings.length ? `, ${count(findings.length, "finding")}` : "";
-      element.setAttribute("aria-label", `host ${host.name}${lost ? `, ${lost}` : ""}, ${figures}${wrong}`);
       fill(
         element.head,
         icon(host.pseudo ? "node" : "host"),
-        el("span", { class: "name" }, host.name),
-        lost && el("span", { class: "flag" }, lost),
+        unseen("host "),
+        el("span", { class: "name", title: host.name }, host.name),
+        lost && [unseen(", "), el("span", { class: "flag" }, lost)],
         badge(severity, findings.length),
+        unseen(`, ${count(on.length, "node")}, `),
         el("small", {}, count(pods, "pod")),
       );
     }
@@ -221,10 +219,7 @@ export class MapView {
   #drawNode(node) {
     let element = this.#nodes.get(node.name);
     if (!element) {
-      const head = el("div", { class: "node-head" });
-      const pods = el("div", { class: "pods", role: "group" });
-      element = el("div", { class: "node", role: "treeitem", "aria-level": 2, tabindex: -1 }, head, pods);
-      Object.assign(element, { head, pods, item: { kind: "node", id: node.name } });
+      element = newPlace("node", "pods", 2, { kind: "node", id: node.name });
       this.#nodes.set(node.name, element);
     }
     const severity = this.scene.severity("node", node.name);
@@ -235,13 +230,14 @@ export class MapView {
     if (element.signature !== signature) {
       element.signature = signature;
       element.className = ["node", flags.length && "off", severity && `wrong ${classesOf(severity)}`].filter(Boolean).join(" ");
-      const wrong = severity ? `, ${severity}` : "";
-      element.setAttribute("aria-label", `node ${node.name}${zone ? `, zone ${zone}` : ""}, ${count(pods, "pod")}${flags.map((flag) => `, ${flag}`).join("")}${wrong}`);
+      const seen = zone && this.group !== "topology.kubernetes.io/zone";
       fill(
         element.head,
-        el("span", { class: "name" }, node.name),
-        flags.map((flag) => el("span", { class: "flag" }, flag)),
-        zone && this.group !== "topology.kubernetes.io/zone" && el("span", { class: "zone", title: `zone ${zone}` }, zone),
+        unseen("node "),
+        el("span", { class: "name", title: node.name }, node.name),
+        flags.map((flag) => [unseen(", "), el("span", { class: "flag" }, flag)]),
+        zone && [unseen(", zone "), el("span", { class: seen ? "zone" : "unseen", title: `zone ${zone}` }, zone)],
+        unseen(`, ${count(pods, "pod")}${severity && `, ${severity}`}`),
       );
     }
     return element;
@@ -311,7 +307,7 @@ export class MapView {
     this.#redraw.add(canvas);
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
-      for (const each of this.#redraw) this.#dots.draw(each, this.scene, this.#lit, this.#marks);
+      for (const each of this.#redraw) this.#dots.draw(each, this.scene, { lit: this.#lit, marks: this.#marks, plain: this.plain });
       this.#redraw.clear();
     });
   }
@@ -391,7 +387,7 @@ export class MapView {
     const element = this.elementOf(kind, id);
     if (!element) return false;
     element.scrollIntoView({ block: "center", inline: "center", behavior: calm.matches ? "auto" : "smooth" });
-    if (focus) element.focus({ preventScroll: true });
+    if (focus) (element.head ?? element).focus({ preventScroll: true });
     return true;
   }
 
@@ -413,9 +409,8 @@ export class MapView {
       const pod = this.#dots.at(event.target, event.offsetX, event.offsetY);
       if (pod) return [{ kind: "pod", id: pod.name }, event.target, event];
     }
-    const element = event.target.closest("[role=treeitem]");
-    const inHead = element && (element.item.kind === "pod" || event.target.closest(".host-head, .node-head, .node"));
-    return inHead ? [element.item, element, event] : [null];
+    const element = event.target.closest(".pod, .node, .host-head");
+    return element ? [element.item, element, event] : [null];
   }
 
   #clicked(event) {
@@ -452,9 +447,8 @@ export class MapView {
   /** Where a key leads: an element, null for opening what is focused, undefined where the key is none of ours. */
   #next(key, here) {
     if (key === "Enter" || key === " ") return null;
-    const inside = { ArrowRight: ":scope > [role=group] > [role=treeitem]" }[key];
-    if (inside) return here.querySelector(inside) ?? here;
-    if (key === "ArrowLeft") return here.parentElement.closest("[role=treeitem]") ?? here;
+    if (key === "ArrowRight") return (here.item.kind === "pod" ? null : here.nextElementSibling.querySelector("[role=treeitem]")) ?? here;
+    if (key === "ArrowLeft") return here.parentElement.parentElement.closest(".node, .host, .tray")?.head ?? here;
     const all = [...this.root.querySelectorAll("[role=treeitem]")];
     const at = all.indexOf(here);
     if (key === "ArrowDown") return all[at + 1] ?? here;
@@ -463,18 +457,27 @@ export class MapView {
     if (key === "End") return all.at(-1);
     if (key !== "PageDown" && key !== "PageUp") return undefined;
     const hosts = all.filter((element) => element.item.kind === "host");
-    const host = hosts.indexOf(here.closest(".host"));
+    const host = hosts.indexOf(here.closest(".host")?.head);
     if (key === "PageUp" && here !== hosts[host]) return hosts[host];
     return hosts[host + (key === "PageDown" ? 1 : -1)] ?? here;
   }
 }
 
-export function badge(severity, number) {
-  return severity && el("span", { class: `badge ${classesOf(severity)}`, title: `${number} findings, worst: ${severity}` }, severityIcon(severity), number);
+function badge(severity, number) {
+  return severity && [unseen(", "), el("span", { class: `badge ${classesOf(severity)}`, title: `${number} findings, worst: ${severity}` }, severityIcon(severity), written(number), unseen(number === 1 ? " finding" : " findings"))];
 }
 
-/** The worse of what is known first. */
-export const byWeight = (one, other) => rankOf(one.severity) - rankOf(other.severity) || (one.firstSeen < other.firstSeen ? 1 : -1);
+/** Text for those who hear the page. */
+const unseen = (text) => el("span", { class: "unseen" }, text);
+
+/** A place on the map: its head, which is what keys and readers go to, and what it holds. */
+function newPlace(kind, holds, level, item) {
+  const head = el("div", { class: `${kind}-head`, role: "treeitem", "aria-level": level, "aria-expanded": "true", tabindex: -1 });
+  const inside = el("div", { class: holds });
+  const element = el("div", { class: kind }, head, inside);
+  head.item = item;
+  return Object.assign(element, { head, item, [holds]: inside });
+}
 
 function place(parent, wanted) {
   wanted.forEach((element, at) => {

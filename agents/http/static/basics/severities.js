@@ -1,7 +1,7 @@
 // The worker's table of severities: how bad each is, and what it looks like. Read once, before anything of a site.
 
 import { icon } from "./icons.js";
-import { el } from "./text.js";
+import { el, written } from "./text.js";
 
 const UNKNOWN = { colour: "grey", icon: "question" };
 const rows = new Map();
@@ -47,6 +47,9 @@ export function severityChip(severity, number, { pressed, click }) {
   return el(
     "button",
     { type: "button", class: `chip ${classesOf(severity)}`, "data-severity": severity, "aria-pressed": pressed, on: { click } },
-    severityIcon(severity), severity, el("b", {}, number),
+    severityIcon(severity), severity, " ", el("b", {}, written(number)),
   );
 }
+
+/** The worse of what is known first, and of those the newest. */
+export const byWeight = (one, other) => rankOf(one.severity) - rankOf(other.severity) || (one.firstSeen < other.firstSeen ? 1 : -1);

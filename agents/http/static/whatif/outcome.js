@@ -1,6 +1,6 @@
 // What a simulated plan leaves behind, as a scene that the map can show: today's store with the plan's answer applied.
 
-import { Store } from "./store.js";
+import { Store } from "../site/store.js";
 
 /** The scene after the plan. `marks` are the pods and nodes that are elsewhere than today. */
 export function outcomeOf(store, steps, answer) {

@@ -30,31 +30,11 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** A number as the whole page writes it: 12,345. */
+export const written = (number) => number.toLocaleString("en");
+
 export function count(number, what) {
-  return `${number.toLocaleString("en")} ${what}${number === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
-}
-
-const STEPS = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [Infinity, 86400, "d"]];
-
-/** How long ago a moment was, in a few characters. */
-export function ago(moment, now = Date.now()) {
-  const seconds = Math.max(0, Math.round((now - Date.parse(moment)) / 1000));
-  if (!Number.isFinite(seconds)) return "";
-  if (seconds < 3) return "now";
-  const [, unit, name] = STEPS.find(([limit]) => seconds < limit);
-  return `${Math.floor(seconds / unit)} ${name} ago`;
-}
-
-/** A `<time>` that `tick` keeps up to date. */
-export function timeOf(moment) {
-  return el("time", { datetime: moment, title: new Date(moment).toLocaleString() }, ago(moment));
-}
-
-export function tick(root) {
-  for (const element of root.querySelectorAll("time")) {
-    const text = ago(element.dateTime);
-    if (element.textContent !== text) element.textContent = text;
-  }
+  return `${written(number)} ${what}${number === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
 }
 
 const collator = new Intl.Collator("en", { numeric: true });

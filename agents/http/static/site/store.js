@@ -1,8 +1,8 @@
-// What is known of one site now: hosts, nodes, pods, findings, and who is on whom. Changed by documents and events of
-// the API; whoever shows it listens for `change`, which names the nodes that look other than before.
+// What is known of one site, now or at a moment of the past: hosts, nodes, pods, findings, and who is on whom. Changed by
+// documents and events of the API; whoever shows it listens for `change`, which names the nodes that look other than before.
 
-import { rankOf } from "./severities.js";
-import { namespaceOf } from "./text.js";
+import { rankOf } from "../basics/severities.js";
+import { namespaceOf } from "../basics/text.js";
 
 const RESOLVED_KEPT = 20;
 const NONE = Object.freeze([]);
@@ -18,6 +18,7 @@ export class Store extends EventTarget {
   findings = new Map();
   resolved = [];
   vsphere = false;
+  moment = null; // of the past, as RFC 3339; null: now
   #leftOut = [];
   #unheard = null;
   loaded = false;
@@ -44,7 +45,7 @@ export class Store extends EventTarget {
     const before = this.#unheard?.why ?? "";
     if (before === why) return;
     this.#unheard = why ? { what: this.#unheard?.what ?? `what changes since ${moment}`, why } : null;
-    if (this.loaded) this.#tell(new Set(), false);
+    if (this.loaded) this.#tell(new Set());
   }
 
   /** Whether all is well: nothing is wrong, and nothing was left out when that was judged. */
@@ -83,6 +84,20 @@ export class Store extends EventTarget {
   }
 
   // ---------------------------------------------------------------------------------------------------- what comes
+  /** Findings that ended before the page was opened, the newest first, as `/api/v1/history` has them. */
+  remember(events) {
+    const known = new Set([...this.resolved.map((each) => each.id), ...this.findings.keys()]);
+    const older = events.filter((each) => !known.has(each.id)).map((each) => ({ ...each, resolvedAt: each.updatedAt }));
+    if (!older.length) return;
+    this.resolved = [...this.resolved, ...older].sort((a, b) => (a.resolvedAt < b.resolvedAt ? 1 : -1)).slice(0, RESOLVED_KEPT);
+    this.#tell(new Set());
+  }
+
+  /** The id of a host that is named by its id or its name. */
+  hostNamed(text) {
+    return this.hosts.has(text) ? text : [...this.hosts.values()].find((host) => host.name === text)?.id ?? text;
+  }
+
   /** Start anew from whole documents. */
   load(map, findings, notJudged = []) {
     this.hosts = new Map(map.hosts.map((host) => [host.id, host]));
@@ -94,7 +109,7 @@ export class Store extends EventTarget {
     this.loaded = true;
     this.#index();
     this.#reindexFindings();
-    this.#tell(null, true);
+    this.#tell(null);
   }
 
   /** Apply an event `change`. */
@@ -120,8 +135,8 @@ export class Store extends EventTarget {
     this.#leftOut = change.notJudged ?? this.#leftOut;
     const structural = Boolean(change.nodes || change.goneNodes || change.hosts || change.goneHosts);
     if (structural || change.pods || change.gonePods) this.#index();
-    this.#applyFindings(change, touched);
-    this.#tell(touched, structural);
+    const told = this.#applyFindings(change, touched);
+    this.#tell(touched, told);
   }
 
   #applyFindings(change, touched) {
@@ -130,18 +145,29 @@ export class Store extends EventTarget {
       for (const name of this.#about.pod.keys()) touched.add(this.pods.get(name)?.node ?? "");
     };
     mark();
+    const [opened, ended] = [[], []];
     for (const id of change.goneFindings ?? NONE) {
       const finding = this.findings.get(id);
       this.findings.delete(id);
-      if (finding) this.resolved.unshift({ ...finding, resolvedAt: new Date().toISOString() });
+      if (finding) ended.push({ ...finding, resolvedAt: new Date().toISOString(), died: this.#hasDied(finding) });
     }
+    this.resolved.unshift(...ended);
     this.resolved.length = Math.min(this.resolved.length, RESOLVED_KEPT);
     for (const finding of change.findings ?? NONE) {
+      if (!this.findings.has(finding.id)) opened.push(finding);
       this.findings.set(finding.id, finding);
       this.resolved = this.resolved.filter((each) => each.id !== finding.id);
     }
     this.#reindexFindings();
     mark();
+    return { opened, ended };
+  }
+
+  /** Whether a finding has ended only because what it was about is not there any more. */
+  #hasDied({ pod, peers, node }) {
+    const pods = [pod, ...(peers ?? NONE)].filter(Boolean);
+    if (!pods.length) return Boolean(node) && !this.nodes.has(node);
+    return pods.filter((name) => this.pods.has(name)).length < Math.min(2, pods.length);
   }
 
   #index() {
@@ -161,8 +187,8 @@ export class Store extends EventTarget {
     }
   }
 
-  #tell(nodes, structural) {
-    this.dispatchEvent(new CustomEvent("change", { detail: { nodes, structural } }));
+  #tell(nodes, { opened = NONE, ended = NONE } = {}) {
+    this.dispatchEvent(new CustomEvent("change", { detail: { nodes, opened, ended } }));
   }
 
   // --------------------------------------------------------------------------------------------------------- asking

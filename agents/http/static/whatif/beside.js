@@ -1,0 +1,64 @@
+// The outcome of a plan: its map beside today's, a banner that says that it is a simulation, and the account in words.
+
+import { el, fill } from "../basics/text.js";
+import { MapView } from "../map/view.js";
+import { account, figures } from "./account.js";
+
+const NARROW = 800; // pixels up to which names do not fit beside one another
+
+export class Beside {
+  #map = null; // the map of the outcome, made when it is first wanted
+
+  /** `map` is today's; `close()` ends the simulation. */
+  constructor(byId, { palette, map, open, tip, close }) {
+    Object.assign(this, { byId, palette, map, open, tip, close });
+  }
+
+  show({ scene, title, answer, error }) {
+    const [banner, told] = [this.byId("banner"), this.byId("account")];
+    banner.hidden = false;
+    if (error) {
+      this.#split(false);
+      return fill(banner, el("b", {}, "Simulation"), el("span", { class: "hurts" }, `If ${title}: ${error}`), this.#closing());
+    }
+    fill(banner, el("b", {}, "Simulation"), el("span", { class: "if" }, `If ${title}`), el("span", { class: "figures" }, figures(answer)), el("span", { class: "soft" }, "Nothing is changed."), this.#closing());
+    fill(told, el("h2", { tabindex: -1 }, `If ${title}`), account(answer, this.open));
+    this.#split(true);
+    if (!this.#map) {
+      const point = (...pointed) => this.tip.show(this.#map.scene, ...pointed);
+      this.#map = new MapView(this.byId("after-map"), { palette: this.palette, pick: this.open, point, animate: false });
+    }
+    this.#map.group = this.map.group;
+    this.#map.plain = this.map.plain;
+    this.#map.detail = this.map.detail === "auto" && this.map.level === "names" && innerWidth > NARROW ? "names" : this.map.detail;
+    this.#map.show(scene);
+    this.#map.mark(scene.marks);
+  }
+
+  hide() {
+    this.byId("banner").hidden = true;
+    fill(this.byId("account"));
+    this.#split(false);
+  }
+
+  /** Today's map is grouped otherwise. */
+  update() {
+    if (this.byId("after").hidden) return;
+    this.#map.group = this.map.group;
+    this.#map.update(null);
+  }
+
+  themeChanged() {
+    this.#map?.themeChanged();
+  }
+
+  #split(simulating) {
+    this.byId("after").hidden = !simulating;
+    this.byId("account").hidden = !simulating;
+    this.byId("main").classList.toggle("simulating", simulating);
+  }
+
+  #closing() {
+    return el("button", { type: "button", on: { click: () => this.close() } }, "Close");
+  }
+}

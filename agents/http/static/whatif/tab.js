@@ -1,0 +1,145 @@
+// What if: buttons on hosts and nodes, a tab to choose a plan, and its outcome. Nothing is changed by any of it: the
+// worker tries the plan on its own picture of the site, of now or of a moment of the past.
+
+import { icon } from "../basics/icons.js";
+import { count, el, fill, natural } from "../basics/text.js";
+import { postJson } from "../worker/api.js";
+import { outcomeOf } from "./outcome.js";
+import { PLANS, nameOf, planOf, textOf } from "./plans.js";
+
+const SHOWN = 60;
+
+export class WhatIf {
+  #run = 0;
+  #tried = ""; // the plan, moment and site whose outcome is shown or asked for
+  #ranking = null;
+  #error = "";
+  #busy = "";
+
+  /**
+   * `scene()` is what plans are tried on, `site()` its name. `plan(text)` is called with the plan that is wanted, "" for
+   * none; `shown({scene, title, answer, error})` shows an outcome, null ends it.
+   */
+  constructor(root, { scene, site, plan, shown }) {
+    Object.assign(this, { root, scene, site, plan, shown });
+    this.offered = false;
+  }
+
+  /** The buttons of a host or node, for its details. */
+  actions(item) {
+    if (!this.offered) return null;
+    return [
+      el("div", { class: "actions", role: "group", "aria-label": "Simulations" }, PLANS.filter((plan) => plan.kind === item.kind).map((plan) =>
+        el("button", { type: "button", class: "act", "data-key": nameOf(plan), on: { click: () => this.plan(textOf(plan, item.name)) } }, icon("play"), plan.button))),
+      el("p", { class: "note" }, "Simulated on a copy; nothing is changed."),
+    ];
+  }
+
+  /** The tab: a plan to choose, and the hosts ranked by what their failure means. */
+  draw() {
+    const what = el("select", { "aria-label": "What happens", "data-key": "what", on: { change: () => this.#names(chosen(), names) } }, PLANS.map((plan, at) => el("option", { value: at }, nameOf(plan))));
+    const chosen = () => PLANS[Number(what.value)];
+    const names = el("datalist", { id: "whatif-names" });
+    const name = el("input", { list: "whatif-names", "aria-label": "Which", placeholder: "name", required: true, autocomplete: "off", spellcheck: "false" });
+    this.#names(chosen(), names);
+    const submit = (event) => {
+      event.preventDefault();
+      this.#choose(chosen(), name.value.trim());
+    };
+    const when = this.scene().moment === null ? "" : " Plans are tried on the site as it was at the moment that the slider shows.";
+    fill(
+      this.root,
+      el("p", { class: "note" }, `Simulate what a failure, a drain or maintenance would do. It is worked out on a copy; nothing is changed.${when}`),
+      el("form", { class: "try", on: { submit } }, what, name, names, el("button", { class: "act" }, icon("play"), "Simulate")),
+      this.#busy && el("p", { class: "note", role: "status" }, this.#busy),
+      this.#error && el("p", { class: "note bad", role: "alert" }, this.#error),
+      this.scene().hosts.size > 0 && [
+        el("h2", { class: "sub" }, "Which host's failure would hurt most?"),
+        el("button", { type: "button", class: "more", on: { click: () => this.#rank() } }, this.#ranking ? "Simulate again" : "Simulate the failure of each host alone"),
+        this.#ranking && this.#ranks(),
+      ],
+    );
+  }
+
+  #names(plan, list) {
+    const all = plan.kind === "host" ? [...this.scene().hosts.values()] : [...this.scene().nodes.values()];
+    fill(list, all.map((each) => each.name).sort(natural).slice(0, 2000).map((value) => el("option", { value })));
+  }
+
+  #choose(plan, name) {
+    const { kind } = plan;
+    const all = kind === "host" ? this.scene().hosts : this.scene().nodes;
+    if ([...all.values()].some((each) => each.name === name)) return this.plan(textOf(plan, name));
+    this.#error = `There is no ${kind} ${name}.`;
+    this.draw();
+  }
+
+  /** Show the outcome of this plan (its text), or none (""). */
+  async show(text) {
+    const scene = this.scene();
+    const tried = text && [text, scene.moment, this.site()].join("\n");
+    if (tried === this.#tried) return;
+    this.#tried = tried;
+    this.#run += 1; // an outcome that is on its way is not wanted any more
+    if (!text) return this.shown(null);
+    const found = planOf(text);
+    if (!found) return this.shown({ title: text, error: "the page knows no such plan" });
+    const { plan, name } = found;
+    const title = plan.title(name);
+    const steps = plan.steps(name);
+    const answer = await this.#ask(`Simulating: ${title}…`, { steps, ha: !plan.end });
+    if (answer) this.shown({ scene: outcomeOf(scene, steps, answer), title, answer });
+    else if (this.#error && this.#tried === tried) this.shown({ title, error: this.#error });
+  }
+
+  async #ask(busy, body) {
+    const run = (this.#run += 1);
+    this.#busy = busy;
+    this.#error = "";
+    document.body.classList.add("busy");
+    this.draw();
+    const at = this.scene().moment;
+    try {
+      const answer = await postJson("/api/v1/whatif", { site: this.site(), ...(at === null ? {} : { at }), ...body });
+      return run === this.#run ? answer : null;
+    } catch (error) {
+      if (run === this.#run) this.#error = String(error.message ?? error);
+      return null;
+    } finally {
+      if (run === this.#run) {
+        this.#busy = "";
+        document.body.classList.remove("busy");
+        this.draw();
+      }
+    }
+  }
+
+  /** Another moment or site is shown: what was ranked was another one. */
+  forget() {
+    this.#ranking = null;
+    this.#error = "";
+  }
+
+  async #rank() {
+    const answer = await this.#ask("Simulating the failure of every host, one at a time…", { each: "host", ha: true });
+    if (answer) {
+      this.#ranking = answer.items;
+      this.draw();
+    }
+  }
+
+  #ranks() {
+    const [fails] = PLANS;
+    return el("ol", { class: "list ranks" }, this.#ranking.slice(0, SHOWN).map((each) => {
+      const name = each.target.slice(each.target.indexOf("/") + 1);
+      const hurts = [
+        [Object.keys(each.pending).length, "pod", "without a node"],
+        [each.newFindings.length, "new finding", ""],
+      ].filter(([number]) => number);
+      const said = hurts.length ? hurts.map(([number, thing, end]) => `${count(number, thing)} ${end}`.trim()).join(", ") : "no pod without a node, no new finding";
+      return el("li", {}, el("button", { type: "button", class: "item", on: { click: () => this.plan(textOf(fails, name)) } },
+        el("span", { class: "item-head" }, icon("host"), el("b", {}, name), el("small", {}, `${count(each.nodes.length, "node")}, ${count(each.pods, "pod")}`)),
+        el("span", { class: hurts.length ? "message hurts" : "message" }, said)));
+    }));
+  }
+}

@@ -1,0 +1,109 @@
+"""Every view has an address: it can be sent, reloaded, and gone back from."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+from support.processes.browser import PHONE, Visits
+from support.sites.shop import DRIFTED, SHARED, ZONE, a_shop
+from support.sites.shown import ShownSite
+
+
+def query(page: Any) -> str:
+    return str(page.evaluate("decodeURIComponent(location.search)"))
+
+
+def test_a_finding_has_an_address_and_is_lit_where_a_link_leads_to_it(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED, DRIFTED)
+    page = visits.open(shown.address, path="?finding=f1")
+    expect(page.locator("#findings .chosen .rule")).to_have_text("PhysicalHost")
+    expect(page.locator("#map .host.lit .name >> nth=0")).to_have_text("esx-h1")
+    page.click("#findings .item >> nth=1")
+    assert query(page) == "?finding=f2"
+    page.go_back()
+    expect(page.locator("#findings .chosen")).to_contain_text("f1 is wrong")
+    assert query(page) == "?finding=f1"
+
+
+@pytest.mark.parametrize(
+    ("link", "title"),
+    [
+        pytest.param("?pod=shop/db-0", "db-0", id="a pod"),
+        pytest.param("?node=n2", "n2", id="a node"),
+        pytest.param("?host=h1", "esx-h1", id="a host by its id"),
+        pytest.param("?host=esx-h1", "esx-h1", id="a host by its name"),
+    ],
+)
+def test_what_is_open_has_an_address(visits: Visits, shown: ShownSite, link: str, title: str) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address, path=link)
+    expect(page.locator("#panel h2")).to_have_text(title)
+    expect(page.locator("#map .opened")).to_have_count(1)
+    page.reload()
+    expect(page.locator("#panel h2")).to_have_text(title)
+
+
+def test_back_leads_through_what_was_looked_at(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address)
+    page.click("#map .host .pod.named >> nth=0")
+    page.click("#panel .where .link >> nth=1")
+    page.click("#panel .act >> nth=0")
+    expect(page.locator("#banner .if")).to_have_text("If host esx-h1 fails")
+    assert query(page) == "?plan=fail+host/esx-h1"
+    page.reload()
+    expect(page.locator("#banner .if")).to_have_text("If host esx-h1 fails")
+    page.go_back()
+    expect(page.locator("#panel h2")).to_have_text("esx-h1")
+    expect(page.locator("#after")).to_be_hidden()
+    page.go_back()
+    expect(page.locator("#panel h2")).to_have_text("db-0")
+    page.go_back()
+    expect(page.locator("#panel")).to_be_hidden()
+    assert query(page) == ""
+
+
+def test_a_grouping_and_a_tab_outlive_a_reload(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop())
+    page = visits.open(shown.address)
+    page.select_option("#group", ZONE)
+    page.click("#tab-whatif")
+    page.reload()
+    expect(page.locator("#group")).to_have_value(ZONE)
+    expect(page.locator("#map .group-title")).to_have_count(2)
+    expect(page.locator("#whatif")).to_be_visible()
+    page.select_option("#group", "")
+    page.reload()
+    expect(page.locator("#map .group-title:visible")).to_have_count(0)
+
+
+def test_a_key_copies_the_link(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address, path="?pod=shop/db-0", permissions=["clipboard-read", "clipboard-write"])
+    page.keyboard.press("l")
+    expect(page.locator("#said")).to_have_text("Link copied")
+    assert page.evaluate("navigator.clipboard.readText()") == f"{shown.address}?pod=shop/db-0"
+
+
+def test_where_there_is_no_clipboard_the_link_is_shown_to_be_copied(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address, path="?node=n1")
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('not here')); }")
+    page.click("#link")
+    expect(page.locator("#said input")).to_have_value(f"{shown.address}?node=n1")
+
+
+def test_a_finding_that_nobody_knows_is_said_to_be_unknown(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address, path="?finding=nothing")
+    expect(page.locator("#findings .missing")).to_contain_text("The finding nothing is not open.")
+
+
+def test_on_a_phone_a_link_to_a_finding_shows_the_finding(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address, size=PHONE, path="?finding=f1")
+    expect(page.locator("#findings .chosen")).to_be_visible()
+    page.click("#findings .phone")
+    expect(page.locator("#map .host.lit")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#findings .chosen")).to_be_visible()
