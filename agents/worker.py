@@ -8,7 +8,7 @@ own event loop: a signal ends the watchers, then the cycles, then Faust.
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -88,9 +88,7 @@ async def run_worker(
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
                     observer, decided = TopicObserver(settings, latest, reader, at_once=alone), LatestDecisions()
-                server = await _listen(
-                    settings, metrics, latest, lambda: next(iter(current), None), observer, remarks, on_visit
-                )
+                server = await _listen(settings, metrics, latest, current, observer, remarks, on_visit)
                 (on_listening or _say_page)(server.address)
 
             def new() -> Pipeline:
@@ -134,12 +132,18 @@ async def _listen(
     settings: Settings,
     metrics: Metrics,
     latest: LatestDecisions,
-    current: Callable[[], Pipeline | None],
+    running: Sequence[Pipeline],
     observer: TopicObserver | None,
     remarks: Mapping[str, str],
     on_visit: Callable[[], None],
 ) -> Listeners:
-    """The worker's HTTP, from before the first pipeline to after the last; `remarks` stand in every readiness."""
+    """The worker's HTTP, from before the first pipeline to after the last; `remarks` stand in every readiness.
+
+    `running` holds the pipeline that runs, if one does.
+    """
+
+    def current() -> Pipeline | None:
+        return next(iter(running), None)
 
     def unready() -> dict[str, str]:
         return _unready(current(), observer)

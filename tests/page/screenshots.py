@@ -34,7 +34,7 @@ def main() -> None:
         expect(light.locator(".tray")).to_have_count(0)
         plan.click("#map .host-head >> nth=2")
         plan.click("#panel .act >> nth=1")
-        expect(plan.locator("#banner")).to_contain_text("Nothing is touched")
+        expect(plan.locator("#banner")).to_contain_text("Nothing is changed")
         plan.screenshot(path=OUT / "page-what-if.png")
         demo.do(lambda: demo.site.move_vm("kni-worker6", "esx-1"))
         for page in (light, dark, phone):

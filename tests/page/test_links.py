@@ -1,10 +1,12 @@
 """Every view has an address: it can be sent, reloaded, and gone back from."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 from support.processes.browser import PHONE, Visits
+from support.published import a_finding, decided
 from support.sites.shop import DRIFTED, SHARED, ZONE, a_shop
 from support.sites.shown import ShownSite
 
@@ -97,6 +99,21 @@ def test_a_finding_that_nobody_knows_is_said_to_be_unknown(visits: Visits, shown
     shown.put(a_shop(), SHARED)
     page = visits.open(shown.address, path="?finding=nothing")
     expect(page.locator("#findings .missing")).to_contain_text("The finding nothing is not open.")
+
+
+def test_a_link_finds_the_site_of_its_finding(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    elsewhere = replace(a_shop(), site="backup")
+    shown.do(lambda: shown.latest.put("backup", decided(elsewhere, a_finding("f7", "shop/db-1"))))
+    page = visits.open(shown.address, path="?finding=f7")
+    expect(page.locator("#site")).to_have_value("backup")
+    expect(page.locator("#findings .chosen")).to_contain_text("f7 is wrong")
+    page.reload()
+    expect(page.locator("#findings .chosen")).to_contain_text("f7 is wrong")
+    page.select_option("#site", "prod")
+    expect(page.locator("#findings .item .message")).to_have_text("f1 is wrong")
+    page.go_back()
+    expect(page.locator("#findings .chosen")).to_contain_text("f7 is wrong")
 
 
 def test_on_a_phone_a_link_to_a_finding_shows_the_finding(visits: Visits, shown: ShownSite) -> None:

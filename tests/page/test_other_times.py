@@ -125,8 +125,8 @@ def test_a_finding_of_20_hours_ago_is_read_in_three_actions(remembering: tuple[R
     shown, visits = remembering
     page = visits.open(shown.address)
     expect(page.locator("#past output")).to_have_text("now")
-    expect(page.locator(".ticks .opened")).to_have_count(1)
-    expect(page.locator(".ticks .resolved")).to_have_count(1)
+    expect(page.locator(".ticks .began")).to_have_count(1)
+    expect(page.locator(".ticks .ended")).to_have_count(1)
     expect(page.locator("#findings .note.good")).to_be_visible()
     page.keyboard.press(",")  # it ended
     expect(page.locator("#then")).to_contain_text("no finding open then")

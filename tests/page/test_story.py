@@ -1,13 +1,21 @@
 """The demo's story as somebody sees it on the page: a VM moved by hand, a host that dies; red, then repaired."""
 
+import socket
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 from support.processes.browser import PHONE, honest
+from support.processes.underhost import UNDERHOST
+from support.simulation.clock import LogicalClock
 from support.sites.shown import LiveDemo
 
+from underhost.agents.demo.operator import Operator
+from underhost.agents.demo.pace import Pace
+from underhost.agents.demo.story import Act, Verb, moved_by_hand
 from underhost.streams.simulated import failures
 
 
@@ -65,3 +73,63 @@ def test_a_host_dies_and_what_ha_breaks_is_repaired(
         expect(chip).to_have_count(0)
         expect(host(page, "esx-2")).not_to_contain_class("wrong grave")
         expect(page.locator(".past-list .subject", has_text="mssql2016")).to_contain_text("shared esx-2")
+
+
+def test_who_opens_the_demo_after_a_minute_finds_the_finding_and_has_time_to_read_it(
+    browser: Any, tmp_path: Path
+) -> None:
+    clock = LogicalClock(time.time())
+    with LiveDemo(tmp_path, clock=clock, drs_interval=5.0) as demo, honest(browser) as visits:
+        operator, pace = Operator(demo.site), Pace()
+        page = visits.open(demo.address)
+        page.click("#tab-activity")
+        expect(page.locator("#activity li", has_text="DRS rule")).to_have_count(2)  # both are in vCenter
+        page.close()
+        before = demo.visits
+        for act in moved_by_hand("kni-worker6", "esx-1")[0].acts:
+            demo.do(lambda act=act: operator.do(act))
+        demo.do(lambda: demo.site.advance(2))
+        pace.rest(clock.now())
+        for _ in range(12):  # a minute, in which DRS looks twelve times
+            demo.do(lambda: demo.site.advance(5))
+        assert pace.left(clock.now()) is None
+
+        page = visits.open(demo.address)
+        assert demo.visits > before
+        pace.visit(clock.now())
+        expect(page.locator("#findings .item .subject")).to_contain_text("share esx-1")
+        demo.do(lambda: demo.site.advance(44))
+        assert pace.left(clock.now()) == pytest.approx(1)
+        expect(host(page, "esx-1")).to_contain_class("wrong grave")
+
+        demo.do(lambda: demo.site.advance(1))
+        assert pace.left(clock.now()) == pytest.approx(0)
+        demo.do(lambda: operator.do(Act(Verb.RELEASE_DRS)))
+        demo.do(lambda: demo.site.advance(7))
+        expect(host(page, "esx-1")).not_to_contain_class("wrong")
+        expect(page.locator(".past-list .subject")).to_contain_text("shared esx-1")
+
+
+def test_a_worker_that_is_killed_leaves_its_age_and_one_that_comes_back_is_followed(
+    browser: Any, tmp_path: Path
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        listen = f"127.0.0.1:{probe.getsockname()[1]}"
+    command = [UNDERHOST, "demo", "--listen", listen, "--embedded", str(tmp_path / "demo.db")]
+    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
+    with honest(browser) as visits, subprocess.Popen(command, **quiet) as first:
+        assert any("A finding opens" in line for line in first.stdout)
+        page = visits.open(f"http://{listen}/")
+        expect(page.locator("#findings .item .subject")).to_contain_text("share esx-1")
+        first.kill()
+        expect(page.locator("#stale")).to_contain_text("Nothing new is heard: the worker does not answer.")
+        expect(page.locator("#stale time")).to_contain_text("·")
+        expect(page.locator("#findings .item .subject")).to_contain_text("share esx-1")  # as it was heard last
+        expect(page.locator("#live")).to_have_text("not connected")
+        with subprocess.Popen(command, **quiet) as second:
+            assert any("The page:" in line for line in second.stdout)
+            expect(page.locator("#live")).to_have_text("live")
+            expect(page.locator("#stale")).to_be_hidden()
+            second.kill()
+        visits.errors.clear()  # nobody answers: that is what is tried

@@ -22,6 +22,7 @@ import { Panel } from "./panel/frame.js";
 import { Activity } from "./side/activity.js";
 import { Findings } from "./side/findings.js";
 import { Tabs } from "./side/tabs.js";
+import { siteOf } from "./site/elsewhere.js";
 import { Store } from "./site/store.js";
 import { Travel } from "./time/travel.js";
 import { Beside } from "./whatif/beside.js";
@@ -119,10 +120,19 @@ function load(data) {
   store.load(data.map, data.findings, data.notJudged);
   travel.begin(site);
   arrive(address.place, null);
+  lookElsewhere(address.place);
   requestAnimationFrame(() => requestAnimationFrame(() => {
     performance.mark("underhost-drawn"); // the frame before this one holds the map
     document.body.dataset.drawn = "true";
   }));
+}
+
+/** A link has led to a finding that is not open in this site: it may be in another one. */
+async function lookElsewhere({ finding, site: named }) {
+  if (!finding || named || store.findings.has(finding)) return;
+  const others = [...$("site").options].map((option) => option.value).filter((each) => each !== site);
+  const other = await siteOf(finding, others);
+  if (other && address.place.finding === finding) go({ site: other }, { instead: true });
 }
 
 store.addEventListener("change", ({ detail }) => {

@@ -144,11 +144,16 @@ class ShownSite(OwnLoop):
 
 
 class LiveDemo(OwnLoop):
-    """The pipeline over the simulated site, as the demo runs it."""
+    """The pipeline over the simulated site, as the demo runs it.
+
+    Attributes:
+        visits: how many pages have begun to follow it.
+    """
 
     def __init__(self, folder: Path, **site: Any) -> None:
         super().__init__()
         self._folder = folder
+        self.visits = 0
         self.site = OperatedSite("kubevirt", seed=1, **site)
 
     async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
@@ -162,4 +167,7 @@ class LiveDemo(OwnLoop):
             web=WebSettings(listen="127.0.0.1:0"),
         )
         connections = Connections(self.site.sources, Writers(self.site.kubernetes, self.site.vsphere))
-        await run_worker(settings, connections=connections, stop=stop, on_listening=ready)
+        await run_worker(settings, connections=connections, stop=stop, on_listening=ready, on_visit=self._visited)
+
+    def _visited(self) -> None:
+        self.visits += 1

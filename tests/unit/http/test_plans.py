@@ -222,5 +222,5 @@ async def test_a_plan_is_tried_on_the_site_as_it_was(ready: Asked, topics: Remem
     status, found = await ready.post({"steps": [{"drain": "n1"}], "at": "2h"})
     assert (status, list(found["pending"])) == (200, ["shop/db-0"])
     status, found = await ready.post({"steps": [{"drain": "n1"}], "at": "30m"})
-    assert (status, found["error"]) == (422, "")
+    assert (status, found["error"]) == (422, "node n1: not there")
     assert (await ready.post({"steps": [], "at": "yesterday"}))[0] == 422

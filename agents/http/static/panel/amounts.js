@@ -22,7 +22,7 @@ export const mebibytes = (number) => (number ? bytes(number * 1024 * 1024) : "")
 export function used(resource, asked, allocatable) {
   const share = allocatable ? Math.round((asked / allocatable) * 100) : 0;
   return [
-    `${amountOf(resource, asked)} of ${amountOf(resource, allocatable)} asked (${share} %)`,
+    `${amountOf(resource, asked)} of ${amountOf(resource, allocatable)}${resource === "pods" ? "" : " asked"} (${share} %)`,
     el("meter", { min: 0, max: 100, value: Math.min(share, 100), "aria-hidden": "true" }),
   ];
 }

@@ -107,7 +107,7 @@ export class Slider {
     fill(this.ticks, [...places].map(([place, marks]) => {
       const opened = marks.filter((mark) => mark.state === "opened");
       const [worst] = (opened.length ? opened : marks).sort((one, other) => rankOf(one.severity) - rankOf(other.severity));
-      const what = opened.length ? `opened ${classesOf(worst.severity)}` : "resolved";
+      const what = opened.length ? `began ${classesOf(worst.severity)}` : "ended";
       const tick = el("i", { class: what, title: `${count(marks.length, "change")} at ${inFull(worst.at)}` });
       tick.style.left = `${(place / PLACES) * 100}%`;
       return tick;
