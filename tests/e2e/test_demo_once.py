@@ -80,7 +80,7 @@ def test_without_once_it_waits_for_enter_and_goes_on_until_it_is_told_to_stop(
                     done = subprocess.run(
                         shlex.split(each), capture_output=True, text=True, env={}, timeout=60, check=False
                     )
-                    assert (done.stderr, done.returncode) == ("", 1 if " fail " in each else 0), each
+                    assert (done.stderr, done.returncode) == ("", 0), each
                 process.stdin.write("\n")  # Enter: seen enough
                 process.stdin.flush()
             if "goes on until Ctrl-C" in line:

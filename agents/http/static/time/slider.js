@@ -57,8 +57,9 @@ export class Slider {
     else if (step > 0 && this.#at !== null) this.go(null);
   }
 
-  /** The ticks have changed. */
+  /** There are new ticks, of just now. */
   update() {
+    if (this.#reach) this.#reach[1] = Math.max(this.#reach[1], Date.now());
     this.#draw();
   }
 
