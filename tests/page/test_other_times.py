@@ -104,13 +104,13 @@ def test_on_a_phone_the_outcome_is_below_today(visits: Visits, shown: ShownSite)
 # ---------------------------------------------------------------------------------------------------------- the past
 @pytest.fixture
 def remembering(browser: Any) -> Iterator[tuple[RememberingSite, Visits]]:
-    """The pair, of which 20 hours ago the second one's VM was on the first one's host for half an hour."""
+    """The pair, of which 20 hours ago the second one's VM was on the first one's host for 18 minutes."""
     with RememberingSite() as site, honest(browser) as visits:
         site.past.state(a_pair(), hours_ago(23))
         site.past.state(a_pair(second="h1"), hours_ago(20))
         site.past.finding(a_finding("f1", "shop/db-0", "shop/db-1"), hours_ago(20))
-        site.past.state(a_pair(), hours_ago(19.5))
-        site.past.finding(a_finding("f1", "shop/db-0", "shop/db-1", state="resolved"), hours_ago(19.5))
+        site.past.state(a_pair(), hours_ago(19.7))
+        site.past.finding(a_finding("f1", "shop/db-0", "shop/db-1", state="resolved"), hours_ago(19.7))
         site.put(a_pair())
         yield site, visits
 
@@ -154,7 +154,7 @@ def test_everything_that_is_shown_is_of_the_moment(remembering: tuple[Rememberin
     expect(page.locator("#panel .figures")).to_contain_text("n2")  # its VM, from the worker
     page.click("#panel .pod-list .link")
     expect(page.locator("#panel h3", has_text="might have run then")).to_be_visible()
-    expect(page.locator("#panel .verdict .shared")).to_have_text("shares its host with 1 pod to keep apart")
+    expect(page.locator("#panel .verdict .shared")).to_contain_text("shares its host with 1 pod to keep apart")
     page.click("#panel .where .link >> nth=1")
     page.click("#panel .act >> nth=0")
     expect(page.locator("#banner .figures")).to_contain_text("2 VMs on another host")  # today it is one
@@ -175,7 +175,9 @@ def test_the_slider_zooms_and_leads_to_any_moment(remembering: tuple[Remembering
     span = slider.evaluate("(slider) => slider.max - slider.min")
     assert 3_600_000 <= span <= 3_601_000
     expect(page.locator(".ticks i")).to_have_count(2)
-    slider.evaluate("(slider) => { slider.value = Number(slider.min) + 1; slider.dispatchEvent(new Event('input')); }")
+    slider.evaluate(
+        "(slider) => { slider.value = (Number(slider.min) + Number(slider.max)) / 2 - 600000; slider.dispatchEvent(new Event('input')); }"
+    )
     expect(page.locator("#then")).to_contain_text("1 finding open then")
     slider.focus()
     page.keyboard.press(".")  # the keys of the page work on the slider
