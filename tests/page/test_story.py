@@ -131,7 +131,7 @@ def test_a_worker_that_is_killed_leaves_its_age_and_one_that_comes_back_is_follo
         expect(page.locator("#stale")).to_contain_text("Nothing new is heard: the worker does not answer.")
         expect(page.locator("#stale time")).to_contain_text("·")
         expect(shared(page)).to_have_count(1)  # as it was heard last
-        expect(page.locator("#live")).to_have_text("not connected")
+        expect(page.locator("body")).to_have_attribute("data-state", "lost")
         with subprocess.Popen(command, **quiet) as second:
             assert any("The page:" in line for line in second.stdout)
             expect(page.locator("#live")).to_have_text("live")
