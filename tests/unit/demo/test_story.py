@@ -230,9 +230,7 @@ def test_a_round_knows_nothing_of_the_one_before() -> None:
     picture.apply(a_record(a_finding("opened")))
     story = Story([], picture)
     told = [lines[0] for _, lines in story.append(moved_by_hand("kni-worker6", "esx-1"))]
-    assert told == [
-        "An operator moves kni-worker6 to esx-1, a host named by hand: for such a move vCenter asks no rule."
-    ]
+    assert told == ["An operator moves kni-worker6 to esx-1, a host chosen by hand: vCenter checks no DRS rule then."]
 
 
 @pytest.mark.parametrize(
