@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import tarfile
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -91,7 +92,7 @@ def _changed(rng: Random, tree: Any) -> Any:
             break
         part = around[key]
     if around is None:
-        return rng.choice(VALUES)
+        return _value(rng)
     kind = rng.randrange(6)
     if kind == 0:
         del around[key]
@@ -100,15 +101,20 @@ def _changed(rng: Random, tree: Any) -> Any:
     elif kind == 2 and isinstance(around, list):
         around.extend([part] * rng.choice((1, 50)))
     elif kind == 3:
-        around[key] = [rng.choice(VALUES)] * rng.choice((3, MANY))
+        around[key] = [_value(rng)] * rng.choice((3, MANY))
     elif kind == 4:
-        nested: Any = rng.choice(VALUES)
+        nested: Any = _value(rng)
         for _ in range(rng.choice((5, 250))):
             nested = {"a": nested} if rng.random() < 0.5 else [nested]
         around[key] = nested
     else:
-        around[key] = rng.choice(VALUES)
+        around[key] = _value(rng)
     return tree
+
+
+def _value(rng: Random) -> Any:
+    """One of the values, of its own: what is put into it must not be in a later case's."""
+    return deepcopy(rng.choice(VALUES))
 
 
 def _broken(rng: Random, text: bytes) -> bytes:
