@@ -138,14 +138,14 @@ def _broken(rng: Random, text: bytes) -> bytes:
 def _packed(rng: Random, text: bytes) -> tuple[str, bytes]:
     form = rng.randrange(12)
     if form == 0:
-        return "input.json.gz", gzip.compress(text, 1)
+        return "input.json.gz", gzip.compress(text, 1, mtime=0)
     if form == 1:
         packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        with tarfile.open(fileobj=packed, mode="w") as archive:
             for name in ("a/pods.json", "b/nodes.yaml"):
                 member = tarfile.TarInfo(name)
                 member.size = len(text)
                 archive.addfile(member, io.BytesIO(text))
-        content = packed.getvalue()
+        content = gzip.compress(packed.getvalue(), 1, mtime=0)
         return "bundle.tar.gz", _broken(rng, content) if rng.random() < 0.5 else content
     return rng.choice(("input.yaml", "input.json")), text
