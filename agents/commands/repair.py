@@ -10,11 +10,21 @@ from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.formats import FORMATS, NEVER, TABLE
 from underhost.schemas.severities import PHYSICAL, SEVERITIES
 
+EXAMPLES = """
+# What to move, so that no rule is broken
+underhost repair -f dump.json --inventory inventory.json
+# VMs alone, with a tenth of each host left free
+underhost repair -f dump.json --inventory inventory.json \\
+  --no-evictions --headroom 10
+# One finding, as a worker of the running pipeline sees the site
+underhost repair --server http://127.0.0.1:8080 --for FINDING
+"""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Simulate the fewest moves that leave nothing broken.")
+    @app.command(short_help="Simulate the fewest moves that leave nothing broken.", epilog=EXAMPLES)
     @grouped
     def repair(
         *,

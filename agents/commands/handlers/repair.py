@@ -50,9 +50,9 @@ def handle(
         plan = repair(site.snapshot, site.options, asked)
     moved = [step.vm or out.kubectl_name(step.pod or "") for step in plan.steps]
     if not out.show_for_programs(plan, output, dict.fromkeys(moved)):
-        out.show(simulated("a repair"))
+        out.say(simulated("a repair"))
         out.show_tables(tables(plan, output == WIDE))
-        out.show(f"{summary(plan)}\n")
+        out.say(summary(plan))
         out.show_not_judged(plan.not_judged)
     if fail_on != NEVER and any(at_or_above(one.severity, fail_on) for one in plan.left_findings):
         raise typer.Exit(1)

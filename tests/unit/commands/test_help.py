@@ -17,7 +17,7 @@ from underhost.agents.commands.application import COMMANDS, build
 from underhost.schemas.severities import SEVERITIES
 
 EXAMPLES = Path(__file__).parents[3] / "docs/examples"
-OFFLINE = {"check", "explain", "schedule", "lint", "drain", "fail", "maintain", "whatif"}
+OFFLINE = {"check", "explain", "schedule", "lint", "drain", "fail", "maintain", "whatif", "repair"}
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
