@@ -8,7 +8,7 @@ from underhost.agents.commands.input import names
 from underhost.agents.commands.input.options import FailOnOption, Judged, grouped, one_of, output_option
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.formats import FORMATS, NEVER, TABLE
-from underhost.schemas.severities import PHYSICAL, SEVERITIES
+from underhost.schemas.severities import QUORUM, SEVERITIES
 
 EXAMPLES = """
 # What to move, so that no rule is broken
@@ -57,7 +57,7 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--reserved", help="Count the memory that is reserved for VMs, not all of theirs.")
         ] = False,
         output: Annotated[str, output_option(FORMATS)] = TABLE,
-        fail_on: FailOnOption = PHYSICAL,
+        fail_on: FailOnOption = QUORUM,
         judged: Judged,
     ) -> None:
         """Simulate the fewest moves that leave no rule broken; nothing is changed.

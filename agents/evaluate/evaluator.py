@@ -107,8 +107,8 @@ class Evaluator:
         before, self._before = self._before, None
         if before is not snapshot:
             try:
-                if before is None or before.site != snapshot.site:
-                    raise Outdated
+                if before is None or (before.site, before.vsphere) != (snapshot.site, snapshot.vsphere):
+                    raise Outdated  # other settings: every word of a finding may be another one
                 self._follower.follow(before, snapshot)
             except Outdated:
                 self.rebuilt += 1

@@ -40,8 +40,6 @@ class Marker(Observer):
             if old is None or new is None or owners_of(old) != owners_of(new):
                 for key in judges.colocated.change_workloads(namespace) & pods.keys():
                     judges.colocated.change_pod(snapshot, key, pods[key], self._site.places[key])
-        if before.vsphere is not snapshot.vsphere:
-            self._marks.hosts.update(snapshot.nodes)
         for name in changed_keys(before.nodes, snapshot.nodes):
             one, other = before.nodes.get(name), snapshot.nodes.get(name)
             self._marks.hosts.add(name)

@@ -134,12 +134,23 @@ def test_too_many_pods_to_keep_apart_are_found_at_first_and_as_hosts_change_clus
     names = ("n1", "n2", "n3")
     joined = {name: NodeHost(name, f"vm-{name}", "h1", "esx-h1", "name") for name in names}
     pods = [apart(f"db-{name}").on(name) for name in names]
-    site = Followed(nodes(*names), pods, hosts=hosts(h1="C", h2="C"), node_hosts=joined)
+    site = Followed(nodes(*names), pods, hosts=hosts(h1="C", h2="C"), node_hosts=joined, vsphere=True)
     together = ("PhysicalHost", "shop/db-n1", "n1", ["shop/db-n2", "shop/db-n3"])
-    assert said(site.now(vsphere=True)) == [together, together]
+    assert said(site.now()) == [together, together]
     assert said(site.now(hosts=hosts(h1="C", h2="C", h3="C"))) == [together]
     assert said(site.now(hosts=hosts(h1="C", h2="D", h3="D"))) == [together, together]
     assert said(site.nodes(gone=["n1", "n2"]))[:1] == [("NodeName", "shop/db-n1", "n1", [])]
+
+
+def test_a_site_that_gets_a_vsphere_side_is_told_in_its_words() -> None:
+    joined = {name: NodeHost(name, f"vm-{name}", "h1", "esx-h1", "name") for name in ("n1", "n2")}
+    pods = [apart(f"db-{name}").on(name) for name in ("n1", "n2")]
+    by_label = replace(a_site(*nodes("n1", "n2"), *pods), hosts={"h1": Host("esx-h1", "h1")}, node_hosts=joined)
+    resident = Evaluator(Options())
+    assert "run on host esx-h1" in resident.update(by_label).findings[0].message
+    by_vsphere = replace(by_label, vsphere=True)
+    assert "run on ESXi host esx-h1" in resident.update(by_vsphere).findings[0].message
+    assert resident.update(by_vsphere) == check(replace(by_vsphere), Options())
 
 
 def test_host_keys_are_judged_by_hosts_once_a_host_is_known_though_no_node_is_on_one() -> None:
