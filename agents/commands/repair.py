@@ -8,6 +8,7 @@ from underhost.agents.commands.input import names
 from underhost.agents.commands.input.options import FailOnOption, Judged, grouped, one_of, output_option
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.formats import FORMATS, NEVER, TABLE
+from underhost.agents.commands.output.help import HelpedCommand
 from underhost.schemas.severities import QUORUM, SEVERITIES
 
 EXAMPLES = """
@@ -24,7 +25,9 @@ underhost repair --server http://127.0.0.1:8080 --for FINDING
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(short_help="Simulate the fewest moves that leave nothing broken.", epilog=EXAMPLES)
+    @app.command(
+        cls=HelpedCommand, epilog=EXAMPLES, short_help="Simulate the fewest moves that leave nothing broken."
+    )
     @grouped
     def repair(
         *,

@@ -86,6 +86,14 @@ def test_there_are_examples_of_every_command() -> None:
     assert len(RUN) >= 15
 
 
+def test_examples_are_shown_as_they_are_written() -> None:
+    app, torn = build(), []
+    for path, command in commands(typer.main.get_command(app)):
+        shown = {line.strip() for line in CliRunner().invoke(app, [*path, "--help"]).output.splitlines()}
+        torn += [(path, line) for line in command.epilog.strip().splitlines() if line.strip() not in shown]
+    assert torn == []
+
+
 def test_the_severities_are_told_in_their_order() -> None:
     shown = " ".join(CliRunner().invoke(build(), ["check", "--help"]).output.split())
     assert f"From the gravest: {', '.join(SEVERITIES)}; never." in shown
