@@ -25,9 +25,7 @@ underhost repair --server http://127.0.0.1:8080 --for FINDING
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(
-        cls=HelpedCommand, epilog=EXAMPLES, short_help="Simulate the fewest moves that leave nothing broken."
-    )
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Simulate the fewest moves that leave nothing broken.")
     @grouped
     def repair(
         *,

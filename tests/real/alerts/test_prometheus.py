@@ -8,7 +8,7 @@ import sys
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -46,31 +46,46 @@ async def people() -> AsyncIterator[Receiver]:
         yield receiver
 
 
+class Demo(NamedTuple):
+    """The demo, running: the port of its page, and its process."""
+
+    port: int
+    process: "subprocess.Popen[bytes]"
+
+    def press_enter(self) -> None:
+        """Its finding need not wait for a visitor any more."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[int]:
-    """The demo, running; the port of its page."""
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    """The demo."""
     (port,) = free_ports(1)
     program = Path(sys.executable).parent / "underhost"
     arguments = ["demo", "--embedded", str(tmp_path / "demo.db"), "--listen", f"127.0.0.1:{port}"]
     with (tmp_path / "demo.log").open("wb") as log:
-        process = subprocess.Popen([program, *arguments], stdout=log, stderr=log)
-    yield port
+        process = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=log, stderr=log)
+    yield Demo(port, process)
     process.terminate()
     assert process.wait(30) == 0
 
 
 async def test_a_finding_of_the_demo_fires_and_resolves_at_alertmanager(
-    demo: int, people: Receiver, tmp_path: Path
+    demo: Demo, people: Receiver, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.yml"
     rules.write_text(re.sub(r"for: \w+", "for: 0s", RULES.read_text()))  # the story is over before a minute is
     alertmanager = AlertmanagerProcess(tmp_path / "alertmanager", people.url)
-    configuration = CONFIGURATION.format(rules=rules, alertmanager=alertmanager.port, worker=demo)
+    configuration = CONFIGURATION.format(rules=rules, alertmanager=alertmanager.port, worker=demo.port)
     prometheus = PrometheusProcess(tmp_path / "prometheus", configuration)
     await asyncio.to_thread(alertmanager.start)
     await asyncio.to_thread(prometheus.start)
     try:
         async with asyncio.timeout(90):
+            await notifications(people, "UnderhostFindings", 1)
+            demo.press_enter()
             told = await notifications(people, "UnderhostFindings", 2)
         assert [(status, alert["labels"]["finding"]) for status, alert in told] == [
             ("firing", "physical"),
@@ -82,7 +97,7 @@ async def test_a_finding_of_the_demo_fires_and_resolves_at_alertmanager(
         )
         (target,) = prometheus.get("/api/v1/targets")["data"]["activeTargets"]
         assert (target["health"], target["lastError"]) == ("up", "")
-        metrics = await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{demo}/metrics")
+        metrics = await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{demo.port}/metrics")
         promtool = ["promtool", "check", "metrics"]
         checked = await asyncio.to_thread(subprocess.run, promtool, input=metrics.read(), capture_output=True)
         assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b""), (

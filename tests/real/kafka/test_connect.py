@@ -103,5 +103,5 @@ def test_connect_reads_every_record_and_tombstone_of_the_demo(broker: KafkaProce
         assert [states(address, connector) for connector in CONNECTORS] == [{"RUNNING"}] * 2
     found = lines(read)
     assert (len(found), found.count("null")) == (len(values), tombstones)
-    assert sum("state=resolved" in line for line in found) == 1
+    assert sum("state=resolved" in line and "severity=physical" in line for line in found) == 1
     assert any("joinedBy=providerID" in line for line in found)

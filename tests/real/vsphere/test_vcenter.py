@@ -519,7 +519,7 @@ async def test_rules_are_added_edited_in_place_and_removed_and_others_stay_byte_
 
     assert [(rule.name, rule.type, rule.vms) for rule in await writer.rules(CLUSTER)] == [
         ("by-hand", "anti-affinity", sorted([a, b])),
-        ("licence", "other", []),
+        ("licence", "vm-host", []),
         (OURS, "anti-affinity", sorted([a, b, c])),
     ]
     assert {name: sent for name, sent in admin.rules_as_sent().items() if name != OURS} == foreign
@@ -641,7 +641,7 @@ async def test_an_order_that_vcenter_cannot_take_is_refused_with_a_reason_and_no
     before, tasks = admin.rules_as_sent(), len(admin.reconfigurations())
     sink = DrsSink(writer, "s", vms=lambda: admin.all(vim.VirtualMachine), enabled=True)
     taken = await sink.apply(drs_order([a, b]))
-    assert (taken.result, taken.reason) == ("refused", f"the name {OURS} is taken by a rule of type other")
+    assert (taken.result, taken.reason) == ("refused", f"the name {OURS} is taken by a rule of type vm-host")
     assert (admin.rules_as_sent(), len(admin.reconfigurations())) == (before, tasks)
 
     key = admin.cluster.configurationEx.rule[0].key
@@ -688,7 +688,9 @@ def test_the_inventory_command_writes_the_same_bytes_each_time(settings: VSphere
     assert [host["name"] for host in found["hosts"]] == [f"{CLUSTER}_H{i}" for i in range(7)]
     assert [vm["name"] for vm in found["vms"]] == [f"{CLUSTER}_RP0_VM{i}" for i in range(7)]
     assert {vm["host"] for vm in found["vms"]} <= {host["id"] for host in found["hosts"]}
-    assert found["clusters"] == [{"name": CLUSTER, "drs": True, "ha": False, "rules": []}]
+    assert found["clusters"] == [
+        {"name": CLUSTER, "drs": True, "automation": "fullyAutomated", "overrides": {}, "ha": False, "rules": []}
+    ]
 
 
 @pytest.mark.timeout(90)

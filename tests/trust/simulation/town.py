@@ -52,7 +52,9 @@ def scenario(dice: random.Random) -> Scenario:
         for owner in owners:
             controllers.add_owner(owner)
 
-    return Scenario("a small random site", Cluster("c0", "domain-c1"), system, workload, ("node-1", "esx-1"))
+    return Scenario(
+        "a small random site", Cluster("c0", "domain-c1"), system, workload, ("node-1", "esx-1"), "esx-1", "node-1"
+    )
 
 
 def _node(name: str, uuid: str, zone: str) -> k8s.Node:

@@ -14,7 +14,7 @@ from support.reachable import grown, sizes
 from support.workers.pipeline import SECONDS, Running, running, settings_in
 
 from underhost.agents import worker as worker_module
-from underhost.agents.http import activity, api, feed
+from underhost.agents.http import activity, details, feed
 from underhost.agents.pipeline.decide import placements
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator
 from underhost.agents.pipeline.decide.restored import options_of
@@ -35,7 +35,7 @@ BOUNDS = (
     (activity, "EACH"),
     (activity, "MOST"),
     (activity, "LATEST"),
-    (api, "REMEMBERED"),
+    (details, "REMEMBERED"),
     (bindings, "REMEMBERED"),
     (events, "REMEMBERED"),
     (last_write, "MOST"),

@@ -126,7 +126,7 @@ def test_a_certificate_of_ours_with_its_key_is_taken(folder: Path) -> None:
         ("tls:", "kafka.tls: nothing in it: {} is TLS with the system's CAs, and no key at all is no TLS"),
         ("tls: {insecure: true}", "kafka.tls.insecure: unknown key"),
         ("tls: {keyFile: k}", "kafka.tls: keyFile without certFile: both make our certificate"),
-        ("sasl: {mechanism: SCRAM-SHA-512, username: u}", "kafka.sasl.passwordFile: Field required"),
+        ("sasl: {mechanism: SCRAM-SHA-512, username: u}", "kafka.sasl.passwordFile: is missing"),
         (
             "sasl: {mechanism: SCRAM-SHA-1, username: u, passwordFile: p}",
             "kafka.sasl.mechanism: one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 is expected; did you mean SCRAM-SHA-512?",

@@ -136,7 +136,6 @@ def test_a_hostile_name_cannot_speak_to_the_terminal() -> None:
     assert table == (
         "\nHOST        CLUSTER   STATE       VMS   CPU      MEMORY\n"
         "esx-1?[2J   C0        connected   1     0.0GHz   0Gi\n"
-        "\n"
         "VM    HOST        POWER   CPUS   MEMORY   UUID\n"
         "n?1   esx-1?[2J   on      0      0.0Gi\n"
         "n2    <unknown>   on      0      0.0Gi\n"
