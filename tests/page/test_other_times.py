@@ -185,6 +185,27 @@ def test_the_slider_zooms_and_leads_to_any_moment(remembering: tuple[Remembering
     expect(page.locator("#then")).not_to_be_visible()
 
 
+def test_an_answer_that_comes_late_does_not_move_the_slider_back(remembering: tuple[RememberingSite, Visits]) -> None:
+    shown, visits = remembering
+    page = visits.open(shown.address)
+    held: list[Any] = []
+    page.route("**/api/v1/map?*at=*", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/api/v1/map?*at=*"):
+        page.keyboard.press(",")  # it ended
+    slider = page.locator("#past input")
+    slider.evaluate(  # a hand that holds the slider moves it again and again
+        """(slider) => {
+          slider.value = Date.now() - 19.9 * 3600 * 1000;
+          window.hand = setInterval(() => slider.dispatchEvent(new Event("input")), 20);
+        }"""
+    )
+    expect(page.locator("#past .note")).to_have_text("working it out…")
+    held[0].continue_()
+    expect(page.locator("#past .note")).to_have_text("")
+    page.evaluate("clearInterval(window.hand)")
+    expect(page.locator("#then")).to_contain_text("1 finding open then")
+
+
 def test_a_moment_is_told_in_local_time_with_its_zone(remembering: tuple[RememberingSite, Visits]) -> None:
     shown, visits = remembering
     page = visits.open(shown.address, timezone_id="Asia/Kolkata", locale="en-GB", path="?at=2026-01-05T08:00:00.000Z")

@@ -116,6 +116,19 @@ def _is_late(one: Record, held: bytes) -> bool:
     return new is not None and version is not None and new < version
 
 
+def not_committed(history: Iterable[Record], topic: str, committed: Mapping[str, int]) -> set[bytes]:
+    """Keys of a topic with a record at or behind the committed offset of its partition (by `topic/partition`).
+
+    Raises:
+        KeyError: nothing at all is committed of a partition that has records: its reader never worked.
+    """
+    return {
+        one.key or b""
+        for one in history
+        if one.topic == topic and one.offset >= committed[f"{one.topic}/{one.partition}"]
+    }
+
+
 def differences(what: str, one: Mapping[bytes, bytes], other: Mapping[bytes, bytes]) -> list[str]:
     """Keys whose bytes are not the same in both."""
     return [

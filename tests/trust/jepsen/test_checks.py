@@ -8,6 +8,7 @@ from trust.jepsen.checks import (
     differences,
     diverging,
     lost,
+    not_committed,
     out_of_order,
     repeated,
     replayed,
@@ -90,6 +91,21 @@ def test_what_was_read_once_is_read_again(later: list[Record], wrong: list[str])
 )
 def test_a_replay_keeps_the_newest_and_refuses_what_is_late(history: list[Record], row: bytes | None) -> None:
     assert replayed(history)[PODS].get(KEY.encode()) == row
+
+
+@pytest.mark.parametrize(
+    ("offset", "keys"),
+    [(3, set()), (2, {KEY.encode()}), (0, {KEY.encode()})],
+    ids=["all was read", "the last one was not", "nothing was read"],
+)
+def test_a_key_is_not_compared_before_its_last_record_was_read(offset: int, keys: set[bytes]) -> None:
+    assert not_committed(HISTORY, PODS, {f"{PODS}/0": offset}) == keys
+    assert not_committed(HISTORY, "underhost.vms", {}) == set()
+
+
+def test_a_topic_that_nobody_committed_is_no_excuse() -> None:
+    with pytest.raises(KeyError, match=PODS):
+        not_committed(HISTORY, PODS, {"underhost.vms/0": 3})
 
 
 def test_tables_are_compared_byte_for_byte() -> None:

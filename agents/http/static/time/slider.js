@@ -12,7 +12,7 @@ const MINUTE = 60_000;
 const WINDOWS = [[0, "all"], [360 * MINUTE, "6 h"], [60 * MINUTE, "1 h"], [15 * MINUTE, "15 min"], [2 * MINUTE, "2 min"]];
 
 export class Slider {
-  #timer = 0;
+  #timer = 0; // runs while somebody moves the slider
   #reach = null; // [from, to] in milliseconds
   #at = null; // the moment that is shown; null: now
 
@@ -41,11 +41,16 @@ export class Slider {
 
   /** This moment is shown (RFC 3339, null for now), and this is to be said of it. */
   show(moment, note = "") {
-    clearTimeout(this.#timer);
+    this.#stopped();
     this.#at = moment === null ? null : Date.parse(moment);
     this.note.textContent = note;
     this.now.disabled = moment === null;
     this.#draw();
+  }
+
+  /** This is to be said of the moment that is shown; a movement of the slider goes on. */
+  say(note) {
+    this.note.textContent = note;
   }
 
   /** Go to the tick before (-1) or after (1) the moment that is shown; after the last one it is now. */
@@ -65,23 +70,32 @@ export class Slider {
 
   #moved() {
     const at = Number(this.slider.value);
-    this.#say(at);
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.go(at >= this.#reach[1] ? null : new Date(at).toISOString()), PAUSE);
+    this.#tell(at);
+    this.#stopped();
+    this.#timer = setTimeout(() => {
+      this.#timer = 0;
+      this.go(at >= this.#reach[1] ? null : new Date(at).toISOString());
+      this.#draw();
+    }, PAUSE);
   }
 
-  #say(at) {
+  #stopped() {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+  }
+
+  #tell(at) {
     this.moment.textContent = at === null ? "now" : inFull(at);
     this.moment.title = at === null ? "" : exactly(at);
     this.slider.setAttribute("aria-valuetext", this.moment.textContent);
   }
 
   #draw() {
-    if (!this.#reach) return;
+    if (!this.#reach || this.#timer) return; // who moves the slider is not moved back: `go` draws it anew
     const [from, to] = this.#view();
     Object.assign(this.slider, { min: from, max: to });
     this.slider.value = this.#at ?? to;
-    this.#say(this.#at);
+    this.#tell(this.#at);
     this.#drawTicks(from, to);
     const at = this.#at ?? Infinity;
     this.earlier.disabled = !this.marks.before(at);

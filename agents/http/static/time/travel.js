@@ -62,7 +62,7 @@ export class Travel {
     const found = await sceneAt(this.site(), moment).catch((error) => String(error.message ?? error));
     if (run !== this.#run) return;
     this.#asking = false;
-    this.slider.show(moment);
+    this.slider.say("");
     if (typeof found === "string") this.arrived(null, found);
     else this.arrived(found);
   }
