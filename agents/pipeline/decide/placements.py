@@ -110,7 +110,7 @@ class BindingQueue:
     def assumed(self, snapshot: Snapshot, now: float) -> dict[str, str]:
         """Pod to node of every order that is under way, or to NOWHERE where a pod is not to be decided now.
 
-        UnfinishedCommands for pods that are bound, gone or new are forgotten. `now` is monotonic seconds.
+        Orders for pods that are bound, gone or new are forgotten. `now` is monotonic seconds.
         """
         self._looked, self._snapshot = now, snapshot
         found: dict[str, str] = {}
