@@ -26,6 +26,8 @@ class Operator:
             Verb.RESTORE: lambda act: self._failures.restore_host(act.target),
             Verb.DRAIN: lambda act: drains.drain(site.kubernetes, site.timeline, act.target),
             Verb.UNCORDON: lambda act: drains.cordon(site.kubernetes, act.target, unschedulable=False),
+            Verb.ASK_QUORUM: lambda act: self._ask_quorum(act.target, "true"),
+            Verb.FORGET_QUORUM: lambda act: self._ask_quorum(act.target, None),
             Verb.RETURN: lambda act: self._return(),
         }
 
@@ -40,6 +42,10 @@ class Operator:
 
     def _hold(self, held: bool) -> None:
         self._site.drs.held = held
+
+    def _ask_quorum(self, workload: str, wanted: str | None) -> None:
+        kind, namespace, name = workload.split("/")
+        self._site.controllers.ask_quorum(kind, namespace, name, wanted)
 
     def _return(self) -> None:
         """Move every VM back to where it was at the beginning."""

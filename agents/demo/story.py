@@ -5,15 +5,16 @@ reads no clock, knows no broker and touches no cluster; the command `demo` follo
 does what a step asks of the simulated operator.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
 from underhost.agents.demo.picture import DemoState
 from underhost.schemas.commands import BIND, DRS_RULE, LABEL
+from underhost.schemas.kubernetes import QUORUM_ANNOTATION
 from underhost.schemas.records import FindingEvent
-from underhost.schemas.severities import GRAVE
+from underhost.schemas.severities import GRAVE, QUORUM
 from underhost.schemas.topics import HOSTS, NODES, VMS
 from underhost.schemas.vsphere import Vm
 from underhost.streams.ports import Record
@@ -34,11 +35,16 @@ class Verb(Enum):
     RESTORE = auto()
     DRAIN = auto()
     UNCORDON = auto()
+    ASK_QUORUM = auto()
+    FORGET_QUORUM = auto()
     RETURN = auto()
 
 
 class Act(NamedTuple):
-    """Something that is done to a VM, host or node, by its name; `host` is where a VM is moved to."""
+    """Something that is done to a VM, host, node or workload (`KIND/NAMESPACE/NAME`), by its name.
+
+    `host` is where a VM is moved to.
+    """
 
     verb: Verb
     target: str = ""
@@ -172,6 +178,24 @@ def node_drained(node: str) -> list[Step]:
     ]
 
 
+def quorum_at_risk(workload: str, vm: str, host: str) -> list[Step]:
+    """The round of a workload (`KIND/NAMESPACE/NAME`) that needs a majority: an operator moves a VM with one of its
+    members onto a host where another runs, and DRS moves it away.
+    """
+    moves = (Act(Verb.HOLD_DRS), Act(Verb.ASK_QUORUM, workload), Act(Verb.MOVE, vm, host))
+    return [
+        Step("the operator", lambda picture: _quorum_shares(workload, vm, host), moves),
+        _opens(lambda picture: quorum_found(picture, vm)),
+        Step(f"DRS's move of {vm} away from {host}", lambda picture: drs_moved(picture, vm, severities=(QUORUM,))),
+        Step(
+            "the end of the finding",
+            lambda picture: finding_resolved(picture, vm, severities=(QUORUM,)),
+            (Act(Verb.FORGET_QUORUM, workload),),
+            tone="good",
+        ),
+    ]
+
+
 def back_home(home: Mapping[str, str]) -> list[Step]:
     """Between two rounds: everything is where it was at the beginning. `home` is the host of every VM, by names."""
     return [
@@ -256,6 +280,14 @@ def _operator_drains(node: str) -> Told:
     return [f"An operator drains {node}: its pods are evicted, one at a time, as their budgets allow."]
 
 
+def _quorum_shares(workload: str, vm: str, host: str) -> Told:
+    kind, _, name = workload.partition("/")
+    return [
+        f"The owner of {kind} {name} says, by the annotation {QUORUM_ANNOTATION}, that a majority of its replicas must "
+        f"stay. An operator moves {vm} to {host} by hand, where another of them runs."
+    ]
+
+
 def _host_dies(host: str, vms: list[str]) -> Told:
     return [
         f"{host} fails, and {' and '.join(vms)} with it. In 15 s HA restarts them where there is room: it asks no rule."
@@ -272,9 +304,19 @@ def finding_opened(picture: DemoState, *vms: str) -> Told | None:
     return [f"A finding opens ({event.severity}): pods that must be apart share {host}:", *where, event.message]
 
 
-def drs_moved(picture: DemoState, *vms: str) -> Told | None:
+def quorum_found(picture: DemoState, *vms: str) -> Told | None:
+    """A finding that one host holds the majority of a quorum, one member of it on one of these nodes."""
+    event = _finding(picture, *vms, severities=(QUORUM,))
+    if event is None or event.domain is None:
+        return None
+    host = event.domain.value
+    where = (f"{pod} on {_node(picture, pod)} on {host}" for pod in _pods(event))
+    return [f"A finding opens ({event.severity}): the loss of {host} would take the majority:", *where, event.message]
+
+
+def drs_moved(picture: DemoState, *vms: str, severities: Collection[str] = GRAVE) -> Told | None:
     """One of the nodes of the finding has left its host again: which one, DRS chooses."""
-    event = _finding(picture, *vms)
+    event = _finding(picture, *vms, severities=severities)
     if event is None or event.domain is None:
         return None
     nodes = {_node(picture, pod) for pod in _pods(event)}
@@ -284,9 +326,9 @@ def drs_moved(picture: DemoState, *vms: str) -> Told | None:
     return None
 
 
-def finding_resolved(picture: DemoState, *vms: str) -> Told | None:
+def finding_resolved(picture: DemoState, *vms: str, severities: Collection[str] = GRAVE) -> Told | None:
     """The finding of before is resolved."""
-    opened = _finding(picture, *vms)
+    opened = _finding(picture, *vms, severities=severities)
     if opened is None or opened.domain is None:
         return None
     for event in picture.recent():
@@ -324,11 +366,11 @@ def all_home(picture: DemoState, home: Mapping[str, str]) -> Told | None:
     return ["Every VM is where it was. The next failure comes in a moment."]
 
 
-def _finding(picture: DemoState, *nodes: str) -> FindingEvent | None:
-    """The first grave finding of this round that opened about a pod on one of these nodes and one elsewhere."""
+def _finding(picture: DemoState, *nodes: str, severities: Collection[str] = GRAVE) -> FindingEvent | None:
+    """The first finding of this round that opened about a pod on one of these nodes and one elsewhere."""
     for event in picture.recent():
         places = {_node(picture, pod) for pod in _pods(event)}
-        if event.state == "opened" and event.severity in GRAVE and places & set(nodes) and len(places) > 1:
+        if event.state == "opened" and event.severity in severities and places & set(nodes) and len(places) > 1:
             return event
     return None
 

@@ -11,10 +11,19 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from underhost.schemas.kubernetes import Metadata, OwnerReference, Pod, PodSpec, PodStatus, Workload, WorkloadSpec
+from underhost.schemas.kubernetes import (
+    Annotations,
+    Metadata,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Workload,
+    WorkloadSpec,
+)
 from underhost.streams.simulated.disruption import update_budgets
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
-from underhost.streams.simulated.objects import pod_conditions, random_suffix, random_uid, raw, with_spec
+from underhost.streams.simulated.objects import pod_conditions, random_suffix, random_uid, raw, with_metadata, with_spec
 from underhost.streams.simulated.scheduler import age, schedule_waiting, tolerates
 from underhost.streams.simulated.store import Change, ObjectKey
 from underhost.streams.simulated.timeline import Timeline
@@ -94,6 +103,11 @@ class Controllers:
         held = self._cluster.store.get(kind.lower(), name, namespace)
         if held is not None:
             self._cluster.update(with_spec(held, replicas=replicas))
+
+    def ask_quorum(self, kind: str, namespace: str, name: str, wanted: str | None) -> None:
+        """Annotate an owner with how many of its pods must stay; None takes the annotation away."""
+        owner = self._cluster.store.get(kind.lower(), name, namespace)
+        self._cluster.update(with_metadata(owner, annotations=Annotations(quorum=wanted) if wanted else None))
 
     # ------------------------------------------------------------------------------------------------------ the trigger
     def _on_change(self, change: Change) -> None:

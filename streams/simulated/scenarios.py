@@ -24,6 +24,8 @@ class Scenario:
         operator_move: the VM and the host, by name, of the move by which an operator breaks a rule in the demo.
         failing_host: the host by whose failure a rule is broken: HA starts one of its VMs beside a replica.
         drained_node: a node whose pods find no other one.
+        quorum: a workload, `KIND/NAMESPACE/NAME`, whose pods may need a majority.
+        quorum_move: the VM and the host by whose move that host holds the majority of them.
     """
 
     title: str
@@ -33,6 +35,8 @@ class Scenario:
     operator_move: tuple[str, str]
     failing_host: str
     drained_node: str
+    quorum: str
+    quorum_move: tuple[str, str]
 
 
 SCENARIOS = {
@@ -44,6 +48,8 @@ SCENARIOS = {
         ("kni-worker6", "esx-1"),
         "esx-1",
         "kni-worker6",
+        "VirtualMachineInstanceReplicaSet/customapp/mssql2016",
+        ("kni-worker4", "esx-1"),
     )
 }
 """Every scenario by the name that `{simulated: NAME}` and `underhost demo NAME` give it."""

@@ -15,7 +15,7 @@ from support.sites.shown import LiveDemo
 
 from underhost.agents.demo.operator import Operator
 from underhost.agents.demo.pace import Pace
-from underhost.agents.demo.story import Act, Verb, moved_by_hand
+from underhost.agents.demo.story import Act, Verb, moved_by_hand, quorum_at_risk
 from underhost.streams.simulated import failures
 
 
@@ -78,6 +78,29 @@ def test_a_host_dies_and_what_ha_breaks_is_repaired(
         expect(chip).to_have_count(0)
         expect(host(page, "esx-2")).not_to_contain_class("wrong grave")
         expect(page.locator(".past-list .subject", has_text="mssql2016")).to_contain_text("shared esx-2")
+
+
+def test_a_host_that_holds_a_majority_is_found_and_relieved(browser: Any, tmp_path: Path) -> None:
+    with LiveDemo(tmp_path, drs_interval=4.0) as demo, honest(browser) as visits:
+        operator, scenario = Operator(demo.site), demo.site.scenario
+        page = visits.open(demo.address)
+        page.click("#tab-activity")
+        expect(page.locator("#activity li", has_text="DRS rule")).to_have_count(2)  # both are in vCenter
+        page.click("#tab-findings")
+        wrong, _, _, end = quorum_at_risk(scenario.quorum, *scenario.quorum_move)
+        for act in wrong.acts:
+            demo.do(lambda act=act: operator.do(act))
+        item = page.locator("#findings .item", has_text="quorum")
+        expect(item.locator(".message")).to_contain_text(
+            "run on ESXi host esx-1: its failure leaves 1, and 2 must stay."
+        )
+        expect(host(page, "esx-1")).to_contain_class("wrong grave")
+        demo.do(lambda: operator.do(Act(Verb.RELEASE_DRS)))
+        expect(host(page, "esx-1")).not_to_contain_class("wrong")
+        expect(item).to_have_count(0)
+        for act in end.acts:
+            demo.do(lambda act=act: operator.do(act))
+        expect(page.locator("#findings .note.good")).to_contain_text("No open finding")
 
 
 def test_who_opens_the_demo_after_a_minute_finds_the_finding_and_has_time_to_read_it(

@@ -41,6 +41,7 @@ from underhost.agents.demo.story import (
     host_fails,
     moved_by_hand,
     node_drained,
+    quorum_at_risk,
 )
 from underhost.agents.pipeline import event_loop
 from underhost.agents.pipeline.connections import Connections
@@ -228,6 +229,7 @@ class _Demonstration:
             moved_by_hand(*scenario.operator_move),
             host_fails(scenario.failing_host, self._operator.home),
             node_drained(scenario.drained_node),
+            quorum_at_risk(scenario.quorum, *scenario.quorum_move),
         ]
 
     def _commands(self) -> list[str]:

@@ -7,7 +7,17 @@ from support.simulation.operated import a_site
 from support.sites.simulated import MemoryTopics, turns, watched
 
 from underhost.agents.demo.picture import DemoState
-from underhost.agents.demo.story import Act, Step, Story, Verb, beginning, host_fails, moved_by_hand, node_drained
+from underhost.agents.demo.story import (
+    Act,
+    Step,
+    Story,
+    Verb,
+    beginning,
+    host_fails,
+    moved_by_hand,
+    node_drained,
+    quorum_at_risk,
+)
 from underhost.schemas.keys import finding_key
 from underhost.schemas.records import Domain, FindingEvent, NodeHost, Outcome
 from underhost.schemas.topics import NODE_HOSTS, OUTCOMES, VIOLATIONS
@@ -249,6 +259,13 @@ def test_a_round_knows_nothing_of_the_one_before() -> None:
             [Act(Verb.DRAIN, "kni-worker6")],
             id="a node is drained",
         ),
+        pytest.param(
+            quorum_at_risk("StatefulSet/shop/db", "kni-worker4", "esx-1"),
+            "The owner of StatefulSet shop/db says, by the annotation underhost.io/quorum, that a majority of its "
+            "replicas must stay. An operator moves kni-worker4 to esx-1 by hand, where another of them runs.",
+            [Act(Verb.HOLD_DRS), Act(Verb.ASK_QUORUM, "StatefulSet/shop/db"), Act(Verb.MOVE, "kni-worker4", "esx-1")],
+            id="a host holds a majority",
+        ),
     ],
 )
 def test_every_round_begins_with_what_goes_wrong(steps: list[Step], told: str, acts: list[Act]) -> None:
@@ -256,3 +273,35 @@ def test_every_round_begins_with_what_goes_wrong(steps: list[Step], told: str, a
     story = Story([], DemoState("demo", BEGIN), done.append)
     assert [lines for _, lines in story.append(steps)] == [[told]]
     assert done == acts
+
+
+async def test_the_round_of_a_quorum_tells_of_the_majority_and_not_of_the_rule_beside_it() -> None:
+    done: list[Act] = []
+    story = Story([], DemoState("demo", BEGIN), done.append)
+    for chapter, records in await the_records():
+        if chapter == "the VM arrives":
+            break
+        for each in records:
+            story.picture.apply(each)
+    list(story.append(quorum_at_risk("StatefulSet/shop/db", "kni-worker6", "esx-1")))
+    quorum = {"id": "f2", "severity": "quorum", "rule": "Quorum", "message": "2 of the 3 members run on esx-1"}
+    assert fed(story, a_record(a_finding("opened"))) == []
+    assert [lines for _, lines in story.feed(a_record(a_finding("opened", **quorum)))] == [
+        [
+            "A finding opens (quorum): the loss of esx-1 would take the majority:",
+            f"{FIRST} on kni-worker2 on esx-1",
+            f"{SECOND} on kni-worker6 on esx-1",
+            "2 of the 3 members run on esx-1",
+        ]
+    ]
+    assert done[3:] == []
+    assert list(story.go_on()) == []
+    assert done[3:] == [Act(Verb.RELEASE_DRS)]
+    for host in ("esx-1", "esx-4"):
+        list(story.feed(a_record(mapped("kni-worker6", host))))
+    assert list(story.feed(a_record(a_finding("resolved")))) == []
+    assert [lines[0] for _, lines in story.feed(a_record(a_finding("resolved", **quorum)))] == [
+        "The finding is resolved: its pods do not share esx-1 any more:"
+    ]
+    assert done[4:] == [Act(Verb.FORGET_QUORUM, "StatefulSet/shop/db")]
+    assert story.next is None
