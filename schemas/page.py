@@ -153,7 +153,8 @@ class SiteList(PageDocument):
 class SeverityRow(_Row, frozen=True):
     """How the page shows findings of a severity; `alert` is the label of its alert. From `schemas/severities.py`.
 
-    `remedy` is what ends one, `remedies` by rule where that is another; `runbook` is the name of the runbook's file.
+    `remedy` is what ends one, `remedies` by rule where that is another; `runbook` is the address of its runbook,
+    `runbooks` by rule where that is another.
     """
 
     name: str
@@ -164,6 +165,7 @@ class SeverityRow(_Row, frozen=True):
     remedy: str
     remedies: Mapping[str, str]
     runbook: str
+    runbooks: Mapping[str, str]
     grave: bool = False
 
 

@@ -27,6 +27,11 @@ def runbook_of(severity: str, rule: str, runbooks: str = RUNBOOKS) -> str:
     return f"{runbooks.rstrip('/')}/{alert_name(severity, rule)}.md"
 
 
+def is_on_the_web(runbooks: str) -> bool:
+    """Whether a browser can read what is there."""
+    return runbooks.startswith(("https://", "http://"))
+
+
 def severity_alert(severity: str) -> str:
     """`co-located` as `UnderhostCoLocated`."""
     return "Underhost" + "".join(part.capitalize() for part in severity.split("-"))

@@ -9,7 +9,8 @@ from collections.abc import Collection
 import msgspec
 from aiohttp import web
 
-from underhost.agents.alerts.alert import severity_alert
+from underhost.agents.alerts.alert import RUNBOOKS, STOPPED, is_on_the_web, severity_alert
+from underhost.agents.evaluate.findings import INVENTORY
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites, document
 from underhost.schemas.page import History, SeverityList, SeverityRow, SiteList
@@ -18,8 +19,12 @@ from underhost.schemas.severities import ROWS
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-def routes(feeds: ChangeFeeds, features: Collection[str], past_sites: PastSites) -> list[web.RouteDef]:
-    """The routes. `features` names what else this server offers; `past_sites` answers for `at=`."""
+def routes(
+    feeds: ChangeFeeds, features: Collection[str], past_sites: PastSites, runbooks: str = RUNBOOKS
+) -> list[web.RouteDef]:
+    """The routes. `features` names what else this server offers; `past_sites` answers for `at=`; `runbooks` is where
+    alerts say that the runbooks are: where no browser can read that, they are the worker's own.
+    """
 
     def site_of(request: web.Request) -> str:
         return request.query.get("site", feeds.default())
@@ -43,17 +48,24 @@ def routes(feeds: ChangeFeeds, features: Collection[str], past_sites: PastSites)
         entries = activity_log.latest() if subject is None else activity_log.of(subject)
         return document(_encoder.encode(History(site, entries)))
 
+    table = _encoder.encode(SeverityList(severities(runbooks)))
+
+    async def known_severities(_: web.Request) -> web.Response:
+        return document(table)
+
     return [
         web.get("/api/v1/sites", sites),
-        web.get("/api/v1/severities", _severities),
+        web.get("/api/v1/severities", known_severities),
         web.get("/api/v1/map", site_map),
         web.get("/api/v1/findings", findings),
         web.get("/api/v1/activity", activity),
     ]
 
 
-async def _severities(_: web.Request) -> web.Response:
-    rows = [
+def severities(runbooks: str) -> list[SeverityRow]:
+    """Every severity, worst first, with the address of its runbook."""
+    address = f"{runbooks.rstrip('/')}/{{}}.md" if is_on_the_web(runbooks) else "/runbooks/{}"
+    return [
         SeverityRow(
             row.name,
             row.meaning,
@@ -62,9 +74,9 @@ async def _severities(_: web.Request) -> web.Response:
             row.icon,
             row.remedy,
             row.remedies,
-            runbook=f"{severity_alert(row.name)}.md",
+            runbook=address.format(severity_alert(row.name)),
+            runbooks={INVENTORY: address.format(STOPPED)},
             grave=row.grave,
         )
         for row in ROWS
     ]
-    return document(_encoder.encode(SeverityList(rows)))

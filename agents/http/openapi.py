@@ -68,6 +68,7 @@ POD = Parameter("name", "The name of the pod.", "path")
 NODE_NAME = Parameter("name", "The name of the node.", "path")
 HOST_ID = Parameter("name", "The id of the host, as the map has it.", "path")
 FILE = Parameter("name", "A file of the page.", "path")
+RUNBOOK = Parameter("name", "The name of an alert.", "path")
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("/metrics", "What it counts, as Prometheus reads it.", "text/plain"),
     Operation("/", "The page.", {200: "text/html", 304: None}),
     Operation("/static/{name}", "The files of the page.", {200: "*/*", 304: None}, (404,), (FILE,)),
+    Operation("/runbooks/{name}", "A runbook of the package.", {200: "text/html", 304: None}, (404,), (RUNBOOK,)),
     Operation(PATH, "Is somebody signed in?", page.SessionDocument),
     Operation(PATH, "Sign in with the token: a cookie.", page.SessionDocument, (422,), (), "post", SignIn),
     Operation(PATH, "Sign out.", page.SessionDocument, (), (), "delete"),

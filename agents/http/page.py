@@ -1,6 +1,7 @@
 """The page itself: the files of `static/`, read once, served from memory. They need nothing from anywhere else.
 
-In: the packaged files. Out: `/` and `/static/NAME`. A browser keeps them and asks whether they are still the same.
+In: the packaged files. Out: `/`, `/static/NAME` and `/runbooks/NAME`. A browser keeps them and asks whether they are
+still the same.
 """
 
 import hashlib
@@ -9,6 +10,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from aiohttp import web
+
+from underhost.agents.http.runbooks import runbooks
 
 TYPES = {
     "html": "text/html; charset=utf-8",
@@ -20,16 +23,14 @@ TYPES = {
 
 def routes() -> list[web.RouteDef]:
     """The routes of the page."""
-    held: dict[str, tuple[bytes, str, str]] = {}
-    for name, body in _files(files(__package__).joinpath("static")):
-        _, _, ending = name.rpartition(".")
-        if ending in TYPES:
-            held[name] = body, TYPES[ending], hashlib.blake2b(body, digest_size=12).hexdigest()
+    static_files = dict(_files(files(__package__).joinpath("static")))
+    held = {name: _tagged(name, body) for name, body in static_files.items() if name.rpartition(".")[2] in TYPES}
+    told = {name: _tagged(f"{name}.html", body) for name, body in runbooks().items()}
 
-    def answer(request: web.Request, name: str) -> web.Response:
-        if name not in held:
+    def answer(request: web.Request, found: tuple[bytes, str, str] | None) -> web.Response:
+        if found is None:
             raise web.HTTPNotFound
-        body, content_type, tag = held[name]
+        body, content_type, tag = found
         headers = {"Content-Type": content_type, "Cache-Control": "no-cache", "ETag": f'"{tag}"'}
         if any(known.value == tag for known in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
@@ -38,12 +39,20 @@ def routes() -> list[web.RouteDef]:
         return response
 
     async def index(request: web.Request) -> web.Response:
-        return answer(request, "index.html")
+        return answer(request, held["index.html"])
 
     async def static(request: web.Request) -> web.Response:
-        return answer(request, request.match_info["name"])
+        return answer(request, held.get(request.match_info["name"]))
 
-    return [web.get("/", index), web.get("/static/{name:.+}", static)]
+    async def runbook(request: web.Request) -> web.Response:
+        return answer(request, told.get(request.match_info["name"]))
+
+    return [web.get("/", index), web.get("/static/{name:.+}", static), web.get("/runbooks/{name}", runbook)]
+
+
+def _tagged(name: str, body: bytes) -> tuple[bytes, str, str]:
+    """A file with its type and its tag."""
+    return body, TYPES[name.rpartition(".")[2]], hashlib.blake2b(body, digest_size=12).hexdigest()
 
 
 def _files(folder: Traversable, path: str = "") -> Iterator[tuple[str, bytes]]:

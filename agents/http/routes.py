@@ -64,7 +64,8 @@ def http_routes(
         *plans.routes(feeds, options, past_sites),
     ]
     features = [FEATURES[route.path] for route in routes if route.path in FEATURES]
-    routes += [*api.routes(feeds, features, past_sites), *details.routes(feeds, options, past_sites)]
+    runbooks = settings.alerting.runbooks
+    routes += [*api.routes(feeds, features, past_sites, runbooks), *details.routes(feeds, options, past_sites)]
     routes += extender.probes()
     looking = [observer.running] if observer is not None else []
     return HttpRoutes(routes, [feeds.running, extender.running, *looking], [feeds.end], extender.routes())

@@ -10,6 +10,8 @@ from support.published import a_finding, decided
 from support.sites.shop import DRIFTED, SHARED, ZONE, a_shop
 from support.sites.shown import ShownSite
 
+from underhost.schemas.severities import remedy_of
+
 
 def query(page: Any) -> str:
     return str(page.evaluate("decodeURIComponent(location.search)"))
@@ -77,6 +79,64 @@ def test_a_grouping_and_a_tab_outlive_a_reload(visits: Visits, shown: ShownSite)
     page.select_option("#group", "")
     page.reload()
     expect(page.locator("#map .group-title:visible")).to_have_count(0)
+
+
+def test_what_is_searched_drawn_coloured_and_filtered_is_in_the_address(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED, DRIFTED)
+    page = visits.open(shown.address)
+    page.locator("#search").press_sequentially("bare")
+    expect(page.locator("#search-count")).to_have_text("1 pod")
+    page.select_option("#detail", "blocks")
+    page.select_option("#colours", "findings")
+    page.click("#findings .chip[data-severity=drift]")
+    page.select_option("#findings select[aria-label=Namespace]", "lab")
+    page.select_option("#findings select[aria-label=Rule]", "PhysicalHost")
+    page.locator("#findings input").press_sequentially("f2 is")
+    assert query(page) == (
+        "?pods=blocks&colours=findings&search=bare&filter=f2+is&severity=drift&rule=PhysicalHost&namespace=lab"
+    )
+    page.reload()
+    expect(page.locator("#findings .item .message")).to_have_text(["f2 is wrong"])
+    expect(page.locator("#findings input")).to_have_value("f2 is")
+    expect(page.locator("#search-count")).to_have_text("1 pod")
+    expect(page.locator("#map")).to_have_class("map plain dimmed")
+    expect(page.locator("#map .pod.named")).to_have_count(0)
+    expect(page.locator("#detail")).to_have_value("blocks")
+    for _ in range(4):  # text, rule, namespace and severity: a text is one step, however long
+        page.go_back()
+    expect(page.locator("#findings .item")).to_have_count(2)
+    page.go_back()
+    expect(page.locator("#colours")).to_have_value("auto")
+    page.go_back()
+    expect(page.locator("#map .pod.named").first).to_be_visible()
+    page.go_back()
+    expect(page.locator("#search")).to_have_value("")
+    expect(page.locator("#search-count")).to_have_text("")
+    assert query(page) == ""
+
+
+def test_a_link_may_filter_by_what_nothing_has_now(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address, path="?rule=NodePorts&severity=quorum")
+    expect(page.locator("#findings .note")).to_contain_text("0 findings of 1")
+    expect(page.locator("#findings select[aria-label=Rule]")).to_have_value("NodePorts")
+    page.click("#findings .chip[data-severity=quorum]")
+    page.select_option("#findings select[aria-label=Rule]", "")
+    expect(page.locator("#findings .item")).to_have_count(1)
+    assert query(page) == ""
+
+
+def test_a_finding_says_what_ends_it_and_leads_to_its_runbook(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop(), SHARED)
+    page = visits.open(shown.address, path="?finding=f1")
+    expect(page.locator("#findings .chosen .note")).to_have_text(f"{remedy_of('physical', 'PhysicalHost')} Runbook")
+    with page.expect_popup() as opened:
+        page.click("#findings .chosen .note .link")
+    runbook = opened.value
+    expect(runbook.locator("h1")).to_have_text("UnderhostPhysical")
+    expect(runbook.locator("pre code").first).to_have_text("underhost violations --severity physical")
+    runbook.click("a:text-is('UnderhostUnsatisfiable')")
+    expect(runbook.locator("h1")).to_have_text("UnderhostUnsatisfiable")
 
 
 def test_a_key_copies_the_link(visits: Visits, shown: ShownSite) -> None:

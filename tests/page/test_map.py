@@ -49,7 +49,9 @@ def test_a_finding_lights_up_its_pods_nodes_and_host(visits: Visits, shown: Show
     page = visits.open(shown.address)
     page.click(".item:has-text('share'), .item:has-text('db 0 and 1')")
     assert (lit(page, "host"), lit(page, "node"), lit(page, "pod")) == (["esx-h1"], ["n1", "n2"], ["db", "db"])
-    expect(page.locator(".chosen .link:not(.phone)")).to_have_text(["shop/db-0", "shop/db-1", "n1", "n2", "esx-h1"])
+    expect(page.locator(".chosen button.link:not(.phone)")).to_have_text(
+        ["shop/db-0", "shop/db-1", "n1", "n2", "esx-h1"]
+    )
     page.keyboard.press("Escape")
     assert lit(page, "host") == []
 

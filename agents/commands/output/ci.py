@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from underhost.agents.alerts.alert import runbook_of
+from underhost.agents.alerts.alert import is_on_the_web, runbook_of
 from underhost.agents.commands.output.columns import clean
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import BY_NAME, remedy_of
@@ -49,7 +49,7 @@ def _rule(severity: str, rule: str, runbooks: str) -> dict[str, Any]:
         "help": {"text": f"{BY_NAME[severity].meaning} {remedy_of(severity, rule)}"},
         "defaultConfiguration": {"level": BY_NAME[severity].report},
     }
-    if runbooks.startswith(("https://", "http://")):
+    if is_on_the_web(runbooks):
         described["helpUri"] = runbook_of(severity, rule, runbooks)
     return described
 

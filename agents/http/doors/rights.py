@@ -23,6 +23,7 @@ RIGHTS = {
     "GET /metrics": Asked.OPEN,
     "GET /": Asked.OPEN,
     "GET /static/{name}": Asked.OPEN,
+    "GET /runbooks/{name}": Asked.OPEN,
     "GET /api/v1/session": Asked.OPEN,
     "POST /api/v1/session": Asked.OPEN,
     "DELETE /api/v1/session": Asked.OPEN,

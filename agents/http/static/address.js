@@ -1,9 +1,15 @@
 // Where the page is: one place, which is also its address. Every view goes to another place instead of changing itself;
 // what is shown follows. So Back, a reload and a link that somebody sent show the same.
 
-/** Nothing chosen, now, everything as the page itself chooses. `plan` is a plan as `whatif/plans.js` writes it. */
+/** No filter of the findings: text, severities (with commas between), rule, namespace. */
+export const UNFILTERED = Object.freeze({ filter: "", severity: "", rule: "", namespace: "" });
+
+/**
+ * Nothing chosen, now, everything as the page itself chooses. `plan` is a plan as `whatif/plans.js` writes it; `search`
+ * is what is searched for, `pods` how pods are drawn, `colours` what has a colour.
+ */
 export const NOWHERE = Object.freeze({
-  site: "", finding: "", pod: "", node: "", host: "", at: "", plan: "", group: "", tab: "",
+  site: "", finding: "", pod: "", node: "", host: "", at: "", plan: "", group: "", pods: "", colours: "", search: "", ...UNFILTERED, tab: "",
 });
 const KINDS = ["pod", "node", "host"];
 
@@ -32,6 +38,11 @@ export class Address {
 
   get place() {
     return this.#place;
+  }
+
+  /** What somebody types, letter by letter: one step for Back, from the first letter to the last. */
+  type(name, text) {
+    this.go({ [name]: text }, { instead: Boolean(text && this.#place[name]) });
   }
 
   /** Go to a place that differs by this. `instead`: Back leads to before the place that is left. */

@@ -1,7 +1,7 @@
 // The page: where it is (address.js) decides what is shown; the scene, of now (what the worker tells) or of a moment of
 // the past, is what it is shown of. Everything that somebody does goes to another place; `arrive` draws what differs.
 
-import { Address, itemOf, opening } from "./address.js";
+import { Address, UNFILTERED, itemOf, opening } from "./address.js";
 import { Connection } from "./bar/connection.js";
 import { listenToKeys } from "./bar/keys.js";
 import { LinkCopy } from "./bar/link.js";
@@ -52,13 +52,13 @@ const beside = new Beside($, { palette, map, open, tip, close: () => go({ plan: 
 const whatif = new WhatIf($("whatif"), { ...shown, plan: (plan) => go({ ...opening(null), plan }), shown: showOutcome });
 const panel = new Panel($("panel"), { ...shown, palette, open, choose, actions: (item) => whatif.actions(item) });
 const travel = new Travel($("past"), { ...shown, present: store, go: (at) => go({ at: at ?? "" }, { instead: Boolean(at && address.place.at) }), arrived: showScene });
-const findings = new Findings($("findings"), { scene: shown.scene, choose, open, toMap: () => go({ tab: "map" }), lifeOf: (id) => travel.marks.lifeOf(id), goTo: (at) => go({ at }) });
+const findings = new Findings($("findings"), { scene: shown.scene, choose, open, toMap: () => go({ tab: "map" }), lifeOf: (id) => travel.marks.lifeOf(id), goTo: (at) => go({ at }), filter: go, typed: (text) => address.type("filter", text) });
 const activity = new Activity($("activity"), { open });
 const tabs = new Tabs($, { go: (tab) => go({ ...opening(null), tab: tab === "findings" && innerWidth > NARROW ? "" : tab }) });
 const groups = new Groups($("group"), { choose: (group) => go({ group }) });
 const overview = new Overview($("overview"), { pick: (id) => { escape.light(); map.reveal("host", id, true); } });
-const legend = new Legend($("legend"), { palette, light: (matches) => (matches ? map.light(litBy(scene, matches)) : relight()), search: (text) => search.set(text) });
-const search = new Search({ form: $("search-form"), input: $("search"), output: $("search-count"), scene: shown.scene, found: relight, reveal: (kind, id) => map.reveal(kind, id, true) });
+const legend = new Legend($("legend"), { palette, light: (matches) => (matches ? map.light(litBy(scene, matches)) : relight()), search: (text) => go({ search: text }) });
+const search = new Search({ form: $("search-form"), input: $("search"), output: $("search-count"), scene: shown.scene, typed: (text) => { search.find(); address.type("search", text); }, reveal: (kind, id) => map.reveal(kind, id, true) });
 const connection = new Connection($("live"), $("stale"));
 const link = new LinkCopy($("link"), $("said"));
 const shade = new Shade($("theme"), () => {
@@ -139,7 +139,7 @@ store.addEventListener("change", ({ detail }) => {
   if (scene === store) draw(detail.nodes);
 });
 
-$("site").addEventListener("change", () => go({ ...opening(null), site: $("site").value, finding: "", at: "", plan: "", group: "" }));
+$("site").addEventListener("change", () => go({ ...opening(null), ...UNFILTERED, site: $("site").value, finding: "", at: "", plan: "", group: "" }));
 
 // -------------------------------------------------------------------------------------------------- where the page is
 /** The page is at another place. `before` is where it was, null where everything is to be shown anew. */
@@ -155,8 +155,8 @@ function follow(before) {
   const item = itemOf(place);
   if (item?.kind === "host") item.id = scene.hostNamed(item.id);
   tip.hide();
-  groupBy(place);
-  findings.show(place.finding);
+  pick(place);
+  findings.show(place);
   panel.show(item);
   activity.until(scene.moment);
   whatif.show(whatif.offered ? place.plan : "");
@@ -211,7 +211,7 @@ const backToNow = () => el("button", { type: "button", on: { click: () => go({ a
 /** The scene has changed on these nodes, null for all. */
 function draw(nodes) {
   map.group = groups.show(scene, address.place.group);
-  map.plain = legend.show(scene, $("colours").value);
+  map.plain = legend.show(scene, address.place.colours);
   map.update(nodes);
   findings.update();
   panel.update(nodes);
@@ -222,23 +222,29 @@ function draw(nodes) {
     each.className = grave ? "grave" : "";
   }
   document.title = clean(`${grave ? "● " : ""}${site} · Underhost`);
-  if (search.text) search.find();
-  else relight();
+  search.find();
+  relight();
 }
 
-function groupBy(place) {
-  const before = map.group;
-  map.group = groups.show(scene, place.group);
-  if (map.group === before) return;
+/** What somebody has picked in the bar: how hosts are grouped, pods drawn and coloured, what is searched for. */
+function pick({ group, pods, colours, search: text }) {
+  const before = [map.group, map.detail, map.plain].join();
+  $("detail").value = pods || "auto";
+  $("colours").value = colours || "auto";
+  map.group = groups.show(scene, group);
+  map.detail = $("detail").value;
+  map.plain = legend.show(scene, colours);
+  search.show(text);
+  if ([map.group, map.detail, map.plain].join() === before) return;
   map.update(null);
   overview.show(scene, map.order());
   beside.update();
 }
 
 /** Light up what is searched for, or else the finding that is chosen. */
-function relight(found = search.text ? search.lit : null) {
+function relight() {
   const finding = scene.findings.get(address.place.finding);
-  const lit = found ?? (finding ? scene.involved(finding) : null);
+  const lit = search.lit ?? (finding ? scene.involved(finding) : null);
   const narrow = lit !== null && scene.hosts.size > MANY_HOSTS && lit.hosts.size > 0;
   map.light(lit, narrow);
   $("narrow").hidden = !narrow;
@@ -252,18 +258,16 @@ function showOutcome(outcome) {
   if (plan && tab === "whatif" && outcome.scene) go({ tab: "" }, { instead: true }); // the outcome is what is wanted now
 }
 
-$("detail").addEventListener("change", () => {
-  map.detail = $("detail").value;
-  map.update(null);
-});
-$("colours").addEventListener("change", () => draw(null));
+for (const [id, name] of [["detail", "pods"], ["colours", "colours"]]) {
+  $(id).addEventListener("change", ({ target: { value } }) => go({ [name]: value === "auto" ? "" : value }));
+}
 
 // ------------------------------------------------------------------------------------------------------------------ keys
 const escape = {
   /** Put out what is lit; true where something was. */
   light() {
     const { finding } = address.place;
-    if (search.text) search.set("");
+    if (search.text) go({ search: "" });
     else if (finding) go({ finding: "" });
     else return false;
     return true;
@@ -276,7 +280,7 @@ const escape = {
       returning = true;
       go(opening(null));
     } else if (document.activeElement === $("search") || $("search").value) {
-      search.set("");
+      go({ search: "" });
       $("search").blur();
     } else if (place.finding) go({ finding: "" });
     else if (place.plan) go({ plan: "" });

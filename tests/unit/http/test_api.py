@@ -19,6 +19,7 @@ from underhost.agents.http import feed as feed_module
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites
 from underhost.agents.http.routes import HttpRoutes
+from underhost.agents.http.runbooks import runbooks
 from underhost.agents.http.server import start_server
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
@@ -138,7 +139,8 @@ async def test_the_severities_come_worst_first_with_what_the_page_shows_them_by(
         "colour": "crimson",
         "icon": "octagon",
         "remedy": "Evict the pod once another node takes it: `underhost whatif --delete POD` shows where it would go.",
-        "runbook": "UnderhostViolation.md",
+        "runbook": "/runbooks/UnderhostViolation",
+        "runbooks": {"Inventory": "/runbooks/UnderhostWritesStopped"},
         "grave": True,
     }
 
@@ -289,3 +291,30 @@ async def test_the_page_is_served_whole_and_kept_by_its_tag(asked: Asked) -> Non
     for path in ("static/nothing.js", "static/..%2fpage.py", "static/%2e%2e/page.py"):
         async with asked.client.get(f"{asked.base}{path}") as response:
             assert response.status == 404
+
+
+async def test_every_severity_leads_to_a_runbook_that_the_page_has_itself(asked: Asked) -> None:
+    _, found = await asked.get("api/v1/severities")
+    addresses = {address for row in found["severities"] for address in (row["runbook"], *row["runbooks"].values())}
+    for address in addresses:
+        async with asked.client.get(f"{asked.base}{address.removeprefix('/')}") as response:
+            text = await response.text()
+            assert (response.status, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+            assert f"<h1>{address.removeprefix('/runbooks/')}</h1>" in text
+            assert "<h2>Steps</h2>" in text
+    async with asked.client.get(f"{asked.base}runbooks/UnderhostNothing") as response:
+        assert response.status == 404
+
+
+def test_runbooks_are_those_of_the_web_where_alerts_name_them() -> None:
+    rows = api.severities("https://git.example/docs/runbooks/")
+    assert rows[0].runbook == "https://git.example/docs/runbooks/UnderhostViolation.md"
+    assert rows[0].runbooks == {"Inventory": "https://git.example/docs/runbooks/UnderhostWritesStopped.md"}
+    assert api.severities("docs/runbooks")[0].runbook == "/runbooks/UnderhostViolation"
+
+
+def test_a_runbook_links_to_other_runbooks_and_names_what_the_package_has_not() -> None:
+    page = runbooks()["UnderhostPhysical"].decode()
+    assert '<a href="UnderhostUnsatisfiable">UnderhostUnsatisfiable</a>' in page
+    assert "(<code>underhost repair --for FINDING</code> says which VM" in page
+    assert '<code class="language-sh">underhost violations --severity physical' in page

@@ -18,10 +18,11 @@ export function litBy(scene, matches) {
 }
 
 export class Search {
-  /** `found(lit)` is called with what is to be lit, null for nothing; `reveal(kind, id)` goes there. */
-  constructor({ form, input, output, scene, found, reveal }) {
-    Object.assign(this, { input, output, scene, found, reveal });
-    input.addEventListener("input", () => this.find());
+  /** `typed(text)` is called with what somebody types; `reveal(kind, id)` goes to something. */
+  constructor({ form, input, output, scene, typed, reveal }) {
+    Object.assign(this, { input, output, scene, reveal });
+    this.lit = null; // what is found; null where nothing is searched for
+    input.addEventListener("input", () => typed(input.value));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#goToFirst();
@@ -33,15 +34,18 @@ export class Search {
   }
 
   /** Search for this; "" ends the search. */
-  set(text) {
+  show(text) {
+    if (this.input.value === text) return;
     this.input.value = text;
     this.find();
   }
 
+  /** Search again: what is shown is other than before, or what is searched for. */
   find() {
+    this.lit = null;
     if (!this.text) {
       this.output.textContent = "";
-      return this.found(null);
+      return;
     }
     const scene = this.scene();
     const has = (...names) => names.some((name) => name?.toLowerCase().includes(this.text));
@@ -56,11 +60,10 @@ export class Search {
     const parts = [[hosts.length, "host"], [nodes.length, "node"], [pods, "pod"]].filter(([number]) => number);
     this.output.textContent = parts.map(([number, what]) => count(number, what)).join(", ") || "nothing";
     this.lit = lit;
-    return this.found(lit);
   }
 
   #goToFirst() {
-    if (!this.text) return;
+    if (!this.lit) return;
     const scene = this.scene();
     const first = (names) => [...names].sort().find((name) => name.toLowerCase().includes(this.text));
     const [host] = named(scene.hosts, (each) => each.name.toLowerCase().includes(this.text));

@@ -21,10 +21,12 @@ export const rankOf = (severity) => rows.get(severity)?.rank ?? rows.size;
 /** Whether a rule is broken now, and not only a wish or an expectation. */
 export const isGrave = (severity) => rows.get(severity)?.grave ?? false;
 
-/** What ends a finding, and the name of its runbook. */
+/** What ends a finding, in one sentence, and the way to its runbook; empty for a severity that is not in the table. */
 export function adviceOn({ severity, rule }) {
   const row = rows.get(severity);
-  return row ? { remedy: row.remedies[rule] ?? row.remedy, runbook: row.runbook } : { remedy: "", runbook: "" };
+  if (!row) return [];
+  const href = row.runbooks[rule] ?? row.runbook;
+  return [row.remedies[rule] ?? row.remedy, " ", el("a", { class: "link", href, target: "_blank", rel: "noopener" }, "Runbook")];
 }
 
 /** The variable of the style sheet that holds its colour, without the dashes. */

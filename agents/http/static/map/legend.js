@@ -18,10 +18,10 @@ export class Legend {
     Object.assign(this, { root, palette, light, search });
   }
 
-  /** Draw it for a scene; true where findings alone are to have a colour. `choice` is auto, workloads or findings. */
+  /** Draw it for a scene; true where findings alone are to have a colour. `choice` is workloads, findings, or "" where the page chooses. */
   show(scene, choice) {
     const workloads = workloadsOf(scene);
-    const plain = choice === "findings" || (choice === "auto" && workloads.size > COLOURED);
+    const plain = choice === "findings" || (!choice && workloads.size > COLOURED);
     const listed = plain ? [] : [...workloads.values()].sort((a, b) => this.palette.of(a.pod).order - this.palette.of(b.pod).order || (a.key < b.key ? -1 : 1));
     const wrong = plain ? severities().filter((each) => [...scene.findings.values()].some((finding) => finding.severity === each)) : [];
     const signature = [plain, workloads.size, ...wrong, ...listed.map((each) => `${each.key} ${each.number}`)].join("\n");

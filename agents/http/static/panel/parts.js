@@ -28,7 +28,7 @@ export function findingsAbout({ scene, choose }, kind, id) {
       el("li", {},
         el("span", { class: "item-head" }, severityTag(finding.severity), el("span", { class: "rule" }, finding.rule), timeOf(finding.firstSeen)),
         el("button", { type: "button", class: "link plain message", "data-key": `finding:${finding.id}`, on: { click: () => choose(finding.id) } }, finding.message),
-        el("span", { class: "note" }, adviceOn(finding).remedy)))),
+        el("span", { class: "note" }, adviceOn(finding))))),
   ];
 }
 

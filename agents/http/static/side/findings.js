@@ -1,5 +1,6 @@
 // The findings of the scene that is shown, with their filter; below them those that have ended.
 
+import { UNFILTERED } from "../address.js";
 import { icon } from "../basics/icons.js";
 import { adviceOn, byWeight, severities, severityChip, severityTag } from "../basics/severities.js";
 import { count, el, fill, leftOut, namespaceOf, shortNames, written } from "../basics/text.js";
@@ -23,18 +24,19 @@ export function roving(list) {
 
 export class Findings {
   #limit = SHOWN;
-  #filter = { text: "", severities: new Set(), rule: "", namespace: "" };
+  #filter = UNFILTERED;
 
   /**
    * `scene()` is what is shown. `choose(id)` is called with the finding that is wanted, "" for none; `open(item)` opens
-   * a pod, node or host; `lifeOf(id)` is when a finding opened and ended, as far as that is known.
+   * a pod, node or host; `lifeOf(id)` is when a finding opened and ended, as far as that is known. What somebody filters
+   * by is given to `filter(change)`, what they type to `typed(text)`.
    */
-  constructor(root, { scene, choose, open, toMap, lifeOf, goTo }) {
-    Object.assign(this, { scene, choose, open, toMap, lifeOf, goTo });
+  constructor(root, { scene, choose, open, toMap, lifeOf, goTo, filter, typed }) {
+    Object.assign(this, { scene, choose, open, toMap, lifeOf, goTo, filter });
     this.chosen = "";
-    this.search = el("input", { type: "search", placeholder: "Filter findings", "aria-label": "Filter findings", on: { input: () => this.#filtered() } });
-    this.rule = el("select", { "aria-label": "Rule", on: { change: () => this.#filtered() } });
-    this.namespace = el("select", { "aria-label": "Namespace", on: { change: () => this.#filtered() } });
+    this.search = el("input", { type: "search", placeholder: "Filter findings", "aria-label": "Filter findings", on: { input: () => typed(this.search.value) } });
+    this.rule = el("select", { "aria-label": "Rule", on: { change: () => filter({ rule: this.rule.value }) } });
+    this.namespace = el("select", { "aria-label": "Namespace", on: { change: () => filter({ namespace: this.namespace.value }) } });
     this.chips = el("div", { class: "chips", role: "group", "aria-label": "Severity" });
     this.list = el("ul", { class: "list", "aria-label": "Open findings" });
     this.note = el("p", { class: "note", role: "status" });
@@ -45,23 +47,18 @@ export class Findings {
     roving(this.list);
   }
 
-  #filtered() {
-    Object.assign(this.#filter, { text: this.search.value.trim().toLowerCase(), rule: this.rule.value, namespace: this.namespace.value });
-    this.#limit = SHOWN;
-    this.update();
+  get #severities() {
+    return new Set(this.#filter.severity.split(",").filter(Boolean));
   }
 
   /** Show only this severity (or all again, where it is the only one shown). */
   only(severity) {
-    const { severities } = this.#filter;
-    const alone = severities.size === 1 && severities.has(severity);
-    severities.clear();
-    if (!alone) severities.add(severity);
-    this.update();
+    this.filter({ severity: this.#filter.severity === severity ? "" : severity });
   }
 
   #matches(finding) {
-    const { text, severities, rule, namespace } = this.#filter;
+    const { rule, namespace } = this.#filter;
+    const [text, severities] = [this.#filter.filter.trim().toLowerCase(), this.#severities];
     if (severities.size && !severities.has(finding.severity)) return false;
     if (rule && finding.rule !== rule) return false;
     if (namespace && (!finding.pod || namespaceOf(finding.pod) !== namespace)) return false;
@@ -70,10 +67,15 @@ export class Findings {
     return said.some((each) => each?.toLowerCase().includes(text));
   }
 
-  /** The finding with this id is chosen; "" for none. */
-  show(id) {
+  /** At this place: the finding that is chosen, and what the list is filtered by. */
+  show(place) {
+    const { finding: id } = place;
+    const filter = Object.fromEntries(Object.keys(UNFILTERED).map((name) => [name, place[name]]));
+    if (Object.keys(filter).some((name) => filter[name] !== this.#filter[name])) this.#limit = SHOWN;
     const other = id !== this.chosen;
     this.chosen = id;
+    this.#filter = filter;
+    if (this.search.value !== filter.filter) this.search.value = filter.filter;
     this.update();
     if (other && id) this.list.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   }
@@ -126,12 +128,12 @@ export class Findings {
   #options(all) {
     const counts = new Map();
     for (const finding of all) counts.set(finding.severity, (counts.get(finding.severity) ?? 0) + 1);
-    options(this.rule, "All rules", [...new Set(all.map((finding) => finding.rule))].sort());
-    options(this.namespace, "All namespaces", this.scene().namespaces());
-    const chosen = this.#filter.severities;
+    options(this.rule, "All rules", all.map((finding) => finding.rule), this.#filter.rule);
+    options(this.namespace, "All namespaces", this.scene().namespaces(), this.#filter.namespace);
+    const chosen = this.#severities;
     const toggle = (severity) => () => {
       if (!chosen.delete(severity)) chosen.add(severity);
-      this.update();
+      this.filter({ severity: [...chosen].join(",") });
       this.chips.querySelector(`[data-severity="${severity}"]`)?.focus();
     };
     fill(
@@ -166,12 +168,11 @@ export class Findings {
   #about(finding, pods) {
     const scene = this.scene();
     const { nodes, hosts } = scene.involved(finding);
-    const { remedy, runbook } = adviceOn(finding);
     const link = (kind, id, text) => el("button", { type: "button", class: "link", on: { click: () => this.open({ kind, id }) } }, icon(kind), text);
     return el(
       "div",
       { class: "links" },
-      el("p", { class: "note" }, remedy, " Runbook: ", el("code", {}, runbook), "."),
+      el("p", { class: "note" }, adviceOn(finding)),
       el("button", { type: "button", class: "link phone", on: { click: () => this.toMap() } }, "Show on the map"),
       pods.slice(0, 30).map((name) => link("pod", name, name)),
       [...nodes].slice(0, 30).map((name) => link("node", name, name)),
@@ -193,10 +194,11 @@ export class Findings {
   }
 }
 
-function options(select, all, values) {
-  const before = select.value;
-  const wanted = ["", ...values];
-  if (wanted.length === select.options.length && wanted.every((value, at) => select.options[at].value === value)) return;
-  fill(select, wanted.map((value) => el("option", { value }, value || all)));
-  select.value = wanted.includes(before) ? before : "";
+/** The choices of a filter; what is chosen is one of them though nothing has it now. */
+function options(select, all, values, chosen) {
+  const wanted = ["", ...new Set([...values, chosen].filter(Boolean).sort())];
+  if (wanted.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
+    fill(select, wanted.map((value) => el("option", { value }, value || all)));
+  }
+  select.value = chosen;
 }

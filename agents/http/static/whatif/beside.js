@@ -28,9 +28,7 @@ export class Beside {
       const point = (...pointed) => this.tip.show(this.#map.scene, ...pointed);
       this.#map = new MapView(this.byId("after-map"), { palette: this.palette, pick: this.open, point, animate: false });
     }
-    this.#map.group = this.map.group;
-    this.#map.plain = this.map.plain;
-    this.#map.detail = this.map.detail === "auto" && this.map.level === "names" && innerWidth > NARROW ? "names" : this.map.detail;
+    this.#asToday();
     this.#map.show(scene);
     this.#map.mark(scene.marks);
   }
@@ -41,11 +39,17 @@ export class Beside {
     this.#split(false);
   }
 
-  /** Today's map is grouped otherwise. */
+  /** Today's map is grouped, drawn or coloured otherwise. */
   update() {
     if (this.byId("after").hidden) return;
-    this.#map.group = this.map.group;
+    this.#asToday();
     this.#map.update(null);
+  }
+
+  #asToday() {
+    const { group, plain, detail, level } = this.map;
+    const named = detail === "auto" && level === "names" && innerWidth > NARROW;
+    Object.assign(this.#map, { group, plain, detail: named ? "names" : detail });
   }
 
   themeChanged() {

@@ -1,0 +1,47 @@
+"""The runbooks of the package as pages: whoever is called at night has them where the finding is.
+
+In: the files of docs/runbooks, which are in the package as `underhost.runbooks`. Out: HTML by name. Other pages of the
+docs are not in the package: links to them are their words.
+"""
+
+import re
+from html import escape
+from importlib.resources import files
+
+from markdown_it import MarkdownIt
+
+_ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./[^)]*\)")
+_RUNBOOK = re.compile(r"\]\((\w+)\.md\)")
+_PAGE = """<!doctype html>
+<html lang="en" data-theme="auto">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
+  <title>{title} · Underhost</title>
+  <link rel="icon" href="/static/logo.svg" type="image/svg+xml">
+  <link rel="stylesheet" href="/static/style.css">
+  <script src="/static/bar/theme.js"></script>
+</head>
+<body class="text">
+  <main>
+{body}
+  </main>
+</body>
+</html>
+"""
+
+
+def runbooks() -> dict[str, bytes]:
+    """Every runbook by the name of its alert, as a page."""
+    found = {}
+    for file in files("underhost.runbooks").iterdir():
+        name, _, ending = file.name.rpartition(".")
+        if ending == "md":
+            found[name] = _PAGE.format(title=escape(name), body=_html(file.read_text("utf-8"))).encode()
+    return found
+
+
+def _html(text: str) -> str:
+    here = _RUNBOOK.sub(r"](\1)", _ELSEWHERE.sub(r"\1", text))
+    return str(MarkdownIt("commonmark", {"html": False}).render(here))
