@@ -64,7 +64,7 @@ format: setup ## rewrite the sources in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: setup ## measure: ratios and memory, each comparison within one run
+bench: setup ## measure, and write docs/performance.md from it: ARGS=NAME or ARGS=all; alone it lists the benches
 	@cd tests && ../$(BIN)/python -m bench.run $(ARGS)
 
 trust: setup ## look for defects nobody thought of, half an hour at a time: ARGS=NAME; alone it lists the regimes

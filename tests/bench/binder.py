@@ -216,6 +216,9 @@ def main() -> None:
                 values = [each[what] for each in figures]
                 spread = f" ({min(values):.0f}-{max(values):.0f})" if what == RATE else ""
                 print(f"{title}: {scheduler}, {what}\t{median(values):.1f}{spread}")
+            print(
+                f"{title}: {scheduler}, its own CPU, ms a pod\t{median(one[CPU] for one in figures) / pods * 1e3:.2f}"
+            )
         ratios = [one[RATE] / other[RATE] for one, other in zip(mine, theirs, strict=True)]
         print(f"{title}: ratio, each round\t{' '.join(f'{ratio:.2f}' for ratio in ratios)}")
         print(f"{title}: ratio\t{median(ratios):.2f}")

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from bench.large import LargeSite, pod, spec_of
 from bench.resident import Site
+from support.sites.large import LargeSite, pod, spec_of
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator

@@ -1,6 +1,6 @@
 """How long is a check? A small one beside an import of polars; a large one with its parts; memory.
 
-Prints `name<TAB>value` lines. The large one is `bench.large`: 5,000 nodes on 512 hosts, 150,000 pods.
+Prints `name<TAB>value` lines. The large one is `support.sites.large`: 5,000 nodes on 512 hosts, 150,000 pods.
 """
 
 import sys
@@ -8,9 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.large import LargeSite
 from bench.usage import usage_of
 from support.processes.underhost import UNDERHOST
+from support.sites.large import LargeSite
 
 DATA = Path(__file__).parents[1] / "data" / "kubevirt"
 ROUNDS = 7

@@ -9,8 +9,8 @@ import gc
 import sys
 import time
 
-from bench.large import LargeSite
 from bench.resident import Site
+from support.sites.large import LargeSite
 
 from underhost.agents.drs.cover import RulesByCluster
 from underhost.agents.evaluate.evaluator import Evaluator

@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from bench import large
-from bench.large import LargeSite
+from support.sites import large
+from support.sites.large import LargeSite
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator

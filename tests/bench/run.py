@@ -1,181 +1,166 @@
-"""`make bench`: every comparison within one run, figures printed as they come. Arguments choose benches by name.
+"""`make bench`: run benches of the table, keep their runs, and write docs/performance.md anew.
 
-Absolute times depend on the machine and say little; ratios, memory and what is compared with what are what counts.
-Real parts are used where they are built (`make parts`); a bench that needs missing ones says so and is left out.
+In: names of benches, or `all`; without any they are listed. Out: the figures as they come, each run kept in
+docs/performance.jsonl with its commit, and the page. A bench that has enough runs at this commit is not run again.
 """
 
+import argparse
 import os
+import re
+import resource
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.figures.page import PAGE, amount, page, verdict
+from bench.figures.runs import ENOUGH, Run, load, newest, save, with_run
+from bench.figures.table import BENCHES, BROKER, CHROMIUM, GO, PARTS, Bench
+from bench.usage import machine
+from support.commits import ROOT, tried
 from support.processes.kafka import KafkaProcess
 from support.processes.parts import built_parts
 
+NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")
+ALL = "all"
 
-def pipeline() -> None:
-    """Changes per second from topic to evaluated finding, latency and memory: 1,000 nodes, 10,000 pods."""
-    _show("embedded default", "pipeline", "embedded")
-    parts, why = built_parts()
-    if parts is None:
-        print(f"  Apache Kafka: left out, {why}")
+
+def main() -> None:
+    """Run the named benches. Without a name: list them."""
+    parser = argparse.ArgumentParser(prog="make bench")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*BENCHES, ALL)))
+    parser.add_argument("--runs", type=int, default=ENOUGH, help="how many runs each is to have at this commit")
+    parser.add_argument("--anew", action="store_true", help="leave out what was run at this commit before")
+    asked = parser.parse_args()
+    for name in asked.names:
+        if name not in (*BENCHES, ALL):
+            parser.error(f"no bench {name!r}; there is: {', '.join((*BENCHES, ALL))}")
+    runs, commit = load(), tried()
+    if asked.anew:
+        runs = [run for run in runs if run.commit != commit or run.bench not in _names(asked.names)]
+    if not asked.names:
+        _list(runs, commit)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        broker = KafkaProcess(Path(folder), parts)
-        broker.start()
-        try:
-            _show("Apache Kafka", "pipeline", broker.address)
-        finally:
-            broker.kill()
+    _compile()
+    for name in _names(asked.names):
+        runs = _measure(name, runs, commit, asked.runs)
+    PAGE.write_text(page(runs), encoding="utf-8")
 
 
-def check() -> None:
-    """A check of 7 nodes beside an import of polars; a check of 5,000 nodes with 150,000 pods on 512 hosts."""
-    _show("underhost check", "check")
+def _names(asked: Sequence[str]) -> list[str]:
+    return list(BENCHES) if ALL in asked else list(asked)
 
 
-def schedule() -> None:
-    """A whole `underhost schedule` beside the placement loop of the upstream scheduler alone; equal placements."""
-    if shutil.which("go") is None:
-        print("  left out, the upstream scheduler's plugins need Go to be built")
-        return
-    for nodes in ("1000", "5000"):
-        _show(f"{nodes} nodes", "schedule", nodes)
+def _list(runs: Sequence[Run], commit: str) -> None:
+    for name, bench in BENCHES.items():
+        made = sum(run.commit == commit for run in newest(runs, name))
+        print(f"{name:<24} {made} of {ENOUGH} runs at {commit}: {bench.what}")
+    print(f"to run one: make bench ARGS=NAME; all of them: make bench ARGS={ALL}")
 
 
-def labels() -> None:
-    """Fifty different nodes move every second, for 30 s: from each real vMotion to its label."""
-    parts, why = built_parts()
-    if parts is None:
-        print(f"  left out, {why}")
-        return
-    _show("embedded default", "labels", str(parts), "30", "50")
+def _measure(name: str, runs: list[Run], commit: str, enough: int) -> list[Run]:
+    """The runs with those that this bench is short of; each is kept as soon as it is made."""
+    bench, missing = BENCHES[name], _missing(BENCHES[name])
+    if missing:
+        print(f"{name}: left out, {missing}", flush=True)
+        return runs
+    made = sum(run.commit == commit for run in newest(runs, name))
+    if made >= enough:
+        print(f"{name}: has {made} runs at {commit}", flush=True)
+    for number in range(made, enough):
+        print(f"{name}, run {number + 1} of {enough}: {bench.what}", flush=True)
+        run = _run(name, bench, commit)
+        runs = with_run(runs, run)
+        save(runs)
+        _tell(bench, run)
+    return runs
 
 
-def label() -> None:
-    """From a real vMotion to the label on the Node: kube-apiserver, vcsim, and either transport."""
-    parts, why = built_parts()
-    if parts is None:
-        print(f"  left out, {why}")
-        return
-    _show("embedded default", "label", str(parts), "embedded", "28")
-    with tempfile.TemporaryDirectory() as folder:
-        broker = KafkaProcess(Path(folder), parts)
-        broker.start()
-        try:
-            _show("Apache Kafka", "label", str(parts), broker.address, "28")
-        finally:
-            broker.kill()
+def _missing(bench: Bench) -> str:
+    """Why the bench cannot run here, "" where it can."""
+    if bench.needs == GO and shutil.which("go") is None:
+        return "the upstream scheduler's plugins need Go to be built"
+    if bench.needs == CHROMIUM and shutil.which("chromium") is None:
+        return "there is no Chromium"
+    if {PARTS, BROKER} & set(bench.arguments):
+        return built_parts()[1]
+    return ""
 
 
-def _show(title: str, script: str, *arguments: str) -> None:
-    print(f"  {title}", flush=True)
-    done = subprocess.run([sys.executable, "-m", f"bench.{script}", *arguments], capture_output=True, text=True)
+def _run(name: str, bench: Bench, commit: str) -> Run:
+    with _arguments(bench) as arguments:
+        busy, spent = machine(), _spent()
+        done = subprocess.run(
+            [sys.executable, "-m", f"bench.{bench.module}", *arguments], capture_output=True, text=True, check=False
+        )
+        now, used = machine(), _spent() - spent
     if done.returncode != 0:
-        sys.exit(f"{script} failed:\n{done.stderr[-3000:]}")
+        sys.exit(f"{name} failed:\n{done.stderr[-3000:]}")
+    values = {}
     for line in done.stdout.splitlines():
-        name, _, value = line.partition("\t")
-        print(f"    {name:<36} {value:>10}")
+        what, _, said = line.partition("\t")
+        found = NUMBER.match(said.strip())
+        if found is not None:
+            values[what] = float(found[0].replace(",", ""))
+    others = max(0.0, (now[0] - busy[0] - used) / max(now[1] - busy[1], 0.01))
+    return Run(name, commit, f"{datetime.now(UTC):%Y-%m-%d}", values, round(others, 3), _machine())
 
 
-def resident() -> None:
-    """The resident evaluator: one change, and bursts of 200 pods, judged and decided; CPU times."""
-    _show("one change, 5,000 nodes with 150,000 pods on 512 hosts", "resident")
-    _show("bursts, 1,000 nodes with 3,000 pods", "burst", "1000", "150")
-    _show("bursts, 5,000 nodes with 150,000 pods", "burst", "5000", "7500")
-
-
-def drs() -> None:
-    """What DRS rules cost beside the evaluation of one change; CPU times."""
-    _show("5,000 nodes with 150,000 pods on 512 hosts", "drs")
-
-
-def extender() -> None:
-    """Answers to kube-scheduler over HTTP, by node name: 5,000 nodes and 50,000 pods that change meanwhile."""
-    for title, rate in (("50 other changes a second", "50"), ("no other changes", "0")):
-        _show(title, "extender", "5000", "50000", "500", rate)
-
-
-def page() -> None:
-    """The page in Chromium with 1,000 nodes and 20,000 pods: the first map, a search, a scroll."""
-    if shutil.which("chromium") is None:
-        print("  left out, there is no Chromium")
+@contextmanager
+def _arguments(bench: Bench) -> Iterator[list[str]]:
+    """The bench's arguments, with an Apache Kafka that runs meanwhile where they want one."""
+    parts, _ = built_parts() if {PARTS, BROKER} & set(bench.arguments) else (None, "")
+    given = {PARTS: str(parts)}
+    if BROKER not in bench.arguments or parts is None:
+        yield [given.get(argument, argument) for argument in bench.arguments]
         return
-    _show("1,000 nodes, 20,000 pods", "page")
+    with tempfile.TemporaryDirectory() as folder:
+        broker = KafkaProcess(Path(folder), parts)
+        broker.start()
+        try:
+            given[BROKER] = broker.address
+            yield [given.get(argument, argument) for argument in bench.arguments]
+        finally:
+            broker.kill()
 
 
-def first_finding() -> None:
-    """From a fresh clone, with a warm package cache, to the first finding on the page."""
-    if shutil.which("chromium") is None:
-        print("  left out, there is no Chromium")
-        return
-    _show("git clone, make run, a browser", "first_finding")
+def _spent() -> float:
+    """CPU seconds of this process, of the children that have ended, and of theirs."""
+    return sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
 
 
-def whatif() -> None:
-    """A plan beside a check of the same files: 5,000 nodes with 150,000 pods on 512 hosts; every host failing alone."""
-    _show("what-if", "whatif")
+def _machine() -> str:
+    """`2 processors (AMD EPYC), 24 GB, Python 3.11`."""
+    models = re.findall(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return (
+        f"{os.cpu_count()} processors ({models[0].strip() if models else 'unknown'}), {memory:.0f} GB, Python {version}"
+    )
 
 
-def repair() -> None:
-    """The fewest moves: 12 planted findings on 200 VMs of 50 hosts, 300 on 5,000 VMs of 1,250 hosts."""
-    _show("repair", "repair")
-
-
-def tables() -> None:
-    """The same questions in polars and in numpy, for all pods and for one: 5,000 nodes, 150,000 pods."""
-    _show("5,000 nodes, 150,000 pods", "tables")
-
-
-def binder() -> None:
-    """Pods bound a second beside the real kube-scheduler, on one real API server: 1,000 nodes, 3,000 pods."""
-    parts, why = built_parts()
-    if parts is None:
-        print(f"  left out, {why}")
-        return
-    _show("kube-scheduler 1.36, then underhost", "binder", str(parts))
-
-
-BENCHES: dict[str, Callable[[], None]] = {
-    "pipeline": pipeline,
-    "check": check,
-    "schedule": schedule,
-    "label": label,
-    "labels": labels,
-    "resident": resident,
-    "drs": drs,
-    "binder": binder,
-    "extender": extender,
-    "page": page,
-    "whatif": whatif,
-    "repair": repair,
-    "tables": tables,
-    "first-finding": first_finding,
-}
+def _tell(bench: Bench, run: Run) -> None:
+    judged = {figure.line: figure for figure in bench.figures}
+    for line, value in run.values.items():
+        figure = judged.get(line)
+        print(f"    {line:<60} {amount(value):>10}  {'' if figure is None else verdict(figure, value)}")
+    print(f"    {'taken by others':<60} {run.others or 0:>10.0%}", flush=True)
 
 
 def _compile() -> None:
     """Bytecode of all that is imported, as installing it makes: without it a command takes a second more to start."""
-    sources = Path(__file__).parents[2]
-    folders = [sysconfig.get_path("purelib"), *(str(sources / name) for name in ("schemas", "streams", "agents"))]
+    folders = [sysconfig.get_path("purelib"), *(str(ROOT / name) for name in ("schemas", "streams", "agents"))]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-m", "compileall", "-q", *folders]
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)  # some packages hold Python 2
-
-
-def main() -> None:
-    """Run the named benches, all by default."""
-    _compile()
-    names = sys.argv[1:] or list(BENCHES)
-    for name in names:
-        if name not in BENCHES:
-            sys.exit(f"no bench {name!r}; there is: {', '.join(BENCHES)}")
-        print(f"{name}: {BENCHES[name].__doc__}")
-        BENCHES[name]()
 
 
 if __name__ == "__main__":

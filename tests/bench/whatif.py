@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.large import LargeSite
 from bench.usage import usage_of
 from support.processes.underhost import UNDERHOST
+from support.sites.large import LargeSite
 
 ROUNDS = 2
 MANY = 1_250  # hosts of four nodes each

@@ -8,7 +8,6 @@ commit of the code begins anew.
 import argparse
 import importlib
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -17,14 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+from support.commits import ROOT, tried
 from trust.regime import Regime, Tally
 from trust.rows import Row, duration, with_row
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "trust.md"
 STATE = ROOT / "build" / "trust"
-CODE = ("schemas", "streams", "agents", "tests", "requirements", "pyproject.toml")
-"""What a row is about: a commit that changes documents only does not make it old."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def main() -> None:
 
 def run(name: str, minutes: float | None = None, *, anew: bool = False) -> Tally:
     """Run a regime of the table, print what it found, and write its row."""
-    entry, tested = REGIMES[name], commit()
+    entry, tested = REGIMES[name], tried()
     state = STATE / name / tested
     if anew:
         shutil.rmtree(state, ignore_errors=True)
@@ -105,17 +102,6 @@ def run(name: str, minutes: float | None = None, *, anew: bool = False) -> Tally
     print(row)
     print("nothing is left to try" if tally.complete else f"to go on: make trust ARGS={name}")
     return tally
-
-
-def commit() -> str:
-    """The last commit that changed the code, with a `+` where the tree is changed since; `unknown` outside Git."""
-    asked = subprocess.run(
-        ["git", "log", "-1", "--format=%h", "--", *CODE], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    changed = subprocess.run(
-        ["git", "status", "--porcelain", "--", *CODE], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return (asked.stdout.strip() or "unknown") + ("+" if changed.stdout.strip() else "")
 
 
 def _in_all(state: Path, seconds: float) -> float:

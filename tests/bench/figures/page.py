@@ -1,0 +1,105 @@
+"""docs/performance.md, written from the table of benches and their runs: nothing on it is kept by hand.
+
+In: the runs. Out: the page. A value is the median of a bench's runs at its newest commit, with the least and the most.
+"""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from bench.figures.runs import ENOUGH, Run, newest
+from bench.figures.table import BENCHES, Figure
+from support.commits import ROOT
+
+PAGE = ROOT / "docs" / "performance.md"
+HEAD = """# Speed and memory
+
+Written by `make bench` from its own runs ([performance.jsonl](performance.jsonl)); nothing here is kept by hand. It
+lists the benches; `make bench ARGS=NAME` runs one until it has {enough} runs at this commit, `make bench ARGS=all` all
+of them, and either goes on where it was stopped. A figure is the median of the runs, with the least and the most, or of
+one run. What stands beside it was measured in the same run on the same machine: compare those, since seconds differ
+from machine to machine. The last share is what other programs took of all processors meanwhile, at most. A `+` behind a
+commit: the tree was changed since.
+
+Measured on {machines}.
+
+Where two are compared that must agree, they do, or the bench fails: placements with upstream's, the resident evaluator
+with a full check, labels at the end of a storm with vcsim. Upstream's loop scores all nodes; kube-scheduler by default
+stops at a tenth of 5,000.
+"""
+OLD = """
+A figure without that share was kept by hand before there were rows; the next run of its bench replaces it.
+"""
+TABLE = "| figure | target | measured | beside it | bench, commit | |\n|---|---|---|---|---|---|"
+
+
+def page(runs: Sequence[Run]) -> str:
+    """The whole page: what was never measured is not on it."""
+    counted = {name: newest(runs, name) for name in BENCHES}
+    shown = [run for some in counted.values() for run in some]
+    machines = sorted({run.machine for run in shown if run.machine})
+    parts = [HEAD.format(enough=ENOUGH, machines="; ".join(machines) or "2 processors")]
+    if any(run.others is None for run in shown):
+        parts.append(OLD)
+    for section in dict.fromkeys(bench.section for bench in BENCHES.values()):
+        rows = [
+            row
+            for name, bench in BENCHES.items()
+            if bench.section == section
+            for figure in bench.figures
+            if (row := _row(name, figure, counted[name])) is not None
+        ]
+        parts += ["", f"## {section}", "", TABLE, *rows]
+    return "\n".join(line.rstrip("\n") for line in parts) + "\n"
+
+
+def _row(bench: str, figure: Figure, runs: Sequence[Run]) -> str | None:
+    measured = [run for run in runs if figure.line in run.values]
+    if not measured:
+        return None
+    values = [run.values[figure.line] for run in measured]
+    others = [run.others for run in measured if run.others is not None]
+    taken = f", {max(others):.0%}" if others else ""
+    cells = (
+        figure.what,
+        target(figure),
+        _spread(values, figure.unit),
+        _beside(figure, measured),
+        f"`{bench}`, {measured[-1].commit}{taken}",
+        verdict(figure, median(values)),
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def target(figure: Figure) -> str:
+    """`≤ 30 ms`, "" where there is none."""
+    bounds = (("≤", figure.most), ("≥", figure.least))
+    return ", ".join(f"{sign} {amount(bound)}{figure.unit}" for sign, bound in bounds if bound is not None)
+
+
+def verdict(figure: Figure, value: float) -> str:
+    """`met`, or that it is missed, and by what it is limited."""
+    met = figure.met(value)
+    if met is None:
+        return ""
+    if met:
+        return "met"
+    return f"**missed**: {figure.limit}" if figure.limit else "**missed**"
+
+
+def amount(value: float) -> str:
+    """Three digits that count: `0.92`, `12.6`, `8,950`."""
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def _spread(values: Sequence[float], unit: str) -> str:
+    if len(values) == 1:
+        return f"{amount(values[0])}{unit} (1 run)"
+    return f"{amount(median(values))}{unit} ({amount(min(values))} to {amount(max(values))})"
+
+
+def _beside(figure: Figure, runs: Iterable[Run]) -> str:
+    if figure.beside is None:
+        return ""
+    words, line, unit = figure.beside
+    values = [run.values[line] for run in runs if line in run.values]
+    return f"{words} {amount(median(values))}{unit}" if values else ""

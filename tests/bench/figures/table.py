@@ -1,0 +1,402 @@
+"""The table of benches: what each runs, and the figures of docs/performance.md that it prints.
+
+A bench is a module that prints `name<TAB>value` lines. A figure is one of these lines, with its target, the peer that
+was measured in the same run, and, where it is missed, what limits it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PARTS, BROKER = "{parts}", "{broker}"
+"""Arguments that stand for the folder of the real parts, and for the address of an Apache Kafka that is started."""
+GO, CHROMIUM = "go", "chromium"
+"""Programs without which a bench is left out."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A row of the page.
+
+    Attributes:
+        what: its words. line: the name that the bench prints. unit: of the value, as it is written behind it.
+        most, least: the target; a figure without any is told for comparison.
+        beside: words, line and unit of the peer in the same run.
+        limit: what limits it, told where it is missed.
+    """
+
+    what: str
+    line: str
+    unit: str = ""
+    most: float | None = None
+    least: float | None = None
+    beside: tuple[str, str, str] | None = None
+    limit: str = ""
+
+    def met(self, value: float) -> bool | None:
+        """Whether the value reaches the target; None where there is none."""
+        if self.most is None and self.least is None:
+            return None
+        return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A bench: its section of the page, its module under `bench` with arguments, what one run of it is, its figures."""
+
+    section: str
+    module: str
+    what: str
+    figures: tuple[Figure, ...]
+    arguments: tuple[str, ...] = ()
+    needs: str = ""
+
+
+PLACING, CHANGES, OFFLINE = "Deciding where pods go", "A running worker", "Commands over files"
+WRITES, ASKED = "Writing to clusters", "Being asked"
+
+
+def _schedule(nodes: int, workload: str, whole: float | None, loop: float, pods: str) -> Bench:
+    title = f"{nodes} nodes, {workload}"
+    upstream = ("upstream's loop", f"{title}: upstream's loop, s", " s")
+    return Bench(
+        PLACING,
+        "schedule",
+        f"`underhost schedule` of {pods} on {nodes:,} nodes beside kube-scheduler's own loop over all nodes",
+        (
+            Figure(
+                f"{nodes:,} nodes, {workload}: whole command",
+                f"{title}: times as fast",
+                "×",
+                least=whole,
+                beside=upstream,
+            ),
+            Figure(f"{nodes:,} nodes, {workload}: loop alone", f"{title}: loop, times as fast", "×", least=loop),
+            Figure(f"{nodes:,} nodes, {workload}: memory", f"{title}: memory, MiB", " MiB"),
+        ),
+        (str(nodes), workload),
+        GO,
+    )
+
+
+def _pipeline(transport: str, argument: str, limit: str = "") -> Bench:
+    return Bench(
+        CHANGES,
+        "pipeline",
+        f"changes from this worker's sources to findings: 1,000 nodes, 10,000 pods, on {transport}",
+        (
+            Figure(f"changes published, read and judged, {transport}", "changes per second", " a second", limit=limit),
+            Figure(f"one change to its finding, {transport}, p50", "change to finding p50, ms", " ms"),
+            Figure(f"the same, p99, {transport}", "change to finding p99, ms", " ms", most=60),
+            Figure(f"memory of that worker, {transport}", "largest memory, MiB", " MiB"),
+        ),
+        (argument,),
+    )
+
+
+def _label(transport: str, argument: str) -> Bench:
+    return Bench(
+        WRITES,
+        "label",
+        f"from a real vMotion to the label on the Node: kube-apiserver, vcsim, {transport}",
+        (
+            Figure(f"vMotion to label, p50, {transport}", "move to label p50, ms", " ms"),
+            Figure(f"the same, worst of 28, {transport}", "move to label, worst, ms", " ms", most=2_000),
+        ),
+        (PARTS, argument, "28"),
+    )
+
+
+def _burst(nodes: int, apps: int, limit: str) -> Bench:
+    what = f"200 new pods judged and decided, {nodes:,} nodes"
+    return Bench(
+        PLACING,
+        "burst",
+        f"200 new pods judged and decided, 200 others seen bound: {nodes:,} nodes, {apps * 20:,} pods; CPU",
+        (
+            Figure(f"{what}, p50", "burst, cycle, p50 ms", " ms", most=30, limit=limit),
+            Figure(f"{what}, p99", "burst, cycle, p99 ms", " ms"),
+        ),
+        (str(nodes), str(apps)),
+    )
+
+
+def _extender(rate: int) -> Bench:
+    meanwhile = f"{rate} other changes a second" if rate else "no other changes"
+    return Bench(
+        ASKED,
+        "extender",
+        f"kube-scheduler's questions over HTTP by node name: 5,000 nodes, 50,000 pods, {meanwhile}",
+        (
+            Figure(f"filter, p99, {meanwhile}", "filter p99, ms", " ms", most=20),
+            Figure(f"prioritize, p99, {meanwhile}", "prioritize p99, ms", " ms", most=20),
+            Figure(f"memory of that worker, {meanwhile}", "worker's memory, MiB", " MiB"),
+        ),
+        ("5000", "50000", "500", str(rate)),
+    )
+
+
+def _resident(kind: str, most: float) -> Figure:
+    return Figure(f"{kind}, judged again, p50", f"{kind}, p50 ms", " ms", most=most)
+
+
+def _grown(what: str, line: str, unit: str) -> Figure:
+    return Figure(f"{what}, 16×", line.format(16), unit, beside=("4×", line.format(4), unit))
+
+
+def _bound(title: str, least: float, limit: str) -> tuple[Figure, ...]:
+    def peer(line: str, unit: str) -> tuple[str, str, str]:
+        return "kube-scheduler", f"{title}: kube-scheduler, {line}", unit
+
+    return (
+        Figure(f"pods bound a second, {title}", f"{title}: underhost, pods/s", "", beside=peer("pods/s", "")),
+        Figure(f"the same, beside kube-scheduler, {title}", f"{title}: ratio", "×", least=least),
+        Figure(
+            f"own CPU a pod, {title}",
+            f"{title}: underhost, its own CPU, ms a pod",
+            " ms",
+            most=0.5,
+            beside=peer("its own CPU, ms a pod", " ms"),
+            limit=limit,
+        ),
+    )
+
+
+ONE_REQUEST = (
+    "a third is HTTP and TLS of the one request, a quarter Faust's streams and tables; the rest is the watch, "
+    "publishing, the log and the cycle"
+)
+
+EACH_RECORD = "Faust's step for each record: its queues, its acknowledgement, its event"
+AT_100, AT_1000 = "100 changes a second: to the finding", "1000 changes a second: to the finding"
+
+BENCHES: Mapping[str, Bench] = {
+    "schedule-1000": _schedule(1_000, "uniform", 20, 40, "1,000 pods"),
+    "schedule-1000-mixed": _schedule(1_000, "mixed", None, 40, "1,000 pods"),
+    "schedule-1000-different": _schedule(1_000, "different", None, 20, "1,000 pods"),
+    "schedule-5000": _schedule(5_000, "uniform", 60, 100, "2,000 pods"),
+    "schedule-5000-mixed": _schedule(5_000, "mixed", None, 100, "2,000 pods"),
+    "schedule-5000-different": _schedule(5_000, "different", None, 20, "2,000 pods"),
+    "burst-1000": _burst(1_000, 150, "the shares of judging and deciding are about equal"),
+    "burst-5000": _burst(5_000, 7_500, "deciding takes two thirds: each class asks all 5,000 nodes"),
+    "resident": Bench(
+        CHANGES,
+        "resident",
+        "one change judged by the resident evaluator: 5,000 nodes, 150,000 pods on 512 hosts; CPU",
+        (
+            _resident("pod moved", 1),
+            _resident("pod added", 1),
+            _resident("pod removed", 1),
+            _resident("pod unready", 1),
+            _resident("pod of new application", 1),
+            _resident("node moved", 10),
+            _resident("node cordoned", 10),
+            _resident("node added", 10),
+            _resident("node lost", 10),
+            Figure("the first report", "first report, s", " s", beside=("a full check", "full check, s", " s")),
+            Figure("memory of that process, with the site as it was made", "memory, MiB", " MiB"),
+        ),
+    ),
+    "drs": Bench(
+        CHANGES,
+        "drs",
+        "the DRS rules of that site, thought through again after a change; CPU",
+        (
+            Figure(
+                "DRS rules after a pod moved, p50",
+                "pod moved, DRS rules, p50 ms",
+                " ms",
+                beside=("the evaluation", "pod moved, judged, p50 ms", " ms"),
+            ),
+            Figure(
+                "DRS rules after a node's VM moved, p50",
+                "node moved, DRS rules, p50 ms",
+                " ms",
+                beside=("the evaluation", "node moved, judged, p50 ms", " ms"),
+            ),
+        ),
+    ),
+    "stream": Bench(
+        CHANGES,
+        "stream",
+        "records on an Apache Kafka topic to findings, by a worker that reads and decides: 1,000 nodes, 10,000 pods",
+        (
+            Figure(
+                "changes from the topic to the finding",
+                "changes per second",
+                " a second",
+                least=8_000,
+                beside=("a bare loop of aiokafka", "a bare loop of aiokafka: records per second", " a second"),
+                limit=EACH_RECORD,
+            ),
+            Figure(
+                "CPU of the worker for each",
+                "CPU of the worker for each, ms",
+                " ms",
+                most=0.12,
+                beside=("a bare loop of aiokafka", "a bare loop of aiokafka: CPU for each, ms", " ms"),
+                limit=EACH_RECORD,
+            ),
+            Figure("record to finding at 100 changes a second, p50", f"{AT_100}, p50, ms", " ms"),
+            Figure("the same, p99", f"{AT_100}, p99, ms", " ms", most=60),
+            Figure("record to finding at 1,000 changes a second, p50", f"{AT_1000}, p50, ms", " ms"),
+            Figure("the same, p99", f"{AT_1000}, p99, ms", " ms", most=250),
+            Figure("memory of that worker", "memory of the worker, MiB", " MiB"),
+        ),
+        (BROKER,),
+    ),
+    "pipeline-embedded": _pipeline("the embedded log", "embedded"),
+    "pipeline-kafka": _pipeline("Apache Kafka", BROKER),
+    "check": Bench(
+        OFFLINE,
+        "check",
+        "a check of 7 nodes, and of 5,000 nodes with 150,000 pods on 512 hosts",
+        (
+            Figure("7 nodes: CPU beside `import polars`", "7 nodes: CPU of check / of importing polars", "×", most=2.5),
+            Figure(
+                "150,000 pods: whole command",
+                "150,000 pods: whole command, s",
+                " s",
+                most=1.5,
+                limit="reading and checking the JSON is half of its CPU",
+            ),
+            Figure(
+                "150,000 pods: its CPU",
+                "150,000 pods: whole command, CPU s",
+                " s",
+                beside=("of it reading", "150,000 pods: read, CPU s", " s"),
+            ),
+            Figure(
+                "150,000 pods: its memory",
+                "150,000 pods: memory, MiB",
+                " MiB",
+                most=400,
+                limit="the 129 MB of JSON are read into memory whole, and every pod is an object",
+            ),
+        ),
+    ),
+    "curve": Bench(
+        OFFLINE,
+        "curve",
+        "how cost grows from a quarter of that site to all of it; a slope of 1 is in proportion to the site",
+        (
+            _grown("check", "check at {}×: CPU s", " s"),
+            Figure("its slope from 4× to 16×", "check: slope from 4× to 16×", "", most=1.1),
+            _grown("a pod moved, judged again", "a pod moved at {}×: p50 ms", " ms"),
+            Figure("its slope from 4× to 16×, judged again", "a pod moved: slope from 4× to 16×", ""),
+        ),
+    ),
+    "whatif": Bench(
+        OFFLINE,
+        "whatif",
+        "plans over the same site with 750 budgets, beside a check of the same files",
+        (
+            Figure(
+                "drain of a node",
+                "drain of a node: CPU s",
+                " s",
+                beside=("check", "check: whole command, CPU s", " s"),
+            ),
+            Figure(
+                "each of 1,250 hosts failing alone",
+                "each of 1,250 hosts with HA: CPU s",
+                " s",
+                most=10,
+                beside=("check", "check: whole command, CPU s", " s"),
+                limit="14 ms of a processor for each host; hosts are tried one after another",
+            ),
+            Figure("memory of that", "each of 1,250 hosts with HA: memory, MiB", " MiB"),
+        ),
+    ),
+    "repair": Bench(
+        OFFLINE,
+        "repair",
+        "the fewest moves: 12 planted findings on 200 VMs, 300 on 5,000 VMs of 1,250 hosts",
+        (
+            Figure("12 planted findings, 200 VMs", "200 VMs, 6,000 pods, 12 findings: s after loading", " s", most=1),
+            Figure("300 planted, 5,000 VMs", "5,000 VMs, 150,000 pods, 300 findings: s after loading", " s", most=30),
+            Figure(
+                "its vMotions beside the fewest",
+                "5,000 VMs, 150,000 pods, 300 findings: vMotions / the fewest",
+                "×",
+                most=1.05,
+            ),
+        ),
+    ),
+    "tables": Bench(
+        OFFLINE,
+        "tables",
+        "one question in polars and in numpy: why rules ask numpy ([decision 7](decisions/0007-polars-and-numpy.md))",
+        (
+            Figure(
+                "all pods at once: who meets its like, numpy",
+                "all pods: who meets its like: numpy, µs",
+                " µs",
+                beside=("polars", "all pods: who meets its like: polars, µs", " µs"),
+            ),
+            Figure(
+                "one pod: who meets it, numpy",
+                "a pod moved: who meets it: numpy, µs",
+                " µs",
+                beside=("polars", "a pod moved: who meets it: polars, µs", " µs"),
+            ),
+        ),
+    ),
+    "label-embedded": _label("the embedded log", "embedded"),
+    "label-kafka": _label("Apache Kafka", BROKER),
+    "labels": Bench(
+        WRITES,
+        "labels",
+        "fifty different nodes of 600 move every second, for 30 s, each a real vMotion in vcsim",
+        (
+            Figure("50 moves a second: vMotion to label, p50", "move to label p50, ms", " ms"),
+            Figure("the same, p99", "move to label p99, ms", " ms", most=2_000),
+            Figure(
+                "CPU of a label",
+                "CPU of underhost, ms a label",
+                " ms",
+                beside=("kube-apiserver and etcd", "CPU of kube-apiserver and etcd, ms a label", " ms"),
+            ),
+            Figure("labels that are wrong at the end", "labels that are wrong at the end", "", most=0),
+        ),
+        (PARTS, "30", "50"),
+    ),
+    "binder": Bench(
+        WRITES,
+        "binder",
+        "3,000 pods bound on 1,000 nodes beside the real kube-scheduler 1.36, its QPS lifted, one API server; 3 rounds",
+        (
+            *_bound("plain", 1.8, ONE_REQUEST),
+            *_bound("host anti-affinity", 3, ONE_REQUEST),
+        ),
+        (PARTS,),
+    ),
+    "extender": _extender(50),
+    "extender-quiet": _extender(0),
+    "page": Bench(
+        ASKED,
+        "page",
+        "the page in Chromium, 1440×900: 1,000 nodes, 20,000 pods, 100 findings",
+        (
+            Figure(
+                "from the address to the drawn map",
+                "from the address to the drawn map, ms, median and worst of 7",
+                " ms",
+                most=2_000,
+            ),
+            Figure("the map on the wire, compressed", "the map on the wire, KiB, median and worst of 7", " KiB"),
+            Figure("a search", "a search, from the key to the frame, ms, median and worst of 7", " ms"),
+            Figure("memory of its script", "memory of the page's script, MiB, median and worst of 7", " MiB"),
+        ),
+        needs=CHROMIUM,
+    ),
+    "first-finding": Bench(
+        ASKED,
+        "first_finding",
+        "from a fresh clone, with a warm package cache, to the first finding on the page",
+        (
+            Figure("a fresh clone to the first finding seen", "until the first finding is seen, s", " s", most=90),
+            Figure("CPU of all that", "CPU time of all that, s", " s"),
+        ),
+        needs=CHROMIUM,
+    ),
+}
