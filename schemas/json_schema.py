@@ -36,11 +36,11 @@ def schemas_of(structs: Iterable[type[Struct]]) -> dict[str, dict[str, Any]]:
 
 def _schema(kind: types.Type, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
     if type(kind) in _PLAIN:
-        return dict(_PLAIN[type(kind)])
+        return {**_PLAIN[type(kind)], **_bounds(kind)}
     if isinstance(kind, types.UnionType):
         return {"anyOf": [_schema(each, found) for each in kind.types]}
     if isinstance(kind, types.ListType | types.VarTupleType):
-        return {"type": "array", "items": _schema(kind.item_type, found)}
+        return {"type": "array", "items": _schema(kind.item_type, found), **_bounds(kind)}
     if isinstance(kind, types.DictType):
         return {"type": "object", "additionalProperties": _schema(kind.value_type, found)}
     if isinstance(kind, types.StructType):
@@ -51,6 +51,14 @@ def _schema(kind: types.Type, found: dict[str, dict[str, Any]]) -> dict[str, Any
     if isinstance(kind, types.CustomType) and kind.cls is object:
         return {}
     raise TypeError(f"no JSON schema for {kind}")
+
+
+def _bounds(kind: types.Type) -> dict[str, int]:
+    """How large a value may be, where that is said."""
+    items = isinstance(kind, types.ListType)
+    names = {"ge": "minimum", "le": "maximum", "max_length": "maxItems" if items else "maxLength"}
+    found = {name: getattr(kind, ours, None) for ours, name in names.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _struct(kind: types.StructType, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -66,6 +74,7 @@ def _struct(kind: types.StructType, found: dict[str, dict[str, Any]]) -> dict[st
         "description": " ".join((kind.cls.__doc__ or "").split()),
         "properties": properties,
         "required": [field.encode_name for field in kind.fields if field.required],
+        **({"additionalProperties": False} if kind.forbid_unknown_fields else {}),
     }
 
 

@@ -13,6 +13,7 @@ from underhost.agents.http.doors.rights import RIGHTS, Asked
 from underhost.agents.http.doors.session import PATH, SignIn
 from underhost.agents.http.extender import PREFIX, VERBS
 from underhost.agents.http.plans import OBJECTS, STEPS, PlanRequest
+from underhost.agents.http.repairs import MaintainRequest, RepairRequest
 from underhost.agents.whatif.steps import HOST, NODE
 from underhost.agents.whatif.steps import STEPS as STEP_NAMES
 from underhost.schemas import documents, extender, page
@@ -147,6 +148,24 @@ OPERATIONS: tuple[Operation, ...] = (
         "post",
         PlanRequest,
     ),
+    Operation(
+        "/api/v1/repair",
+        "The fewest moves that leave nothing broken. It changes nothing.",
+        documents.RepairPlan,
+        (*GONE, 422, 429),
+        (SITE,),
+        "post",
+        RepairRequest,
+    ),
+    Operation(
+        "/api/v1/maintain",
+        "The shortest order in which hosts can be emptied. It changes nothing.",
+        documents.MaintenancePlan,
+        (*GONE, 422, 429),
+        (SITE,),
+        "post",
+        MaintainRequest,
+    ),
     Operation(f"{PREFIX}/readyz", "Does this worker answer?", page.ReadinessDocument, (503,)),
     *(
         Operation(f"{PREFIX}/{verb}", f"kube-scheduler asks: {verb}.", ANSWERS[verb], (503,), (), "post", form)
@@ -242,4 +261,4 @@ def _plan(schema: dict[str, Any]) -> dict[str, Any]:
         },
     }
     each = {"type": "string", "enum": ["", HOST, NODE]}
-    return {"properties": {**schema["properties"], "steps": steps, "each": each}, "additionalProperties": False}
+    return {"properties": {**schema["properties"], "steps": steps, "each": each}}

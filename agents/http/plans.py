@@ -1,7 +1,7 @@
 """`/api/v1/snapshot` and `/api/v1/whatif`: the picture of a site to take away, and plans tried on it.
 
 In: the newest decisions of a site. Out: gzip of the documents that `-f` reads; a `WhatIf`, with `each` a `WhatIfList`.
-Neither changes anything. Plans are tried one at a time in a thread; who would wait too long is told to come again.
+Neither changes anything.
 
 A plan is `{"site": S, "steps": [{"drain": "n1"}, {"fail": "host/esx-1"}, {"add": [OBJECT, …]}, …], "ha": true}`: every
 step is an option of `underhost whatif` with its value; or `{"each": "host" | "node", "ha": true}`. With
@@ -11,19 +11,16 @@ step is an option of `underhost whatif` with its value; or `{"each": "host" | "n
 import asyncio
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import msgspec
 from aiohttp import web
 
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.http.budgets import shape
-from underhost.agents.http.budgets.bodies import body_of
+from underhost.agents.http import repairs
 from underhost.agents.http.budgets.places import ClientPlaces
-from underhost.agents.http.budgets.work import Bench
 from underhost.agents.http.feeds import ChangeFeeds
-from underhost.agents.http.history import PastSites, document
+from underhost.agents.http.history import PastSites
+from underhost.agents.http.trials import EACH, ELSEWHERE, WAITING, Trial, Trials, decoded
 from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
@@ -36,19 +33,12 @@ from underhost.schemas.errors import InputError
 from underhost.schemas.page import OPTIONS, SITE, Judging
 from underhost.streams.files.reader import InputReader
 
-WAITING, EACH = 4, 2
-"""Plans, and snapshots, that may be under way; and those of one client."""
-SECONDS = 60.0
-"""Of trying one plan."""
-BOUNDS = shape.Bounds(depth=64, values=100_000)
-"""Of a body: a pod is some hundred values."""
 STEPS, OBJECTS, NAME = 200, 2000, 1024
 """Steps of a plan, objects that they add together, and characters of what one is done to, at most."""
 PODS, PODS_SIZE = 5_000, 8 << 20
 """Pods that the manifests of a plan may make together, and the bytes of their specs."""
 KEPT = 1000
 """Pods that a plan may have made for the compiled site to stay as the plan has left it."""
-ELSEWHERE = "the command line tries it without a bound, on your machine: underhost whatif --server"
 GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -67,14 +57,8 @@ _objects = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def routes(feeds: ChangeFeeds, options: Options, past_sites: PastSites) -> list[web.RouteDef]:
-    """`options` are the worker's; pods of every scheduler that the commands place are placed here, too.
-
-    `past_sites` tells the site of a plan with `at`.
-    """
-    judged = replace(options, scheduler_names=Options().scheduler_names)
-    evaluator, bench = Evaluator(judged), Bench("what-if", SECONDS, ELSEWHERE)
-    reading = ThreadPoolExecutor(1, thread_name_prefix="plans")
-    running = ClientPlaces(WAITING, EACH, "other plans are being tried")
+    """The routes; `options` are the worker's, `past_sites` tells the site of a plan with `at`."""
+    trials = Trials(feeds, options, past_sites)
     sending = ClientPlaces(WAITING, EACH, "other snapshots are being sent")
 
     async def snapshot(request: web.Request) -> web.StreamResponse:
@@ -83,42 +67,30 @@ def routes(feeds: ChangeFeeds, options: Options, past_sites: PastSites) -> list[
             return await _send(request, feed.decisions.snapshot, options)
 
     async def whatif(request: web.Request) -> web.Response:
-        body = await body_of(request)
-        with running.place(request):
-            plan, steps, allowance = await asyncio.get_running_loop().run_in_executor(reading, _read, body)
-            site = plan.site or request.query.get("site", feeds.default())
-            if plan.at:
-                (picture, _), holder = await past_sites.moment(request, site, plan.at), None
-            else:
-                picture, holder = feeds.wanted(site).decisions.snapshot, evaluator
+        return await trials.tried(request, lambda body: decoded(body, _plans, _trial))
 
-            def work() -> bytes:
-                if plan.each:
-                    return to_json(listed(each(picture, judged, plan.each, ha=plan.ha, evaluator=holder)))
-                try:
-                    return to_json(what_if(picture, judged, steps, evaluator=holder).document)
-                finally:
-                    if holder is not None and allowance.taken > KEPT:
-                        holder.update(picture)  # it holds the site that it was asked about last
-
-            return document(await bench.do(request, work))
-
-    return [web.get("/api/v1/snapshot", snapshot), web.post("/api/v1/whatif", whatif)]
+    return [
+        web.get("/api/v1/snapshot", snapshot),
+        web.post("/api/v1/whatif", whatif),
+        *repairs.routes(trials),
+    ]
 
 
-def _read(body: bytearray) -> tuple[PlanRequest, list[Step], Allowance]:
-    """The plan that a body holds, its steps, and what counts the pods that they make.
+def _trial(plan: PlanRequest) -> Trial:
+    """What is to be tried. Raises InputError, msgspec.DecodeError."""
+    allowance = Allowance(PODS, PODS_SIZE)
+    steps = _steps(plan, allowance)
 
-    Raises InputError for one that is none, or that is too large.
-    """
-    shape.check(body, BOUNDS)
-    try:
-        body.decode()  # parts of it are read later, each by itself
-        plan = _plans.decode(body)
-        allowance = Allowance(PODS, PODS_SIZE)
-        return plan, _steps(plan, allowance), allowance
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(str(error)) from error
+    def answer(picture: Snapshot, options: Options, holder: Evaluator | None) -> bytes:
+        if plan.each:
+            return to_json(listed(each(picture, options, plan.each, ha=plan.ha, evaluator=holder)))
+        try:
+            return to_json(what_if(picture, options, steps, evaluator=holder).document)
+        finally:
+            if holder is not None and allowance.taken > KEPT:
+                holder.update(picture)  # it holds the site that it was asked about last
+
+    return Trial(plan.site, plan.at, answer)
 
 
 def _steps(plan: PlanRequest, allowance: Allowance) -> list[Step]:

@@ -21,7 +21,7 @@ from underhost.agents.pipeline.tables.sites import joining_of
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
 
-FEATURES = {"/api/v1/whatif": "whatif", "/api/v1/history": "history"}
+FEATURES = {"/api/v1/whatif": "whatif", "/api/v1/repair": "repair", "/api/v1/history": "history"}
 """What the page offers only where the route is there."""
 
 

@@ -13,6 +13,7 @@ from underhost.agents.evaluate.findings import listing
 from underhost.agents.repair.budgets_left import BudgetsLeft
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.repair.evictions import Candidate, Left, Repairs
+from underhost.agents.schedule.progress import alive
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Finding
@@ -46,6 +47,7 @@ def plan_evictions(
     repairs = Repairs(snapshot, report, evaluator, terms, may=allowed.may, everywhere=True)
     found = Evictions()
     for each in repairs.of(findings):
+        alive()
         if isinstance(each, Left):
             found.why.update(dict.fromkeys(each.ids, each.reasons))
             continue

@@ -16,6 +16,7 @@ from underhost.agents.planner.fleet import Loads, VmCluster
 from underhost.agents.planner.order import VMotion, ordered
 from underhost.agents.planner.sequence import shortest
 from underhost.agents.planner.solver import Program
+from underhost.agents.schedule.progress import told
 
 SMALL = 120
 """VMs times hosts up to which a fleet is asked as a whole."""
@@ -60,7 +61,7 @@ def plan_moves(
         return _whole(fleet, goals, barred, most_moves)
     at, steps = list(fleet.at), list[VMotion]()
     bound, proven = Cost(), True
-    for component in _components(goals):
+    for component in told("planning moves", _components(goals)):
         least = bound_of(fleet, component)
         left = None if most_moves is None else most_moves - len(steps)
         found = _component(fleet, at, component, least, barred, left)

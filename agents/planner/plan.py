@@ -6,7 +6,7 @@ evaluator as everything else: what breaks something is no way out, and the plan 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -70,12 +70,13 @@ class RepairTerms:
 def repair(
     snapshot: Snapshot, options: Options, asked: RepairTerms | None = None, evaluator: Evaluator | None = None
 ) -> RepairPlan:
-    """The plan. Raises InputError for a finding that is not there, BadObjectError."""
+    """The plan. Raises InputError for a finding or a namespace that is not there, BadObjectError."""
     return _Repair(snapshot, evaluator or Evaluator(options), asked or RepairTerms()).plan()
 
 
 class _Repair:
     def __init__(self, snapshot: Snapshot, evaluator: Evaluator, asked: RepairTerms) -> None:
+        _look_for(asked.namespaces, snapshot)
         self._whole, self._evaluator, self._asked = snapshot, evaluator, asked
         self._replay = Replay(snapshot, evaluator)
         self._snapshot = self._replay.start
@@ -95,7 +96,7 @@ class _Repair:
         """See `repair`."""
         now = Replayed(self._snapshot, self._before, None)
         moved: dict[int, ClusterMoves] = {}
-        for at in told("planning moves", sorted(self._of_fleet)):
+        for at in sorted(self._of_fleet):
             used = sum(len(one.steps) for one in moved.values())
             most = None if self._asked.most_vmotions is None else self._asked.most_vmotions - used
             moved[at], now = self._moves(self._fleets[at], self._of_fleet[at], now.snapshot, most)
@@ -230,7 +231,7 @@ class _Repair:
         if left:
             self._evaluator.state(self._snapshot)  # the model that the words are taken from is of the beginning again
         found = []
-        for number, finding in enumerate(left):
+        for number, finding in enumerate(told("explaining what stays", left)):
             conflict: list[str] = []
             helps: list[str] = []
             place = goal_of.get(finding.id) or self._goal_about(finding, goal_of)
@@ -265,6 +266,14 @@ class _Repair:
         silent = sum(not host.memory_mib for at in self._of_fleet for host in self._fleets[at].hosts)
         what = f"the room of {silent} host{'' if silent == 1 else 's'}"
         return [NotJudged(what, "the inventory does not say it")] if silent else []
+
+
+def _look_for(namespaces: Iterable[str], snapshot: Snapshot) -> None:
+    """Raises InputError where one is not there."""
+    there = {pod.metadata.namespace for pod in snapshot.pods.values()} | snapshot.namespaces.keys()
+    unknown = sorted(one for one in namespaces if one not in there)
+    if unknown:
+        raise InputError(*(f"namespace {one} is not there{did_you_mean(one, there)}" for one in unknown))
 
 
 def _because(step: VMotion, steps: Sequence[VMotion], goals: Sequence[Goal]) -> list[str]:

@@ -14,6 +14,7 @@ from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.planner.fleet import VmCluster
 from underhost.agents.planner.order import VMotion
 from underhost.agents.repair.evictions import RULES, facts_of
+from underhost.agents.schedule.progress import told
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.hosts import Fleet
 from underhost.schemas.documents import Report
@@ -45,7 +46,7 @@ class Replay:
         """The steps, as far as they are safe."""
         report = self._evaluator.update(snapshot)
         held = broken_rules(report.findings)
-        for step in steps:
+        for step in told("trying moves", list(steps)):
             moved = self._moved(snapshot, fleet, step)
             report = self._evaluator.update(moved)
             now = broken_rules(report.findings)

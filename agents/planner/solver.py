@@ -5,9 +5,13 @@ solver (docs/decisions/0011-highs-plans-repairs.md). One thread and no clock: th
 """
 
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
+from typing import Any
 
 import highspy
 import numpy as np
+
+from underhost.agents.schedule.progress import alive
 
 NODES = 20_000
 """Branches that are looked at for one objective, at most: beyond them the best that was found is not proven."""
@@ -44,13 +48,17 @@ class Program:
         if not self._size:
             return [] if all(most >= 0 for _, most in self._rows) else None
         solver = self._solver()
+        ended = _end_when_told(solver)
         values: list[bool] | None = None
         for objective in objectives or ({},):
             columns = np.arange(self._size, dtype=np.int32)
             costs = np.zeros(self._size)
             costs[list(objective)] = list(objective.values())
             solver.changeColsCost(self._size, columns, costs)
+            alive()
             solver.run()
+            if ended:
+                raise ended[0]
             status = solver.getModelStatus()
             if status == highspy.HighsModelStatus.kInfeasible:
                 return None
@@ -79,6 +87,22 @@ class Program:
         lowest = np.full(len(self._rows), -highspy.kHighsInf)
         solver.addRows(len(self._rows), lowest, bounds, len(indices), starts, indices, weights)
         return solver
+
+
+def _end_when_told(solver: highspy.Highs) -> list[Exception]:
+    """Whoever may end the work may do so while the solver searches: what was raised then is in the list."""
+    ended: list[Exception] = []
+    still = copy_context()  # the solver may ask from another thread
+
+    def heard(event: Any) -> None:
+        try:
+            still.run(alive)
+        except Exception as error:  # noqa: BLE001 - raised again once the solver has returned
+            ended.append(error)
+            event.interrupt()
+
+    solver.cbMipInterrupt.subscribe(heard)
+    return ended
 
 
 def _add_row(solver: highspy.Highs, terms: Terms, most: int) -> None:

@@ -1,7 +1,8 @@
 """How far a long evaluation is: the engine's loops count, and whoever listens is told.
 
-In: the items of a loop. Out: the same items; after each, the listener hears what is done, how many of how many. Called
-by the loops that can take seconds. The command line listens (`commands/progress.py`); the pipeline does not.
+In: the items of a loop. Out: the same items; after each, the listener hears what is done, how many of how many, and may
+end the work by raising something. Called by the loops that can take seconds; what cannot be counted says `alive`. The
+command line listens (`commands/progress.py`), and a worker that plans for somebody; the pipeline does not.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,13 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 def listen(listener: Listener | None) -> None:
     """Tell this listener, from now on, in this thread."""
     _listener.set(listener)
+
+
+def alive() -> None:
+    """Work that counts nothing goes on: the listener hears nothing new, and may end the work."""
+    listener = _listener.get()
+    if listener is not None:
+        listener("", 0, 0)
 
 
 def told(what: str, items: Sequence[Item]) -> Iterable[Item]:

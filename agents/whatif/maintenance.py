@@ -19,6 +19,7 @@ from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY
 from underhost.agents.drs.vm_graph import Concerns, gathered, vm_graphs
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.evaluate.tables import FindingSet
+from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import counted
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.hosts import CONNECTED, DISCONNECTED, MAINTENANCE, MHZ_OF_A_VCPU, Hosts
@@ -49,26 +50,30 @@ class Chosen:
     at_once: int = 0
 
 
-def maintenance(snapshot: Snapshot, options: Options, chosen: Chosen) -> MaintenancePlan:
-    """The plan. Raises InputError for a host or cluster that is not there, BadObjectError."""
-    world = World(snapshot, Evaluator(options))
+def maintenance(
+    snapshot: Snapshot, options: Options, chosen: Chosen, evaluator: Evaluator | None = None
+) -> MaintenancePlan:
+    """The plan; `evaluator` has judged the site before. Raises InputError for a host or cluster that is not there,
+    BadObjectError."""
+    world = World(snapshot, evaluator or Evaluator(options))
     refs = _refs(world, chosen)
     before = Before(world.evaluator.update(snapshot), snapshot)
     parts = _Parts(snapshot, world.evaluator.state(snapshot).model, world.evaluator.quorums(snapshot))
     clusters = [_Cluster(parts, name, turns, chosen.at_once) for name, turns in _by_cluster(snapshot, refs).items()]
     new: dict[str, Finding] = {}
     waves = []
-    for number, at_a_time in enumerate(zip_longest(*(cluster.plan.waves for cluster in clusters)), start=1):
+    together = list(zip_longest(*(cluster.plan.waves for cluster in clusters)))
+    for number, at_a_time in enumerate(told("trying waves", together), start=1):
         taken = [(one, wave) for one, wave in zip(clusters, at_a_time, strict=True) if wave is not None]
         hosts = [host for _, wave in taken for host in wave.hosts]
         moves = {vm: place for cluster, wave in taken for vm, place in cluster.go(wave)}
-        told = [_told(world.snapshot, number, vm, to) for vm, to in sorted(moves.items())]
+        moved = [_told(world.snapshot, number, vm, to) for vm, to in sorted(moves.items())]
         world.move_vms(moves)
         world.set_hosts(hosts, MAINTENANCE)
         found = FindingSet(world.evaluator.update(world.snapshot).findings) - before.findings
         new.update((one.id, one) for one in found)
         world.set_hosts(hosts, CONNECTED)
-        waves.append(MaintenanceWave(number, sorted(snapshot.hosts[host].name for host in hosts), told))
+        waves.append(MaintenanceWave(number, sorted(snapshot.hosts[host].name for host in hosts), moved))
     away = [ref for ref in refs if snapshot.hosts[ref].state == DISCONNECTED]
     return MaintenancePlan(
         waves=waves,

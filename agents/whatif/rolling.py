@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
+from underhost.agents.schedule.progress import alive
+
 EFFORT = 60_000
 """Units that the search for a shorter plan tries to place; each single wave a fiftieth of it, and of more than `FEW`
 hosts a tenth: all their orders are too many anyway."""
@@ -90,6 +92,7 @@ class _Effort:
 
     def spend(self) -> None:
         """One unit is tried."""
+        alive()
         self.left -= 1
         if self.left < 0:
             raise _Exhausted
@@ -273,6 +276,7 @@ def _quick_wave(case: RollingCase, places: Places, order: Sequence[str], done: f
     """Where one more host joins, its own units alone find a place each; a host that took some joins no more."""
     load, after, hosts, took = _HostLoads(case, places), list(places), set[str](), set[str]()
     for host in order:
+        alive()
         if len(hosts) >= case.at_once:
             break
         if host in took:

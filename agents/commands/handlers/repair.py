@@ -17,8 +17,6 @@ from underhost.agents.commands.output.plan_tables import simulated
 from underhost.agents.commands.output.repair_tables import summary, tables
 from underhost.agents.planner.fleet import Room
 from underhost.agents.planner.plan import RepairTerms, repair
-from underhost.schemas.errors import InputError
-from underhost.schemas.near import did_you_mean
 from underhost.schemas.severities import at_or_above
 
 
@@ -35,10 +33,6 @@ def handle(
 ) -> None:
     """Plan the repair and print it; `room` is (headroom in percent, whether only reserved memory counts)."""
     site = read_site(source, judged, manifests=False)
-    spaces = {pod.metadata.namespace for pod in site.snapshot.pods.values()} | site.snapshot.namespaces.keys()
-    unknown = [f"namespace {one} is not there{did_you_mean(one, spaces)}" for one in namespaces if one not in spaces]
-    if unknown:
-        raise InputError(*unknown)
     asked = RepairTerms(
         namespaces=frozenset(namespaces),
         finding=finding or "",

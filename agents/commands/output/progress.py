@@ -91,7 +91,9 @@ _current: list[tuple[Line, TextIO]] = []
 
 
 def say(what: str, done: int = 0, total: int = 0) -> None:
-    """This is being done now. Nothing happens where nobody looks."""
+    """This is being done now; "" is what was said last. Nothing happens where nobody looks."""
+    if not what:
+        return
     if not _current:
         stream = sys.stderr
         if not stream.isatty() or os.environ.get("TERM") == "dumb":

@@ -40,6 +40,8 @@ RIGHTS = {
     "GET /api/v1/history": Asked.ASK,
     "GET /api/v1/snapshot": Asked.ASK,
     "POST /api/v1/whatif": Asked.ASK,
+    "POST /api/v1/repair": Asked.ASK,
+    "POST /api/v1/maintain": Asked.ASK,
     "POST /extender/filter": Asked.ASK,
     "POST /extender/prioritize": Asked.ASK,
     "POST /extender/preempt": Asked.ASK,

@@ -220,7 +220,7 @@ async def test_a_page_in_a_process_of_its_own_shows_what_others_decide_and_follo
         for name in ("one", "two"):
             page = await stack.enter_async_context(a_page(settings, tmp_path / name))
             assert await page.get("api/v1/sites") == {
-                "apiVersion": "underhost/v1", "kind": "Sites", "features": ["history", "whatif"],
+                "apiVersion": "underhost/v1", "kind": "Sites", "features": ["history", "repair", "whatif"],
                 "sites": [{
                     "site": "prod", "ready": True, "reason": "",
                     "hosts": 3, "nodes": 3, "pods": 3, "findings": {"physical": 1},
@@ -235,6 +235,10 @@ async def test_a_page_in_a_process_of_its_own_shows_what_others_decide_and_follo
         assert sorted(explained["verdict"]["nodes"]) == ["n1", "n2", "n3"]
         plan = await page.post("api/v1/whatif", {"site": "prod", "steps": [{"fail": "host/h3"}]})
         assert (plan["kind"], [move["from"] for move in plan["vmMoves"]]) == ("WhatIf", ["h3"])
+        repair = await page.post("api/v1/repair", {"site": "prod"})
+        assert [(step["vm"], step["from"], step["to"]) for step in repair["steps"]] == [("n1", "h1", "h2")]
+        rolling = await page.post("api/v1/maintain", {"site": "prod", "hosts": ["host/h3"]})
+        assert [wave["hosts"] for wave in rolling["waves"]] == [["h3"]]
 
         async with page.following(found["version"]) as events:
             cluster.move("n2", "h2")

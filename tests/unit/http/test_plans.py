@@ -17,7 +17,7 @@ from support.sites.remembered import RememberedTopics, hours_ago
 
 from underhost.agents.commands.input.server import fetch
 from underhost.agents.evaluate.check import check
-from underhost.agents.http import plans
+from underhost.agents.http import plans, trials
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites
 from underhost.agents.http.routes import HttpRoutes
@@ -144,7 +144,8 @@ async def test_before_the_first_decision_nothing_can_be_tried(asked: Asked) -> N
 
 @pytest.fixture
 def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "WAITING", 0)
+    for module in (plans, trials):
+        monkeypatch.setattr(module, "WAITING", 0)
 
 
 @pytest.mark.usefixtures("no_room")

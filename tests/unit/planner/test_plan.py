@@ -186,7 +186,10 @@ def test_a_quorum_on_one_host_is_parted() -> None:
 def test_only_what_is_asked_for_is_repaired() -> None:
     [finding] = repair(SITE, Options()).resolved_findings
     assert moves(repair(SITE, Options(), RepairTerms(finding=finding.id))) == [("n1", "esx-1", "esx-2")]
-    assert moves(repair(SITE, Options(), RepairTerms(namespaces=frozenset({"other"})))) == []
+    shared = two_on_one_host(a_pod("web", "other").on("n3"))
+    assert moves(repair(shared, Options(), RepairTerms(namespaces=frozenset({"other"})))) == []
+    with pytest.raises(InputError, match="namespace others is not there; did you mean other"):
+        repair(shared, Options(), RepairTerms(namespaces=frozenset({"others"})))
     assert moves(repair(SITE, Options(), RepairTerms(most_vmotions=0, evictions=None))) == []
     with pytest.raises(InputError, match="finding 1234: not there, or no move ends it"):
         repair(SITE, Options(), RepairTerms(finding="1234"))

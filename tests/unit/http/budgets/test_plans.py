@@ -9,7 +9,7 @@ import pytest
 from support.build import a_node, a_pod, a_site
 from support.sites.shown import ShownSite
 
-from underhost.agents.http import plans
+from underhost.agents.http import trials
 from underhost.streams.files import yaml
 
 SITE = a_site(*(a_node(f"n{number}") for number in range(9)), a_pod("db-0").on("n1"), site="prod")
@@ -116,7 +116,7 @@ async def test_a_refusal_does_not_repeat_what_was_sent(asked: Asked) -> None:
 
 @pytest.mark.parametrize("body", [b'{"each":"node"}', b'{"steps":[{"drain":"n1"}]}'], ids=["each node", "steps"])
 async def test_a_plan_has_its_time(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "SECONDS", 0.0)
+    monkeypatch.setattr(trials, "SECONDS", 0.0)
     with ShownSite() as shown:
         shown.put(SITE)
         async with aiohttp.ClientSession() as client:

@@ -32,6 +32,8 @@ COSTS = [
     "GET /api/v1/history",
     "GET /api/v1/snapshot",
     "POST /api/v1/whatif",
+    "POST /api/v1/repair",
+    "POST /api/v1/maintain",
     "POST /extender/filter",
     "POST /extender/prioritize",
     "POST /extender/preempt",
