@@ -38,6 +38,10 @@ def test_axe_finds_nothing_wrong(visits: Visits, shown: ShownSite, size: dict[st
         ("?tab=activity", "#activity"),
         ("?tab=whatif", "#whatif .try"),
         ("?plan=fail+host%2Fesx-h1", "#account h3"),
+        ("?tab=repair", "#repair .act"),
+        ("?plan=repair", "#steps output"),
+        ("?plan=repair&tab=repair", "#account .steps-list"),
+        ("?plan=maintain+--all-hosts", "#steps output"),
     ):
         page.goto(f"{shown.address}{link}")
         page.wait_for_selector("body[data-drawn]")

@@ -5,11 +5,12 @@
 export const UNFILTERED = Object.freeze({ filter: "", severity: "", rule: "", namespace: "" });
 
 /**
- * Nothing chosen, now, everything as the page itself chooses. `plan` is a plan as `whatif/plans.js` writes it; `search`
- * is what is searched for, `pods` how pods are drawn, `colours` what has a colour.
+ * Nothing chosen, now, everything as the page itself chooses. `plan` is a plan as `whatif/plans.js` or `repair/plans.js`
+ * writes it, `step` one of its steps; `search` is what is searched for, `pods` how pods are drawn, `colours` what has a
+ * colour.
  */
 export const NOWHERE = Object.freeze({
-  site: "", finding: "", pod: "", node: "", host: "", at: "", plan: "", group: "", pods: "", colours: "", search: "", ...UNFILTERED, tab: "",
+  site: "", finding: "", pod: "", node: "", host: "", at: "", plan: "", step: "", group: "", pods: "", colours: "", search: "", ...UNFILTERED, tab: "",
 });
 const KINDS = ["pod", "node", "host"];
 

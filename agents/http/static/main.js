@@ -19,6 +19,7 @@ import { Palette } from "./map/palette.js";
 import { Tip } from "./map/tip.js";
 import { MapView } from "./map/view.js";
 import { Panel } from "./panel/frame.js";
+import { Repair } from "./repair/tab.js";
 import { Activity } from "./side/activity.js";
 import { Findings } from "./side/findings.js";
 import { Tabs } from "./side/tabs.js";
@@ -48,8 +49,11 @@ const choose = (finding) => go({ ...opening(null), finding, tab: address.place.t
 
 const tip = new Tip($("tip"));
 const map = new MapView($("map"), { palette, pick: open, point: (...pointed) => tip.show(map.scene, ...pointed) });
-const beside = new Beside($, { palette, map, open, tip, close: () => go({ plan: "" }) });
-const whatif = new WhatIf($("whatif"), { ...shown, plan: (plan) => go({ ...opening(null), plan }), shown: showOutcome });
+const beside = new Beside($, { palette, map, open, tip, close: () => go({ plan: "", step: "" }) });
+const plan = (text) => go({ ...opening(null), plan: text, step: "" });
+const whatif = new WhatIf($("whatif"), { ...shown, plan, open, shown: showOutcome });
+const step = (number) => go({ step: String(number) }, { instead: address.place.step !== "" });
+const repair = new Repair($("repair"), $("steps"), { ...shown, plan, step, shown: showOutcome, stepped: (...stepped) => beside.step(...stepped) });
 const panel = new Panel($("panel"), { ...shown, palette, open, choose, actions: (item) => whatif.actions(item) });
 const travel = new Travel($("past"), { ...shown, present: store, go: (at) => go({ at: at ?? "" }, { instead: Boolean(at && address.place.at) }), arrived: showScene });
 const findings = new Findings($("findings"), { scene: shown.scene, choose, open, toMap: () => go({ tab: "map" }), lifeOf: (id) => travel.marks.lifeOf(id), goTo: (at) => go({ at }), filter: go, typed: (text) => address.type("filter", text) });
@@ -94,6 +98,8 @@ function showSites({ features, sites }) {
   whatif.offered = features.includes("whatif");
   travel.offered = features.includes("history");
   tabs.offer("whatif", whatif.offered);
+  repair.offered = features.includes("repair");
+  tabs.offer("repair", repair.offered);
   const names = sites.map((each) => each.site);
   const select = $("site");
   if (names.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
@@ -115,6 +121,7 @@ function load(data) {
   performance.mark("underhost-data");
   groups.forget();
   whatif.forget();
+  repair.forget();
   scene = store;
   map.scene = store;
   store.load(data.map, data.findings, data.notJudged);
@@ -139,7 +146,7 @@ store.addEventListener("change", ({ detail }) => {
   if (scene === store) draw(detail.nodes);
 });
 
-$("site").addEventListener("change", () => go({ ...opening(null), ...UNFILTERED, site: $("site").value, finding: "", at: "", plan: "", group: "" }));
+$("site").addEventListener("change", () => go({ ...opening(null), ...UNFILTERED, site: $("site").value, finding: "", at: "", plan: "", step: "", group: "" }));
 
 // -------------------------------------------------------------------------------------------------- where the page is
 /** The page is at another place. `before` is where it was, null where everything is to be shown anew. */
@@ -159,14 +166,26 @@ function follow(before) {
   findings.show(place);
   panel.show(item);
   activity.until(scene.moment);
-  whatif.show(whatif.offered ? place.plan : "");
+  showPlan(place);
   const view = place.tab || (place.finding && !place.plan ? "findings" : "map");
   if (view === "whatif") whatif.draw();
+  if (view === "repair") repair.draw();
   tabs.show(view, item?.kind ?? "");
   for (const each of document.querySelectorAll(".opened")) each.classList.remove("opened");
   if (item) map.elementOf(item.kind, item.id)?.classList.add("opened");
   relight();
   showChosen(place, before);
+}
+
+/** One plan is shown at a time; what showed the one before ends it first. */
+function showPlan({ plan: text, step: wanted }) {
+  if (repair.knows(text)) {
+    whatif.show("");
+    repair.show(text, wanted);
+  } else {
+    repair.show("", "");
+    whatif.show(whatif.offered ? text : "");
+  }
 }
 
 /** Bring what was just chosen into view. */
@@ -200,6 +219,7 @@ function showScene(wanted, error = "") {
   if (past || error) fill(banner, el("b", {}, "The past"), el("span", { class: error ? "hurts" : null }, error || travel.says()), backToNow());
   $("today-title").textContent = past ? "As it was" : "Today";
   whatif.forget();
+  repair.forget();
   map.scene = scene;
   draw(null);
   follow(null);
@@ -252,10 +272,10 @@ function relight() {
 }
 
 function showOutcome(outcome) {
-  const { plan, tab } = address.place;
+  const { place } = address;
   if (outcome === null) return beside.hide();
   beside.show(outcome);
-  if (plan && tab === "whatif" && outcome.scene) go({ tab: "" }, { instead: true }); // the outcome is what is wanted now
+  if (place.plan && ["whatif", "repair"].includes(place.tab) && outcome.scene) go({ tab: "" }, { instead: true }); // the outcome is what is wanted now
 }
 
 for (const [id, name] of [["detail", "pods"], ["colours", "colours"]]) {
@@ -283,7 +303,7 @@ const escape = {
       go({ search: "" });
       $("search").blur();
     } else if (place.finding) go({ finding: "" });
-    else if (place.plan) go({ plan: "" });
+    else if (place.plan) go({ plan: "", step: "" });
     else if (place.at) go({ at: "" });
   },
 };

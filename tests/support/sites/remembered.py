@@ -85,7 +85,7 @@ class RememberedTopics:
 class RememberingSite(ShownSite):
     """A site whose worker can tell the past: `past` is what happened before the page was opened."""
 
-    features = ("history", "whatif")
+    features = ("history", "repair", "whatif")
 
     def __init__(self) -> None:
         super().__init__()

@@ -97,7 +97,7 @@ class ShownSite(OwnLoop):
         features: what the API says that it offers. more: routes beside the real ones. door: who gets in.
     """
 
-    features = ("whatif",)
+    features = ("repair", "whatif")
     more: tuple[web.RouteDef, ...] = ()
 
     def __init__(self, door: Door | None = None) -> None:

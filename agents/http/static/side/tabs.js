@@ -1,6 +1,6 @@
 // The tabs beside the map, on a phone the views below it. Which one is shown is in the address.
 
-export const TABS = ["findings", "activity", "whatif"];
+export const TABS = ["findings", "activity", "whatif", "repair"];
 
 export class Tabs {
   /** `go(view)` is called with the view that is wanted: map, or one of the tabs. `byId` finds an element. */

@@ -2,7 +2,6 @@
 
 import { el, fill } from "../basics/text.js";
 import { MapView } from "../map/view.js";
-import { account, figures } from "./account.js";
 
 const NARROW = 800; // pixels up to which names do not fit beside one another
 
@@ -14,23 +13,30 @@ export class Beside {
     Object.assign(this, { byId, palette, map, open, tip, close });
   }
 
-  show({ scene, title, answer, error }) {
+  /** A plan: its scene, what it is called, its figures and its account; or the error that it ended with. */
+  show({ scene, title, figures, account, error }) {
     const [banner, told] = [this.byId("banner"), this.byId("account")];
     banner.hidden = false;
     if (error) {
       this.#split(false);
-      return fill(banner, el("b", {}, "Simulation"), el("span", { class: "hurts" }, `If ${title}: ${error}`), this.#closing());
+      return fill(banner, el("b", {}, "Simulation"), el("span", { class: "hurts" }, `${title}: ${error}`), this.#closing());
     }
-    fill(banner, el("b", {}, "Simulation"), el("span", { class: "if" }, `If ${title}`), el("span", { class: "figures" }, figures(answer)), el("span", { class: "soft" }, "Nothing is changed."), this.#closing());
-    fill(told, el("h2", { tabindex: -1 }, `If ${title}`), account(answer, this.open));
+    fill(banner, el("b", {}, "Simulation"), el("span", { class: "if" }, title), el("span", { class: "figures" }, figures), el("span", { class: "soft" }, "Nothing is changed."), this.#closing());
+    fill(told, el("h2", { tabindex: -1 }, title), account);
     this.#split(true);
     if (!this.#map) {
       const point = (...pointed) => this.tip.show(this.#map.scene, ...pointed);
       this.#map = new MapView(this.byId("after-map"), { palette: this.palette, pick: this.open, point, animate: false });
     }
     this.#asToday();
+    this.step(scene);
+  }
+
+  /** The plan is shown after another step, which is about this item (null: none). */
+  step(scene, item = null) {
     this.#map.show(scene);
     this.#map.mark(scene.marks);
+    if (item) this.#map.reveal(item.kind, item.id);
   }
 
   hide() {

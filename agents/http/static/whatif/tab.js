@@ -3,26 +3,26 @@
 
 import { icon } from "../basics/icons.js";
 import { count, el, fill, natural } from "../basics/text.js";
-import { postJson } from "../worker/api.js";
+import { account, figures } from "./account.js";
+import { Asking } from "./asking.js";
 import { outcomeOf } from "./outcome.js";
 import { PLANS, nameOf, planOf, textOf } from "./plans.js";
 
 const SHOWN = 60;
 
 export class WhatIf {
-  #run = 0;
+  #asking;
   #tried = ""; // the plan, moment and site whose outcome is shown or asked for
   #ranking = null;
-  #error = "";
-  #busy = "";
 
   /**
    * `scene()` is what plans are tried on, `site()` its name. `plan(text)` is called with the plan that is wanted, "" for
-   * none; `shown({scene, title, answer, error})` shows an outcome, null ends it.
+   * none, `open(item)` opens a pod; `shown({scene, title, figures, account, error})` shows an outcome, null ends it.
    */
-  constructor(root, { scene, site, plan, shown }) {
-    Object.assign(this, { root, scene, site, plan, shown });
+  constructor(root, { scene, site, plan, open, shown }) {
+    Object.assign(this, { root, scene, site, plan, open, shown });
     this.offered = false;
+    this.#asking = new Asking({ scene, site, draw: () => this.draw() });
   }
 
   /** The buttons of a host or node, for its details. */
@@ -46,13 +46,14 @@ export class WhatIf {
       event.preventDefault();
       this.#choose(chosen(), name.value.trim());
     };
+    const { busy, error } = this.#asking;
     const when = this.scene().moment === null ? "" : " Plans are tried on the site as it was at the moment that the slider shows.";
     fill(
       this.root,
       el("p", { class: "note" }, `Simulate what a failure, a drain or maintenance would do. It is worked out on a copy; nothing is changed.${when}`),
       el("form", { class: "try", on: { submit } }, what, name, names, el("button", { class: "act" }, icon("play"), "Simulate")),
-      this.#busy && el("p", { class: "note", role: "status" }, this.#busy),
-      this.#error && el("p", { class: "note bad", role: "alert" }, this.#error),
+      busy && el("p", { class: "note", role: "status" }, busy),
+      error && el("p", { class: "note bad", role: "alert" }, error),
       this.scene().hosts.size > 0 && [
         el("h2", { class: "sub" }, "Which host's failure would hurt most?"),
         el("button", { type: "button", class: "more", on: { click: () => this.#rank() } }, this.#ranking ? "Simulate again" : "Simulate the failure of each host alone"),
@@ -70,7 +71,7 @@ export class WhatIf {
     const { kind } = plan;
     const all = kind === "host" ? this.scene().hosts : this.scene().nodes;
     if ([...all.values()].some((each) => each.name === name)) return this.plan(textOf(plan, name));
-    this.#error = `There is no ${kind} ${name}.`;
+    this.#asking.error = `There is no ${kind} ${name}.`;
     this.draw();
   }
 
@@ -80,48 +81,26 @@ export class WhatIf {
     const tried = text && [text, scene.moment, this.site()].join("\n");
     if (tried === this.#tried) return;
     this.#tried = tried;
-    this.#run += 1; // an outcome that is on its way is not wanted any more
+    this.#asking.drop();
     if (!text) return this.shown(null);
     const found = planOf(text);
-    if (!found) return this.shown({ title: text, error: "the page knows no such plan" });
+    if (!found) return this.shown({ title: `If ${text}`, error: "the page knows no such plan" });
     const { plan, name } = found;
-    const title = plan.title(name);
+    const title = `If ${plan.title(name)}`;
     const steps = plan.steps(name);
-    const answer = await this.#ask(`Simulating: ${title}…`, { steps, ha: !plan.end });
-    if (answer) this.shown({ scene: outcomeOf(scene, steps, answer), title, answer });
-    else if (this.#error && this.#tried === tried) this.shown({ title, error: this.#error });
-  }
-
-  async #ask(busy, body) {
-    const run = (this.#run += 1);
-    this.#busy = busy;
-    this.#error = "";
-    document.body.classList.add("busy");
-    this.draw();
-    const at = this.scene().moment;
-    try {
-      const answer = await postJson("/api/v1/whatif", { site: this.site(), ...(at === null ? {} : { at }), ...body });
-      return run === this.#run ? answer : null;
-    } catch (error) {
-      if (run === this.#run) this.#error = String(error.message ?? error);
-      return null;
-    } finally {
-      if (run === this.#run) {
-        this.#busy = "";
-        document.body.classList.remove("busy");
-        this.draw();
-      }
-    }
+    const answer = await this.#asking.ask("whatif", `Simulating: ${plan.title(name)}…`, { steps, ha: !plan.end });
+    if (answer) this.shown({ scene: outcomeOf(scene, steps, answer), title, figures: figures(answer), account: account(answer, this.open) });
+    else if (this.#asking.error && this.#tried === tried) this.shown({ title, error: this.#asking.error });
   }
 
   /** Another moment or site is shown: what was ranked was another one. */
   forget() {
     this.#ranking = null;
-    this.#error = "";
+    this.#asking.error = "";
   }
 
   async #rank() {
-    const answer = await this.#ask("Simulating the failure of every host, one at a time…", { each: "host", ha: true });
+    const answer = await this.#asking.ask("whatif", "Simulating the failure of every host, one at a time…", { each: "host", ha: true });
     if (answer) {
       this.#ranking = answer.items;
       this.draw();
