@@ -83,10 +83,24 @@ AUTOMATION = (FULLY_AUTOMATED, PARTIALLY_AUTOMATED, MANUAL)
 """What DRS may do by itself in a cluster; for one VM it may be `disabled` as well."""
 
 
+class Admission(_VSphereObject, frozen=True):
+    """What HA's admission control keeps free for the failure of hosts.
+
+    One of these: room for the failure of so many `hosts`, shares of the cluster's memory and CPU, or `failover_hosts`
+    (morefs), which run nothing as long as no host has failed.
+    """
+
+    hosts: int = 0
+    memory_percent: int = 0
+    cpu_percent: int = 0
+    failover_hosts: list[str] = []
+
+
 class Cluster(_VSphereObject, frozen=True):
     """A vSphere cluster, with its rules in an inventory file; in a topic the rules are records of their own.
 
-    `automation` is what DRS may do in it by itself; `overrides`, by VM, where it is something else for one.
+    `automation` is what DRS may do in it by itself; `overrides`, by VM, where it is something else for one. `admission`
+    is None where HA's admission control is off, or is not known.
     """
 
     name: str
@@ -95,6 +109,7 @@ class Cluster(_VSphereObject, frozen=True):
     ha: bool = True
     automation: str = FULLY_AUTOMATED
     overrides: dict[str, str] = {}
+    admission: Admission | None = None
     rules: list[DrsRule] = []
     uid: str = ""
     resource_version: str = ""

@@ -5,7 +5,7 @@ their pods is `agents/drs`'s to say; DRS rules, room, reach and pins are vSphere
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.drs.vm_graph import Concerns, VmGraph, vm_graphs
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.whatif.hosts import CONNECTED, DISCONNECTED, MHZ_OF_A_VCPU
+from underhost.agents.whatif.hosts import CONNECTED, DISCONNECTED, MHZ_OF_A_VCPU, kept_free
 from underhost.schemas.vsphere import DISABLED, MANUAL, Cluster, DrsRule, Host, Vm
 
 T = TypeVar("T")
@@ -225,7 +225,7 @@ def _fleet(
         cpus=[vm.cpus for vm in vms],
         size=[vm.memory_mib for vm in vms],
         room=[room.of(host) for host in hosts],
-        closed=["" if host.state == CONNECTED else f"host {host.name} is {_state(host)}" for host in hosts],
+        closed=[_closed(host, kept_free(cluster)) for host in hosts],
         pinned=_pins(cluster, hosts, vms, at, frozenset(ours), listed, _gathered(graph, near, shift, at)),
         apart=apart,
         rules=rules,
@@ -243,8 +243,11 @@ def _crowd(snapshot: Snapshot, quorum: Quorum, number: Mapping[str, int]) -> Cro
     return Crowd(quorum.name, members, quorum.spare)
 
 
-def _state(host: Host) -> str:
-    return "in maintenance" if host.state != DISCONNECTED else DISCONNECTED
+def _closed(host: Host, free: Collection[str]) -> str:
+    """Why a host takes nobody; "" where it does."""
+    if host.state != CONNECTED:
+        return f"host {host.name} is {DISCONNECTED if host.state == DISCONNECTED else 'in maintenance'}"
+    return f"HA's admission control keeps host {host.name} free" if host.ref in free else ""
 
 
 def _rule(rule: DrsRule, number: Mapping[str, int], position: Mapping[str, int]) -> KeptRule | None:

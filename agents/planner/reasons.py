@@ -24,6 +24,7 @@ from underhost.agents.planner.fleet import (
     VmCluster,
 )
 from underhost.agents.planner.goals import Goals
+from underhost.agents.whatif.hosts import CONNECTED
 
 NO_ORDER = "the moves that would end it wait for one another: no order of them keeps every rule"
 WHOLE = 400
@@ -140,7 +141,8 @@ class Explainer:
             case "pinned":
                 return f"let VM {fleet.vms[first].name} move"
             case "closed":
-                return f"host {fleet.hosts[first].name} back in service"
+                host = fleet.hosts[first]
+                return f"host {host.name} {'no failover host of HA' if host.state == CONNECTED else 'back in service'}"
             case "full":
                 return f"more room on host {fleet.hosts[first].name}"
             case "reach":

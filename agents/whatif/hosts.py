@@ -14,13 +14,19 @@ from copy import copy
 
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.vsphere import DrsRule, Host, Vm
+from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 
 CONNECTED, MAINTENANCE, DISCONNECTED = "connected", "maintenance", "disconnected"
 MHZ_OF_A_VCPU = 300
 """The least share of a host's cycles for each vCPU, about eight vCPUs a core: beyond it a host counts as full."""
 
 Moves = list[tuple[Vm, str | None]]
+
+
+def kept_free(cluster: Cluster | None) -> frozenset[str]:
+    """The hosts, by reference, that HA's admission control keeps free: only what a failed host has run comes there."""
+    admission = cluster.admission if cluster is not None and cluster.ha else None
+    return frozenset(admission.failover_hosts) if admission is not None else frozenset()
 
 
 class Hosts:
@@ -86,11 +92,12 @@ class Hosts:
         return moves
 
     def _best(self, vm: Vm, source: str, soft: bool) -> str | None:
-        hosts = self._snapshot.hosts
+        hosts, clusters = self._snapshot.hosts, self._snapshot.clusters
+        free = frozenset[str]() if soft else kept_free(clusters.get(hosts[source].cluster))
         found: list[tuple[int, int, float, int, str, str]] = []
         for ref in self._of_cluster[hosts[source].cluster]:
             host = hosts[ref]
-            if ref == source or host.state != CONNECTED or not self._fits(vm, ref):
+            if ref == source or ref in free or host.state != CONNECTED or not self._fits(vm, ref):
                 continue
             apart, near = self._broken(vm, ref)
             if any(rule.mandatory for rule in (*apart, *near)) or (apart and not soft):

@@ -22,7 +22,7 @@ from underhost.agents.evaluate.tables import FindingSet
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import counted
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.agents.whatif.hosts import CONNECTED, DISCONNECTED, MAINTENANCE, MHZ_OF_A_VCPU, Hosts
+from underhost.agents.whatif.hosts import CONNECTED, DISCONNECTED, MAINTENANCE, MHZ_OF_A_VCPU, Hosts, kept_free
 from underhost.agents.whatif.outcome import Before
 from underhost.agents.whatif.rolling import Places, RollingCase, Unit, Wave, hindered, least_waves, rolling
 from underhost.agents.whatif.world import World
@@ -172,6 +172,7 @@ class _Cluster:
             memory={ref: host.memory_mib for ref, host in usable.items()},
             cycles={ref: host.cpu_mhz for ref, host in usable.items()},
             most=parts.spare,
+            free=kept_free(snapshot.clusters.get(name)),
             turns=turns,
             at_once=at_once or len(turns),
         )

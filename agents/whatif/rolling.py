@@ -48,6 +48,7 @@ class RollingCase:
     Attributes:
         units: of the cluster. memory, cycles: of each host that takes VMs, 0 where it is not known.
         most: for each quorum, how many members a host may hold once one more comes.
+        free: hosts that take nobody.
         turns: the hosts that are to be emptied. at_once: how many of them at a time.
     """
 
@@ -55,6 +56,7 @@ class RollingCase:
     memory: Mapping[str, int]
     cycles: Mapping[str, int]
     most: Sequence[int]
+    free: frozenset[str]
     turns: Sequence[str]
     at_once: int
 
@@ -197,7 +199,7 @@ class _HostLoads:
     def takes(self, at: int, host: str) -> bool:
         """Whether the host has room for the unit, and nothing there refuses it."""
         unit, case = self._case.units[at], self._case
-        if not self.has_room(at, host) or not unit.apart.isdisjoint(self.on[host]):
+        if host in case.free or not self.has_room(at, host) or not unit.apart.isdisjoint(self.on[host]):
             return False
         return all(self._counts[quorum][host] + members <= case.most[quorum] for quorum, members in unit.counts)
 

@@ -98,6 +98,11 @@ def _canonical(inventory: Inventory, file: str) -> Inventory:
         replace(
             cluster,
             overrides={ref_of_vm.get(name, name): level for name, level in cluster.overrides.items()},
+            admission=cluster.admission
+            and replace(
+                cluster.admission,
+                failover_hosts=sorted(ref_of_host.get(name, name) for name in cluster.admission.failover_hosts),
+            ),
             rules=[
                 replace(
                     rule,

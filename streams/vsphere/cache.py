@@ -198,6 +198,7 @@ class InventoryCache:
                 ha=state.ha,
                 automation=state.automation,
                 overrides=dict(sorted(state.overrides.items())),
+                admission=state.admission,
                 rules=sorted(
                     (msgspec.structs.replace(rule, cluster=name) for rule in state.rules or ()),
                     key=lambda rule: (rule.name, rule.key),

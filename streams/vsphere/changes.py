@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from underhost.schemas.vsphere import FULLY_AUTOMATED, DrsRule
+from underhost.schemas.vsphere import FULLY_AUTOMATED, Admission, DrsRule
 
 VM = "vm"
 HOST = "host"
@@ -45,7 +45,8 @@ class Page(NamedTuple):
 class ClusterState(NamedTuple):
     """What vCenter does not announce of a cluster. `rules` is None where we have no right to read them.
 
-    `automation` and, by VM, `overrides` are what DRS may do by itself, as in `schemas/vsphere.py`.
+    `automation` and, by VM, `overrides` are what DRS may do by itself, `admission` what HA keeps free, as in
+    `schemas/vsphere.py`.
     """
 
     ref: str
@@ -55,6 +56,7 @@ class ClusterState(NamedTuple):
     rules: tuple[DrsRule, ...] | None
     automation: str = FULLY_AUTOMATED
     overrides: Mapping[str, str] = {}
+    admission: Admission | None = None
 
 
 class Poll(NamedTuple):

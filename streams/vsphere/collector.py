@@ -13,7 +13,7 @@ from pyVmomi import vim, vmodl
 from pyVmomi.VmomiSupport import ManagedObject
 
 from underhost.schemas.errors import Gone, UnderhostError
-from underhost.schemas.vsphere import DISABLED, FULLY_AUTOMATED
+from underhost.schemas.vsphere import DISABLED, FULLY_AUTOMATED, Admission
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.changes import (
     CLUSTER,
@@ -212,7 +212,20 @@ def cluster_of(ref: str, name: str, configuration: Any, hosts: Iterable[str] = (
         rules=tuple(rule_of(name, info, configuration.group, refs) for info in configuration.rule),
         automation=str(getattr(drs, "defaultVmBehavior", None) or FULLY_AUTOMATED),
         overrides={one.key._GetMoId(): _override(one) for one in configuration.drsVmConfig if _override(one)},
+        admission=_admission(ha),
     )
+
+
+def _admission(ha: Any) -> Admission | None:
+    """What admission control keeps free by a ClusterDasConfigInfo; None where it is off, or says no policy."""
+    policy = ha.admissionControlPolicy if ha is not None and ha.enabled and ha.admissionControlEnabled else None
+    if isinstance(policy, vim.cluster.FailoverResourcesAdmissionControlPolicy):
+        return Admission(
+            memory_percent=policy.memoryFailoverResourcesPercent, cpu_percent=policy.cpuFailoverResourcesPercent
+        )
+    if isinstance(policy, vim.cluster.FailoverHostAdmissionControlPolicy):
+        return Admission(failover_hosts=sorted(host._GetMoId() for host in policy.failoverHosts))
+    return Admission(hosts=policy.failoverLevel) if policy is not None else None
 
 
 def _override(one: Any) -> str:

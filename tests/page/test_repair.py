@@ -1,10 +1,12 @@
 """A plan beside today's map, step by step: a repair by its moves, rolling maintenance by its waves."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from playwright.sync_api import expect
-from support.build import HOST, a_node, a_pod, a_site, term
+from support.build import HOST, a_node, a_pod, a_site, nodes, term
 from support.processes.browser import PHONE, Visits
 from support.published import a_finding
 from support.sites.shown import ShownSite
@@ -12,22 +14,23 @@ from support.sites.shown import ShownSite
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.records import FindingEvent
+from underhost.schemas.vsphere import Host
 
 DB, WEB = {"app": "db"}, {"app": "web"}
-SITE = a_site(
-    a_node("n1"),
-    a_node("n2"),
-    a_node("n3"),
-    a_node("n4"),
-    a_node("n5").cordoned(),
+HOSTS = [Host(id=f"h{at}", name=f"esx-h{at}", cluster="C0", memory_mib=32_768) for at in (1, 2, 3)]
+PICTURE = a_site(
+    *nodes("n1", "n2", "n3", "n4", "n5"),
     a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
     a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)),
     a_pod("web-0").on("n3").labels(WEB).apart(term(HOST, WEB)),
     a_pod("web-1").on("n4").labels(WEB).apart(term(HOST, WEB)),
     on={"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2", "n5": "h3"},
+    hosts=HOSTS,
     site="prod",
 )
-"""Two databases share h1, two web servers h2; h3 has only an empty node."""
+SIZES = {"vm-n1": 4096, "vm-n2": 8192, "vm-n3": 4096, "vm-n4": 8192, "vm-n5": 4096}
+SITE = replace(PICTURE, vms={ref: structs.replace(vm, memory_mib=SIZES[ref]) for ref, vm in PICTURE.vms.items()})
+"""Two databases share h1, two web servers h2; h3 has only an empty node. The smaller VM of each pair moves there."""
 
 
 def found() -> list[FindingEvent]:
@@ -61,9 +64,9 @@ def test_a_repair_is_shown_beside_today_step_by_step(visits: Visits, site: Shown
     expect(page.locator("#banner")).to_contain_text("2 findings resolved")
     expect(page.locator("#banner")).to_contain_text("Nothing is changed.")
     assert query(page) == "?plan=repair"
-    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n4")
+    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n3")
     assert nodes_on(page, "#map", "esx-h3") == ["n5"]
-    assert nodes_on(page, "#after-map", "esx-h3") == ["n1", "n4", "n5"]
+    assert nodes_on(page, "#after-map", "esx-h3") == ["n1", "n3", "n5"]
     expect(page.locator("#after-map .host.wrong")).to_have_count(0)
     expect(page.locator("#account .steps-list .because >> nth=0")).to_contain_text("physical")
     expect(page.locator("#account .steps-list .move")).to_have_text(["esx-h1 → esx-h3", "esx-h2 → esx-h3"])
@@ -79,20 +82,20 @@ def test_a_plan_and_its_step_have_an_address_and_back_works(visits: Visits, site
     page = visits.open(site.address, path="?plan=repair&step=1")
     expect(page.locator("#steps output")).to_have_text("Step 1 of 2: vMotion of n1")
     page.click("#account .item >> nth=1")
-    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n4")
+    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n3")
     assert query(page) == "?plan=repair&step=2"
     page.reload()
-    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n4")
+    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n3")
     page.goto(site.address)
     page.click("#tab-repair")
     page.click("#repair .act >> nth=0")
-    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n4")
+    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n3")
     page.click("#steps [aria-label='Step before']")
     page.click("#steps [aria-label='Step before']")
     expect(page.locator("#steps output")).to_have_text("Today, before 2 steps")
     assert query(page) == "?plan=repair&step=0"
     page.go_back()  # steps are one place: Back leads to where the plan opened
-    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n4")
+    expect(page.locator("#steps output")).to_have_text("Step 2 of 2: vMotion of n3")
     page.go_back()
     expect(page.locator("#after")).to_be_hidden()
     expect(page.locator("#steps")).to_be_hidden()

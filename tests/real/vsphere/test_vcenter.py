@@ -689,7 +689,15 @@ def test_the_inventory_command_writes_the_same_bytes_each_time(settings: VSphere
     assert [vm["name"] for vm in found["vms"]] == [f"{CLUSTER}_RP0_VM{i}" for i in range(7)]
     assert {vm["host"] for vm in found["vms"]} <= {host["id"] for host in found["hosts"]}
     assert found["clusters"] == [
-        {"name": CLUSTER, "drs": True, "automation": "fullyAutomated", "overrides": {}, "ha": False, "rules": []}
+        {
+            "name": CLUSTER,
+            "drs": True,
+            "automation": "fullyAutomated",
+            "overrides": {},
+            "ha": False,
+            "admission": None,
+            "rules": [],
+        }
     ]
 
 

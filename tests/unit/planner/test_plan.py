@@ -12,7 +12,7 @@ from underhost.agents.planner.plan import RepairTerms, repair
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import RepairPlan, to_json
 from underhost.schemas.errors import InputError
-from underhost.schemas.vsphere import Cluster, DrsRule
+from underhost.schemas.vsphere import Admission, Cluster, DrsRule
 from underhost.schemas.vsphere import Host as EsxiHost
 
 APART = term(HOST, {"app": "db"})
@@ -73,6 +73,9 @@ def test_the_same_site_in_another_order_has_the_same_plan() -> None:
             with_vm(SITE, "vm-n1", pinned="PCI device 0"), ("n2", "esx-1", "esx-2"), id="a passthrough device"
         ),
         pytest.param(with_host(SITE, "h2", state="maintenance"), ("n1", "esx-1", "esx-3"), id="maintenance"),
+        pytest.param(
+            two_on_one_host(admission=Admission(failover_hosts=["h2"])), ("n1", "esx-1", "esx-3"), id="a failover host"
+        ),
         pytest.param(with_host(SITE, "h2", memory_mib=4096), ("n1", "esx-1", "esx-3"), id="no room"),
         pytest.param(
             with_host(with_vm(SITE, "vm-n1", datastores=["ds-1"]), "h2", datastores=["ds-2"]),

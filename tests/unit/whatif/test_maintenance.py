@@ -16,7 +16,7 @@ from underhost.agents.whatif.maintenance import Chosen, maintenance
 from underhost.schemas.documents import MaintenancePlan
 from underhost.schemas.errors import InputError
 from underhost.schemas.severities import QUORUM, at_or_above
-from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
+from underhost.schemas.vsphere import Admission, Cluster, DrsRule, Host, Vm
 
 ALL = Chosen(all=True)
 GIB = 1024
@@ -48,6 +48,12 @@ def anti(*vms: str) -> DrsRule:
     return DrsRule(name="-".join(vms), type="anti-affinity", vms=list(vms), cluster="C0")
 
 
+def kept_free(picture: Snapshot, *names: str) -> Snapshot:
+    """HA's admission control has these as failover hosts."""
+    admission = Admission(failover_hosts=[f"id-{name}" for name in names])
+    return replace(picture, clusters={"C0": Cluster(name="C0", admission=admission)})
+
+
 def replicas(*nodes: str, **metadata: object):
     made = [a_pod(f"db-{at}").on(node).labels(DB).owned_by("StatefulSet/db") for at, node in enumerate(nodes)]
     return [one.metadata(**metadata) for one in made]
@@ -66,6 +72,11 @@ def replicas(*nodes: str, **metadata: object):
             site(hosts("a", "b", "c", "d"), {f"v{at}": (host, 32) for at, host in enumerate("abcd")}),
             [["a", "b"], ["c", "d"]],
             id="half of them at a time",
+        ),
+        pytest.param(
+            kept_free(site(hosts("a", "b", "c"), {"v1": ("a", 32), "v2": ("b", 32)}), "c"),
+            [["a", "c"], ["b"]],
+            id="a failover host takes nobody",
         ),
         pytest.param(
             site(hosts("a", "b", "c", "d"), {"v1": ("a", 8), "v2": ("b", 8)}, rules=[anti("v1", "v2")]),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from underhost.schemas.errors import InputError
-from underhost.schemas.vsphere import DrsRule, Host, Inventory, Vm
+from underhost.schemas.vsphere import Admission, DrsRule, Host, Inventory, Vm
 from underhost.streams.files.reader import load_files
 
 
@@ -45,6 +45,16 @@ clusters: [{name: C0, rules: [{name: r, type: anti-affinity, vms: [b, vm-1, gone
     assert inventory is not None
     rule = DrsRule(name="r", type="anti-affinity", vms=["gone", "vm-1", "vm-2"], cluster="C0")
     assert inventory.clusters[0].rules == [rule]
+
+
+def test_what_ha_keeps_free_names_its_hosts_by_id(tmp_path: Path) -> None:
+    text = """
+hosts: [{name: esx-1, id: host-1}, {name: esx-2, id: host-2}]
+clusters: [{name: C0, admission: {failoverHosts: [esx-2, host-1]}}, {name: C1, admission: null}]
+"""
+    inventory = read(tmp_path, text)
+    assert inventory is not None
+    assert [one.admission for one in inventory.clusters] == [Admission(failover_hosts=["host-1", "host-2"]), None]
 
 
 def test_an_inventory_among_the_files_counts_too(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim, vmodl
 
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.vsphere import Admission, DrsRule
 from underhost.streams.vsphere.changes import ClusterState, ObjectChange, Page
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.collector import cluster_of, page_of
@@ -155,6 +155,37 @@ def test_what_drs_may_do_by_itself_is_read_of_a_cluster_and_of_its_vms() -> None
     found = cluster_of("domain-1", "C0", vim.cluster.ConfigInfoEx(drsConfig=drs, drsVmConfig=vms))
     assert found.automation == "partiallyAutomated"
     assert found.overrides == {"vm-1": "manual", "vm-2": "disabled"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        pytest.param(vim.cluster.FailoverLevelAdmissionControlPolicy(failoverLevel=2), Admission(hosts=2), id="hosts"),
+        pytest.param(
+            vim.cluster.FailoverResourcesAdmissionControlPolicy(
+                memoryFailoverResourcesPercent=25, cpuFailoverResourcesPercent=20
+            ),
+            Admission(memory_percent=25, cpu_percent=20),
+            id="shares",
+        ),
+        pytest.param(
+            vim.cluster.FailoverHostAdmissionControlPolicy(
+                failoverHosts=[vim.HostSystem("host-9"), vim.HostSystem("host-2")]
+            ),
+            Admission(failover_hosts=["host-2", "host-9"]),
+            id="failover hosts",
+        ),
+        pytest.param(None, None, id="no policy"),
+    ],
+)
+def test_what_admission_control_keeps_free_is_read_of_a_cluster(policy: Any, expected: Admission | None) -> None:
+    def read(**ha: bool) -> Admission | None:
+        das = vim.cluster.DasConfigInfo(admissionControlPolicy=policy, **ha)
+        return cluster_of("domain-1", "C0", vim.cluster.ConfigInfoEx(dasConfig=das)).admission
+
+    assert read(enabled=True, admissionControlEnabled=True) == expected
+    assert read(enabled=True, admissionControlEnabled=False) is None
+    assert read(enabled=False, admissionControlEnabled=True) is None
 
 
 def test_a_rule_is_written_in_force_and_for_people_to_see() -> None:

@@ -67,6 +67,7 @@ async def test_the_document_holds_every_field_that_is_documented_and_no_others()
             "ha": True,
             "automation": "fullyAutomated",
             "overrides": {},
+            "admission": None,
             "rules": [
                 {
                     "name": "keep-apart",
