@@ -94,11 +94,14 @@ async def post(make: Callable[[random.Random], Posted], port: int, address: str,
     return await ask(port, address, request("POST", made.path, made.headers, made.body))
 
 
+LONG_PLANS = (("whatif", b'{"each":"node"}'), ("repair", b"{}"), ("maintain", b'{"allHosts":true}'))
+
+
 async def post_and_leave(port: int, address: str, dice: random.Random) -> int:
     """A long plan, whose client leaves at once."""
-    return await ask(
-        port, address, request("POST", "/api/v1/whatif", {"Content-Type": "application/json"}, b'{"each":"node"}'), 0.3
-    )
+    what, body = dice.choice(LONG_PLANS)
+    headers = {"Content-Type": "application/json"}
+    return await ask(port, address, request("POST", f"/api/v1/{what}", headers, body), 0.3)
 
 
 async def look(port: int, address: str, dice: random.Random) -> int:
