@@ -57,6 +57,9 @@ def register(app: typer.Typer) -> None:
         reserved: Annotated[
             bool, typer.Option("--reserved", help="Count the memory that is reserved for VMs, not all of theirs.")
         ] = False,
+        admission: Annotated[
+            bool, typer.Option("--admission", help="Leave free on each host what HA's admission control wants.")
+        ] = False,
         output: Annotated[str, output_option(FORMATS)] = TABLE,
         fail_on: FailOnOption = QUORUM,
         judged: Judged,
@@ -77,7 +80,7 @@ def register(app: typer.Typer) -> None:
             for_finding,
             max_vmotions,
             not no_evictions,
-            (headroom, reserved),
+            (headroom, reserved, admission),
             output,
             fail_on,
         )

@@ -39,6 +39,7 @@ class RepairRequest(msgspec.Struct, forbid_unknown_fields=True):
     evictions: bool = True
     headroom: Annotated[int, Meta(ge=0, le=99)] = 0
     reserved: bool = False
+    admission: bool = False
     at: str = ""
 
 
@@ -75,7 +76,7 @@ def _repair(asked: RepairRequest) -> Trial:
         finding=asked.for_,
         most_vmotions=asked.max_vmotions,
         evictions=RepairTerms().evictions if asked.evictions else None,
-        room=Room(asked.headroom, asked.reserved),
+        room=Room(asked.headroom, asked.reserved, asked.admission),
     )
 
     def answer(picture: Snapshot, options: Options, holder: Evaluator | None) -> bytes:

@@ -48,22 +48,32 @@ class Room:
     """How room is counted.
 
     Attributes:
-        headroom: percent of each host's memory and cycles that stay free, as HA's admission control wants it.
+        headroom: percent of each host's memory and cycles that stay free.
         reserved: a VM's memory counts as it is reserved, not as it is configured.
+        admission: as much of each host stays free, at the least, as HA's admission control wants of its whole cluster.
     """
 
     headroom: int = 0
     reserved: bool = False
+    admission: bool = False
 
     def memory_of(self, vm: Vm) -> int:
         """MiB that the VM takes of a host."""
         return vm.reserved_mib if self.reserved else vm.memory_mib
 
-    def of(self, host: Host) -> tuple[int, int]:
-        """(MiB, vCPUs) that VMs may take of the host."""
-        share = 100 - self.headroom
-        memory = host.memory_mib * share // 100 if host.memory_mib else UNBOUNDED
-        return memory, host.cpu_mhz * share // (100 * MHZ_OF_A_VCPU) if host.cpu_mhz else UNBOUNDED
+    def of(self, cluster: Cluster, hosts: Sequence[Host]) -> list[tuple[int, int]]:
+        """(MiB, vCPUs) that VMs may take of each host of the cluster."""
+        kept = cluster.admission if self.admission and cluster.ha else None
+        failures = -(-100 * kept.hosts // max(1, len(hosts))) if kept is not None else 0
+        free = [max(self.headroom, failures, each) for each in (kept.memory_percent, kept.cpu_percent)] if kept else []
+        memory, cpu = (100 - min(100, each) for each in free or [self.headroom] * 2)
+        return [
+            (
+                host.memory_mib * memory // 100 if host.memory_mib else UNBOUNDED,
+                host.cpu_mhz * cpu // (100 * MHZ_OF_A_VCPU) if host.cpu_mhz else UNBOUNDED,
+            )
+            for host in hosts
+        ]
 
 
 class KeptRule(NamedTuple):
@@ -224,7 +234,7 @@ def _fleet(
         memory=[room.memory_of(vm) for vm in vms],
         cpus=[vm.cpus for vm in vms],
         size=[vm.memory_mib for vm in vms],
-        room=[room.of(host) for host in hosts],
+        room=room.of(cluster, hosts),
         closed=[_closed(host, kept_free(cluster)) for host in hosts],
         pinned=_pins(cluster, hosts, vms, at, frozenset(ours), listed, _gathered(graph, near, shift, at)),
         apart=apart,

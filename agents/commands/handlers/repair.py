@@ -27,11 +27,11 @@ def handle(
     finding: str | None,
     most_vmotions: int | None,
     evictions: bool,
-    room: tuple[int, bool],
+    room: tuple[int, bool, bool],
     output: str,
     fail_on: str,
 ) -> None:
-    """Plan the repair and print it; `room` is (headroom in percent, whether only reserved memory counts)."""
+    """Plan the repair and print it; `room` is how `Room` counts it."""
     site = read_site(source, judged, manifests=False)
     asked = RepairTerms(
         namespaces=frozenset(namespaces),

@@ -60,7 +60,9 @@ async def asked() -> AsyncIterator[Asked]:
         ),
         pytest.param({"for": FINDING}, RepairTerms(finding=FINDING), id="one finding"),
         pytest.param({"only": ["lab"]}, RepairTerms(namespaces=frozenset({"lab"})), id="a namespace"),
-        pytest.param({"headroom": 10, "reserved": True}, RepairTerms(room=Room(10, reserved=True)), id="room"),
+        pytest.param(
+            {"headroom": 10, "reserved": True, "admission": True}, RepairTerms(room=Room(10, True, True)), id="room"
+        ),
     ],
 )
 async def test_a_repair_is_planned_as_the_command_line_does(asked: Asked, body: Any, terms: RepairTerms) -> None:

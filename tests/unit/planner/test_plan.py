@@ -201,3 +201,23 @@ def test_only_what_is_asked_for_is_repaired() -> None:
 def test_room_is_counted_with_what_stays_free() -> None:
     assert moves(repair(SITE, Options(), RepairTerms(room=Room(headroom=60), evictions=None))) == []
     assert repair(SITE, Options(), RepairTerms(room=Room(headroom=60, reserved=True))).objective.vmotions == 1
+
+
+@pytest.mark.parametrize(
+    ("admission", "expected"),
+    [
+        pytest.param(Admission(memory_percent=40), [("n1", "esx-1", "esx-2")], id="40 % of the memory"),
+        pytest.param(Admission(memory_percent=60), [], id="60 % of the memory"),
+        pytest.param(Admission(cpu_percent=60), [("n1", "esx-1", "esx-2")], id="CPU, of which hosts say nothing"),
+        pytest.param(Admission(hosts=1), [("n1", "esx-1", "esx-2")], id="one of three hosts"),
+        pytest.param(Admission(hosts=2), [], id="two of three hosts"),
+        pytest.param(None, [("n1", "esx-1", "esx-2")], id="off"),
+    ],
+)
+def test_what_admission_control_keeps_free_stays_free_if_that_is_asked_for(
+    admission: Admission | None, expected: list[tuple[str, str, str]]
+) -> None:
+    site = two_on_one_host(admission=admission)
+    asked = RepairTerms(room=Room(admission=True), evictions=None)
+    assert moves(repair(site, Options(), asked)) == expected
+    assert moves(repair(site, Options())) == [("n1", "esx-1", "esx-2")]
