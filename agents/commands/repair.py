@@ -1,6 +1,6 @@
 """The options of `underhost repair`, which plans the fewest moves that leave nothing broken."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -20,6 +20,23 @@ underhost repair -f dump.json --inventory inventory.json \\
 # One finding, as a worker of the running pipeline sees the site
 underhost repair --server http://127.0.0.1:8080 --for FINDING
 """
+
+
+class RoomLeft(NamedTuple):
+    """How the hosts' room is counted; the fields of the planner's `Room`."""
+
+    headroom: Annotated[
+        int,
+        typer.Option(
+            "--headroom", metavar="PERCENT", min=0, max=99, help="Of each host's memory and CPU, left free for HA."
+        ),
+    ] = 0
+    reserved: Annotated[
+        bool, typer.Option("--reserved", help="Count the memory that is reserved for VMs, not all of theirs.")
+    ] = False
+    admission: Annotated[
+        bool, typer.Option("--admission", help="Leave free on each host what HA's admission control wants.")
+    ] = False
 
 
 def register(app: typer.Typer) -> None:
@@ -48,18 +65,7 @@ def register(app: typer.Typer) -> None:
         no_evictions: Annotated[
             bool, typer.Option("--no-evictions", help="VMs move alone; no pod is evicted.")
         ] = False,
-        headroom: Annotated[
-            int,
-            typer.Option(
-                "--headroom", metavar="PERCENT", min=0, max=99, help="Of each host's memory and CPU, left free for HA."
-            ),
-        ] = 0,
-        reserved: Annotated[
-            bool, typer.Option("--reserved", help="Count the memory that is reserved for VMs, not all of theirs.")
-        ] = False,
-        admission: Annotated[
-            bool, typer.Option("--admission", help="Leave free on each host what HA's admission control wants.")
-        ] = False,
+        room: RoomLeft,
         output: Annotated[str, output_option(FORMATS)] = TABLE,
         fail_on: FailOnOption = QUORUM,
         judged: Judged,
@@ -80,7 +86,7 @@ def register(app: typer.Typer) -> None:
             for_finding,
             max_vmotions,
             not no_evictions,
-            (headroom, reserved, admission),
+            room,
             output,
             fail_on,
         )
