@@ -53,8 +53,10 @@ class Chosen:
 def maintenance(
     snapshot: Snapshot, options: Options, chosen: Chosen, evaluator: Evaluator | None = None
 ) -> MaintenancePlan:
-    """The plan; `evaluator` has judged the site before. Raises InputError for a host or cluster that is not there,
-    BadObjectError."""
+    """The plan; `evaluator` has judged the site before.
+
+    Raises InputError for a host or cluster that is not there, BadObjectError.
+    """
     world = World(snapshot, evaluator or Evaluator(options))
     refs = _refs(world, chosen)
     before = Before(world.evaluator.update(snapshot), snapshot)

@@ -190,8 +190,10 @@ class _HostLoads:
         return self.memory[host] / room if room else 0.0, len(self.on[host]), host
 
     def has_room(self, at: int, host: str) -> bool:
-        """Whether the host has memory and cycles for the unit."""
+        """Whether the host has memory and cycles for the unit, and is not kept free."""
         unit, case = self._case.units[at], self._case
+        if host in case.free:
+            return False
         return (not case.memory[host] or self.memory[host] + unit.memory <= case.memory[host]) and (
             not case.cycles[host] or self.cycles[host] + unit.cycles <= case.cycles[host]
         )
@@ -199,7 +201,7 @@ class _HostLoads:
     def takes(self, at: int, host: str) -> bool:
         """Whether the host has room for the unit, and nothing there refuses it."""
         unit, case = self._case.units[at], self._case
-        if host in case.free or not self.has_room(at, host) or not unit.apart.isdisjoint(self.on[host]):
+        if not self.has_room(at, host) or not unit.apart.isdisjoint(self.on[host]):
             return False
         return all(self._counts[quorum][host] + members <= case.most[quorum] for quorum, members in unit.counts)
 
