@@ -52,8 +52,10 @@ def scenario(dice: random.Random) -> Scenario:
         for owner in owners:
             controllers.add_owner(owner)
 
+    # What the demo does to a site is not done here: nobody looks at the moves and the quorum.
+    move = ("node-1", "esx-1")
     return Scenario(
-        "a small random site", Cluster("c0", "domain-c1"), system, workload, ("node-1", "esx-1"), "esx-1", "node-1"
+        "a small random site", Cluster("c0", "domain-c1"), system, workload, move, "esx-1", "node-1", "", move
     )
 
 
