@@ -149,7 +149,8 @@ class Collected:
 
     def _put(self, kind: str, api_version: str, key: str, metadata: k8s.Metadata, item: Item, file: str) -> None:
         if kind == "Pod":
-            spec, status = _decoded(item.spec, k8s.PodSpec, "spec"), _decoded(item.status, k8s.PodStatus, "status")
+            written = item.spec if metadata.uid else _absent_nulls(item.spec)
+            spec, status = _decoded(written, k8s.PodSpec, "spec"), _decoded(item.status, k8s.PodStatus, "status")
             pod = k8s.Pod(metadata, spec, status)
             pod_shapes(pod, self.shapes)
             self._spelling(f"{kind}/{key}", metadata, item.spec, k8s.PodSpec)
@@ -185,8 +186,8 @@ class Collected:
         """A workload (also as the owner that budgets and counts read), or a PriorityClass."""
         spec, status = _present(item.spec), _present(item.status)
         begins(spec, "{", "spec")
-        if not metadata.uid and b"null" in bytes(spec):  # to the API they are absent; a cluster's have none that matter
-            spec = Raw(msgspec.json.encode(without_nulls(msgspec.json.decode(spec))))
+        if not metadata.uid:  # a cluster's have no nulls that matter
+            spec = _absent_nulls(spec)
         key = f"{kind}/{key}"
         lacking = _lacking(kind, spec)
         if lacking:
@@ -318,6 +319,13 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(part) for part in value]
     return value
+
+
+def _absent_nulls(raw: Raw) -> Raw:
+    """The part of an object as it is without its nulls."""
+    if raw is NULL or b"null" not in bytes(raw):
+        return raw
+    return Raw(msgspec.json.encode(without_nulls(msgspec.json.decode(raw))))
 
 
 def _is_node_patch(metadata: k8s.Metadata, item: Item, is_known: bool) -> bool:

@@ -19,13 +19,15 @@ from underhost.schemas.errors import BadObjectError, type_of
 from underhost.schemas.manifests import NULL
 from underhost.streams.files.collect import Collected, Item, without_nulls
 from underhost.streams.files.faults import fault_of
+from underhost.streams.files.go_names import api_object
 from underhost.streams.files.kinds import GROUPS, is_read
+from underhost.streams.files.places import kind_addressed
 from underhost.streams.files.pods import read_pod
 from underhost.streams.files.split import is_dense, items_of
 
 TABLE = "is a Table, what the API server answers for printing, without the objects: use `kubectl get … -o json`"
 GO_NAMES = (
-    "is in the old form of `kubectl cluster-info dump` (Items, Go field names), which cannot be read: "
+    "is in the old form of `kubectl cluster-info dump` (Items, Go field names) and does not say of what it is a list: "
     "use `kubectl get nodes,pods,… -A -o json`"
 )
 STATUS = "Status"
@@ -55,6 +57,14 @@ class _RawList(Struct, rename="camel"):
     items: Raw | UnsetType = UNSET
 
 
+class _Link(Struct, rename="camel"):
+    self_link: str = ""
+
+
+class _Linked(_Link, rename="camel"):
+    metadata: _Link | None = None
+
+
 class _OnlyKind(Struct):
     kind: str = ""
 
@@ -67,6 +77,7 @@ _document = msgspec.json.Decoder(_ObjectOrList)
 _raw_list = msgspec.json.Decoder(_RawList)
 _item = msgspec.json.Decoder(Item)
 _kind = msgspec.json.Decoder(_OnlyKind)
+_linked = msgspec.json.Decoder(_Linked)
 _kept = msgspec.json.Decoder(_OnlyMetadata)
 
 
@@ -98,7 +109,9 @@ def read_document(data: Text, place: FilePlace, into: Collected) -> str:
         kind, metadata = document.kind, document.metadata
         if document.items is not UNSET and _may_list(kind):
             return _read_items(document.items or (), kind, document.api_version, place, into)
-        if kind in _REFUSED or document.go_items is not UNSET:
+        if not kind and document.go_items is not UNSET:
+            return _read_go_list(document.go_items, data, place, into)
+        if kind in _REFUSED:
             return _refuse(document, place, into)
         if kind == INVENTORY or (not kind and metadata is None):
             return kind
@@ -114,7 +127,7 @@ def read_document(data: Text, place: FilePlace, into: Collected) -> str:
 
 def _refuse(document: _ObjectOrList, place: FilePlace, into: Collected) -> str:
     """What stands for objects and holds none, which must not pass for an empty cluster."""
-    what = _REFUSED.get(document.kind, GO_NAMES)
+    what = _REFUSED[document.kind]
     if document.kind == STATUS:
         said = msgspec.json.decode(document.message)
         what = f"{what}: {said[:200]!r}" if isinstance(said, str) and said else what
@@ -122,7 +135,36 @@ def _refuse(document: _ObjectOrList, place: FilePlace, into: Collected) -> str:
         into.left_out.append(f"{place.file}: {what}")
     else:
         into.faults.add(BadObjectError(what, file=place.file))
-    return document.kind or "List"
+    return document.kind
+
+
+def _read_go_list(items: Raw, data: Text, place: FilePlace, into: Collected) -> str:
+    """A list with the field names of Go. Its own address tells what is in it, else the place of its file."""
+    begin = memoryview(items)[0]
+    if begin not in b"[n":
+        return FOREIGN
+    raws = items_of(items) if begin == ord("[") else iter(())
+    address = _address(data)
+    kind = kind_addressed(address) or ("" if address else place.told)
+    if kind:
+        as_api = (raw if _is_huge(raw) else api_object(raw) for raw in raws)
+        return _read_items(as_api, f"{kind}List", "", place, into)
+    count = sum(1 for _ in raws)
+    if address:
+        into.ignored[address.rpartition("/")[2]] += count
+    elif count and place.lenient:
+        into.left_out.append(f"{place.file}: {GO_NAMES}")
+    elif count:
+        into.faults.add(BadObjectError(GO_NAMES, file=place.file))
+    return "List"
+
+
+def _address(data: Text) -> str:
+    try:
+        link = _linked.decode(data)
+    except msgspec.ValidationError:
+        return ""
+    return link.self_link or (link.metadata.self_link if link.metadata else "")
 
 
 def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePlace, into: Collected) -> str:

@@ -58,8 +58,13 @@ class Objects:
         }
         return label in self.others or key in tables.get(kind, {})
 
-    def within(self, error: BadObjectError) -> BadObjectError:
-        """A fault found in an object (`Kind namespace/name`) later on, in the reader's words, with its file."""
+    def labelled(self, error: BadObjectError) -> BadObjectError:
+        """A fault found in an object (`Kind namespace/name`) later on, which is named as the reader names it."""
         label = error.object.replace(" ", "/", 1)
-        file = error.file or self.origins.get(label, self.first_file)
-        return BadObjectError(error.message, object_=label, field=error.field, file=file)
+        return BadObjectError(error.message, object_=label, field=error.field, file=error.file)
+
+    def within(self, error: BadObjectError) -> BadObjectError:
+        """The same with its file."""
+        named = self.labelled(error)
+        file = named.file or self.origins.get(named.object, self.first_file)
+        return BadObjectError(named.message, object_=named.object, field=named.field, file=file)

@@ -1,6 +1,6 @@
 """Which kind of objects a bundle keeps in a file, by the file's place: some bundles leave `kind` out of the objects.
 
-In: a path inside a folder or an archive. Out: a kind, "" where the place tells none. Insights has
+In: a path inside a folder or an archive, or the list's own address. Out: a kind, "" where that tells none. Insights has
 `config/node/NAME.json`, Sonobuoy `resources/ns/NAME/Pods.json`, a support bundle `cluster-resources/pods/NAME.json`.
 """
 
@@ -23,3 +23,8 @@ def kind_told(path: PurePosixPath) -> str:
         if kind is not None:
             return kind
     return ""
+
+
+def kind_addressed(link: str) -> str:
+    """The kind of a list by its own address (`selfLink`): `/api/v1/namespaces/shop/pods` is of Pods."""
+    return _KINDS.get(link.rpartition("/")[2], "")

@@ -18,7 +18,7 @@ import msgspec
 
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.vsphere import Inventory
-from underhost.streams.files import archives, split
+from underhost.streams.files import archives, other_inventories, split
 from underhost.streams.files.collect import Collected
 from underhost.streams.files.documents import FOREIGN, INVENTORY, FilePlace, read_document
 from underhost.streams.files.inventory import WRITES, read_inventory
@@ -32,6 +32,7 @@ MOST_SHOWN = 3
 MOST_BYTES = 4 << 30
 """Of one file: a device, or a pipe, may never end."""
 _PIECE = 1 << 20
+NO_FILE = f"no file in it whose name ends in {', '.join(SUFFIXES)}"
 NO_OBJECT = "not a Kubernetes object (a chart's values, a patch, or another format?)"
 
 
@@ -141,7 +142,7 @@ class InputReader:
                 told = kind_told(PurePosixPath(file.relative_to(directory).as_posix()))
                 self._read_text(data, FilePlace(str(file), told, lenient=True))
         if not some:
-            self._faults.add(f"{directory}: no file in it whose name ends in {', '.join(SUFFIXES)}")
+            self._faults.add(f"{directory}: {NO_FILE}")
 
     def _read_archive(self, data: bytes, file: str) -> None:
         some = False
@@ -153,7 +154,7 @@ class InputReader:
             self._faults.add(f"{file}: {error}")
             return
         if not some:
-            self._faults.add(f"{file}: no file in it whose name ends in {', '.join(SUFFIXES)}")
+            self._faults.add(f"{file}: {other_inventories.of_archive(data) or NO_FILE}")
 
     def _read_text(self, data: bytes, place: FilePlace) -> None:
         text = self._plain(data, place.file)
@@ -199,7 +200,8 @@ class InputReader:
             self._keep_inventory(bytes(document), place.file)
         elif kind == FOREIGN:
             if not place.lenient:
-                self._faults.add(f"{place.file}: has no kind: {NO_OBJECT}")
+                other = other_inventories.of_document(bytes(document))
+                self._faults.add(f"{place.file}: {other or f'has no kind: {NO_OBJECT}'}")
             elif self._foreign[-1:] != [place.file]:
                 self._foreign.append(place.file)
 

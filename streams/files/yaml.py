@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from underhost.streams.files import other_inventories
 from underhost.streams.files.text import BadText, OtherText
 
 MAX_DEPTH = 200
@@ -36,6 +37,8 @@ def documents(data: bytes) -> Iterator[bytes]:
     """
     if _PRINTED.match(data):
         raise BadText("the table that kubectl get prints, without the objects: use `kubectl get … -o json`")
+    if other := other_inventories.of_text(data):
+        raise OtherText(other)
     try:
         writer = _JsonWriter(len(data))
         for event in yaml.parse(data, yaml.CSafeLoader):

@@ -17,6 +17,7 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 SOURCES = ("tests/data/kubevirt/dump.json", "docs/examples/cluster.yaml", "tests/trust/inputs/manifests.yaml")
+OLD = "tests/data/cluster_info/dump.txt"
 INVENTORIES = ("tests/data/kubevirt/inventory.json", "docs/examples/inventory.yaml")
 COMMANDS = (
     ("check",),
@@ -52,10 +53,11 @@ def case_of(seed: int) -> Mutant:
     """The case of a number."""
     rng = Random(seed)
     inventory = rng.random() < 0.2
-    tree = json.loads(_json(rng.choice(INVENTORIES if inventory else SOURCES)))
+    source = rng.choice(INVENTORIES if inventory else (*SOURCES, OLD))
+    tree = json.loads(_json(source))
     for _ in range(rng.choice((0, 1, 1, 2, 5))):
         tree = _changed(rng, tree)
-    text = _written(rng, tree)
+    text = _written(tree, 0 if source == OLD else rng.randrange(4))
     for _ in range(rng.choice((0, 0, 1, 1, 3))):
         text = _broken(rng, text)
     name, content = _packed(rng, text)
@@ -65,13 +67,16 @@ def case_of(seed: int) -> Mutant:
 
 @cache
 def _json(source: str) -> str:
-    documents = list(yaml.load_all((ROOT / source).read_bytes(), yaml.CSafeLoader))
+    text = (ROOT / source).read_bytes()
+    if source == OLD:  # lists in JSON, one after another, then a log
+        lists = text.partition(b"====")[0].replace(b"\n}\n{", b"\n},\n{")
+        return json.dumps({"items": json.loads(b"[" + lists + b"]")})
+    documents = list(yaml.load_all(text, yaml.CSafeLoader))
     return json.dumps(documents[0] if len(documents) == 1 else {"kind": "List", "items": documents}, default=str)
 
 
-def _written(rng: Random, tree: Any) -> bytes:
+def _written(tree: Any, form: int) -> bytes:
     """The tree as a text in one of the forms that are read."""
-    form = rng.randrange(4)
     if form == 0 and isinstance(tree, dict) and isinstance(tree.get("items"), list):
         return b"".join(json.dumps(one).encode() + b"\n" for one in tree["items"])
     if form == 1 and len(json.dumps(tree, default=str)) < 200_000:
