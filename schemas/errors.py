@@ -127,6 +127,8 @@ def type_of(value: object) -> str:
 
 def _words(types: str) -> str:
     names = [name for name in types.split(" | ") if name != "null" or types == "null"]
+    if "float" in names:  # an integer is a number
+        names = [name for name in names if name != "int"]
     return " or ".join(_WORDS.get(name, f"`{name}`") for name in names)
 
 

@@ -19,6 +19,7 @@ from underhost.agents.commands.input.options import Among, Judged, one_of
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.input.sources import read
 from underhost.agents.commands.output import errors, progress
+from underhost.agents.manifests.written import as_written
 from underhost.agents.schedule.progress import listen
 from underhost.agents.site import selectors
 from underhost.agents.site.selectors import matches
@@ -138,9 +139,11 @@ def faults_named(*read: Objects) -> Iterator[None]:
     try:
         yield
     except BadObjectError as fault:
-        label = fault.object.replace(" ", "/", 1)
-        holding = [objects for objects in read if objects.holds(label)]
-        raise (holding or read)[-1 if holding else 0].within(fault) from None
+        for objects in reversed(read):
+            named = as_written(objects.labelled(fault), objects.pods, objects.others)
+            if objects.holds(named.object):
+                raise objects.within(named) from None
+        raise read[0].within(fault) from None
 
 
 class Scope:

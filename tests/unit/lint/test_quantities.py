@@ -20,7 +20,7 @@ CPU = "not a quantity: {} (a number and a suffix: n u m k M G T P E, Ki to Ei, o
         pytest.param(
             {"requests": {"memory": "1Gi", "cpu": [1]}},
             "requests[cpu]",
-            "expected an integer or a number or a string, got a list",
+            "expected a number or a string, got a list",
             id="a list",
         ),
     ],
