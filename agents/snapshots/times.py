@@ -18,10 +18,10 @@ LAST = 253_402_300_800
 def parse_time(text: str, now: float | None = None) -> int:
     """`2026-11-21T03:00:00Z`, or `10m` for ten minutes ago (s, m, h, d). Raises InputError."""
     moment = _seconds(text, time.time() if now is None else now)
-    if moment is None or not 0 <= moment < LAST:
+    if moment is None or not 0 <= moment <= LAST:
         shown = repr(text if len(text) <= 40 else f"{text[:40]}…")
         raise InputError(f"{shown}: a time is expected, 2026-11-21T03:00:00Z or 10m for ten minutes ago")
-    return round(moment * 1000)
+    return min(round(moment * 1000), LAST * 1000 - 1)  # the last second's end would be rounded beyond it
 
 
 def _seconds(text: str, now: float) -> float | None:
