@@ -25,7 +25,7 @@ underhost fail node/worker-2 host/esx-2 --no-ha \\
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Simulate the failure of nodes and ESXi hosts.")
+    @app.command(cls=HelpedCommand, epilog=EXAMPLES, short_help="Simulate the failure of nodes and hosts.")
     @grouped
     def fail(
         *,
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
         answered: Answered,
         judged: Judged,
     ) -> None:
-        """Simulate the failure of nodes and ESXi hosts; nothing is changed.
+        """Simulate the failure of nodes and hosts; nothing is changed.
 
         Says what HA restarts where, which pods move or wait, and what breaks.
         """

@@ -51,9 +51,7 @@ def register(app: typer.Typer) -> None:
             list[str] | None, _step("POD", "Delete a pod (NAMESPACE/NAME, or NAME with -n).", names.pods)
         ] = None,
         drain: Annotated[list[str] | None, _step("NODE", "Cordon a node and evict its pods.", names.nodes)] = None,
-        fail: Annotated[
-            list[str] | None, _step("node/N|host/H", "A node or an ESXi host fails.", names.targets)
-        ] = None,
+        fail: Annotated[list[str] | None, _step("node/N|host/H", "A node or a host fails.", names.targets)] = None,
         maintain: Annotated[
             list[str] | None, _step("host/H", "An ESXi host enters maintenance mode.", names.hosts)
         ] = None,

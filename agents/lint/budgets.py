@@ -17,6 +17,7 @@ from underhost.agents.lint.spelling import BUDGET_SPEC, misspelled
 from underhost.agents.lint.subjects import ANTI_AFFINITY, Complaint, PodRule
 from underhost.agents.lint.view import ADDED, View
 from underhost.agents.site import terms
+from underhost.agents.site.places import named_host
 from underhost.agents.site.selectors import matches
 from underhost.schemas.kubernetes import Budget, BudgetSpec
 from underhost.schemas.severities import BUDGET
@@ -183,7 +184,7 @@ def overlap(view: View) -> Iterator[Complaint]:
 
 
 def blocks_drain(view: View, one: JudgedBudget) -> Iterator[Complaint]:
-    """A budget whose pods must be apart, and for which too few domains remain when a node or ESXi host is drained.
+    """A budget whose pods must be apart, and for which too few domains remain when a node or host is drained.
 
     The last pod there may go once the desired number is healthy elsewhere; where that many domains do not remain, the
     drain waits for ever. How full the other nodes are is not looked at: a budget that is named here is blocked anyway.
@@ -209,7 +210,7 @@ def blocks_drain(view: View, one: JudgedBudget) -> Iterator[Complaint]:
 
 
 def _blocked(view: View, rule: PodRule, desired: int) -> list[tuple[str, int]]:
-    """Nodes and ESXi hosts with pods of the budget, and how many domains a drain of each leaves, if too few."""
+    """Nodes and hosts with pods of the budget, and how many domains a drain of each leaves, if too few."""
     reach, codes, nodes = view.reach(rule.subject), view.codes(rule.key), view.model.nodes
     if not reach.some or reach.without(rule.key):
         return []
@@ -218,7 +219,7 @@ def _blocked(view: View, rule: PodRule, desired: int) -> list[tuple[str, int]]:
     hosts = view.model.topology.hosts
     if hosts is not None:
         for code in sorted({hosts.code_list[at] for at in used} - {-1}, key=lambda code: hosts.values[code]):
-            areas.append((f"ESXi host {hosts.values[code]}", hosts.codes == code))
+            areas.append((named_host(view.snapshot, hosts.values[code]), hosts.codes == code))
     left = [(name, len(np.unique(codes[reach.eligible & ~area]))) for name, area in areas]
     return [(name, count) for name, count in left if count < desired]
 

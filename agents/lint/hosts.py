@@ -1,4 +1,4 @@
-"""Checks that need an inventory: rules that nodes keep and ESXi hosts undo, and DRS rules that do nothing.
+"""Checks that need hosts: rules that nodes keep and hosts undo, and DRS rules that do nothing.
 
 In: a view. Out: complaints; `CHECKS` is the table. Terms on the host key itself are judged as every other term.
 """
@@ -13,6 +13,7 @@ from underhost.agents.lint.checks import Check, plural
 from underhost.agents.lint.domains import separating
 from underhost.agents.lint.subjects import ANTI_AFFINITY, Complaint, PodRule
 from underhost.agents.lint.view import View
+from underhost.agents.site.places import host_word
 from underhost.schemas.severities import DRIFT, PHYSICAL, UNSATISFIABLE
 
 RULE = "PhysicalHost"
@@ -25,7 +26,7 @@ def kept_by_nodes(view: View) -> Iterator[PodRule]:
 
 
 def shares_host(view: View, rule: PodRule) -> Iterator[Complaint]:
-    """Pods of one workload in different domains of a required rule, and all the same on one ESXi host."""
+    """Pods of one workload in different domains of a required rule, and all the same on one host."""
     hosts, index = view.model.topology.hosts, view.model.nodes.index
     assert hosts is not None
     codes = view.model.topology.of(rule.key).code_list
@@ -36,15 +37,21 @@ def shares_host(view: View, rule: PodRule) -> Iterator[Complaint]:
     if shared:
         yield rule.complaint(
             "topologyKey",
-            f"The {rule.what} of {rule.subject.name} is kept by {rule.key}, yet pods of it share ESXi host "
-            f"{f.listing(shared)}: use the key {view.options.host_keys[0]}, or let `underhost run` write DRS rules.",
+            f"The {rule.what} of {rule.subject.name} is kept by {rule.key}, yet pods of it share "
+            f"{host_word(view.snapshot)} {f.listing(shared)}: {_remedy(view)}.",
             rule.key,
             RULE,
         )
 
 
+def _remedy(view: View) -> str:
+    if label := view.snapshot.joining.label:
+        return f"use the key {label}"
+    return f"use the key {view.options.host_keys[0]}, or let `underhost run` write DRS rules"
+
+
 def replicas_exceed_hosts(view: View, rule: PodRule) -> Iterator[Complaint]:
-    """More replicas that must be apart than ESXi hosts under the nodes that they may use, though nodes are enough."""
+    """More replicas that must be apart than hosts under the nodes that they may use, though nodes are enough."""
     host_key, reach = view.options.host_keys[0], view.reach(rule.subject)
     if rule.form != ANTI_AFFINITY or reach.without(rule.key) or reach.without(host_key):
         return
@@ -53,7 +60,7 @@ def replicas_exceed_hosts(view: View, rule: PodRule) -> Iterator[Complaint]:
         yield rule.complaint(
             "topologyKey",
             f"{rule.subject.name} wants {wanted} replicas apart, and the nodes that they may use run on "
-            f"{plural(count, 'ESXi host')}: some must share one; use fewer replicas, or add hosts.",
+            f"{plural(count, host_word(view.snapshot))}: some must share one; use fewer replicas, or add hosts.",
             rule.key,
             RULE,
         )
@@ -76,9 +83,9 @@ def lonely_rules(view: View) -> Iterator[Complaint]:
 
 _DESIGN = "design: PhysicalHost, docs/rules.md"
 CHECKS = (
-    Check("separation-shares-host", PHYSICAL, "a required separation is kept by nodes and undone by an ESXi host",
+    Check("separation-shares-host", PHYSICAL, "a required separation is kept by nodes and undone by a host",
           _DESIGN, kept_by_nodes, shares_host),
-    Check("replicas-exceed-hosts", UNSATISFIABLE, "required anti-affinity with more replicas than ESXi hosts",
+    Check("replicas-exceed-hosts", UNSATISFIABLE, "required anti-affinity with more replicas than hosts",
           _DESIGN, kept_by_nodes, replicas_exceed_hosts),
     Check("drs-rule-alone", DRIFT, "a DRS rule has fewer than two VMs", "vim25 ClusterRuleInfo", None, lonely_rules),
 )  # fmt: skip

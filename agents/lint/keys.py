@@ -1,6 +1,6 @@
 """Checks of topology keys: empty ones, deprecated ones, and those that no node, or only some nodes, carry.
 
-In: a view. Out: complaints; `CHECKS` is the table. A key of the ESXi host means the live host where hosts are known.
+In: a view. Out: complaints; `CHECKS` is the table. A key of the host means the live host where hosts are known.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from underhost.agents.lint.checks import Check, plural, preferences, required_ru
 from underhost.agents.lint.subjects import AFFINITY_TERM, ANTI_AFFINITY, Complaint, PodRule, Subject
 from underhost.agents.lint.view import Reach, View
 from underhost.agents.rules.node_affinity import NAME as NODE_AFFINITY
+from underhost.agents.site.places import host_word
 from underhost.agents.site.terms import PREFERRED, REQUIRED
 from underhost.schemas.severities import DRIFT, UNSATISFIABLE
 
@@ -86,7 +87,7 @@ def absent(view: View, rule: PodRule) -> Iterator[Complaint]:
     topology = view.model.topology
     nobody = "No node in reach of its pods" if topology.of(rule.key).present.any() else "No node"
     is_host = topology.is_host_key(rule.key)
-    carries = f"has a known ESXi host for {rule.key}" if is_host else f"carries the label {rule.key}"
+    carries = f"has a known {host_word(view.snapshot)} for {rule.key}" if is_host else f"carries the label {rule.key}"
     meant = DEPRECATED.get(rule.key) or MISTAKEN.get(rule.key)
     remedy = f"{meant} is meant" if meant is not None else _remedy(view, reach)
     yield rule.complaint("topologyKey", f"{nobody} {carries}, so {_effect(rule)}: {remedy}.", rule.key)
@@ -101,11 +102,12 @@ def partial_key(view: View, rule: PodRule) -> Iterator[Complaint]:
     total = int(reach.eligible.sum())
     verb = "has" if len(without) == 1 else "have"
     is_host = view.model.topology.is_host_key(rule.key)
-    lacked = f"known ESXi host for {rule.key}" if is_host else f"label {rule.key}"
+    lacked = f"known {host_word(view.snapshot)} for {rule.key}" if is_host else f"label {rule.key}"
+    remedy = "add their VMs" if is_host and view.snapshot.vsphere else "label them"
     yield rule.complaint(
         "topologyKey",
         f"{len(without)} of {plural(total, 'node')} that {rule.subject.its_pods} may use ({f.listing(without)}) {verb} "
-        f"no {lacked}: {_partial_effect(rule)}; {'add their VMs' if is_host else 'label them'}.",
+        f"no {lacked}: {_partial_effect(rule)}; {remedy}.",
         rule.key,
     )
 
@@ -118,7 +120,7 @@ def mistaken(view: View, rule: PodRule) -> Iterator[Complaint]:
 
 
 def host_labels(view: View) -> Iterator[Complaint]:
-    """The label of the ESXi host is on some nodes and not on others."""
+    """The label of the host is on some nodes and not on others."""
     if view.model.has_hosts:
         return  # the live host counts then, and `check` tells of nodes without one
     for key in view.options.host_keys:
@@ -130,7 +132,7 @@ def host_labels(view: View) -> Iterator[Complaint]:
                 f"Node/{names[0]}",
                 f"metadata.labels[{key}]",
                 f"{len(names)} of {plural(len(known), 'node')} ({f.listing(names)}) "
-                f"{'has' if len(names) == 1 else 'have'} no {key}, so nothing keeps pods apart by ESXi host there: "
+                f"{'has' if len(names) == 1 else 'have'} no {key}, so nothing keeps pods apart by host there: "
                 "let `underhost run` label them, or give an --inventory.",
                 "PhysicalHost",
                 key,
@@ -202,5 +204,5 @@ CHECKS = (
           _LABELS, subjects, deprecated_selection),
     Check("node-labels-behind", DRIFT, "nodes carry only the deprecated topology label", _LABELS, None,
           deprecated_labels),
-    Check("host-label-missing", DRIFT, "the ESXi host's label is missing on some nodes", _OURS, None, host_labels),
+    Check("host-label-missing", DRIFT, "the host's label is missing on some nodes", _OURS, None, host_labels),
 )  # fmt: skip

@@ -22,9 +22,14 @@ class SamePlace(NamedTuple):
         return self.words
 
 
+def host_word(snapshot: Snapshot) -> str:
+    """What a host is called; of one that only a node label names nobody knows whose make it is."""
+    return "ESXi host" if snapshot.vsphere else "host"
+
+
 def named_host(snapshot: Snapshot, name: str) -> str:
-    """A host in a sentence; of one that only a node label names nobody knows whose make it is."""
-    return f"ESXi host {name}" if snapshot.vsphere else f"host {name}"
+    """A host in a sentence."""
+    return f"{host_word(snapshot)} {name}"
 
 
 def place_of(snapshot: Snapshot, node: str) -> SamePlace:
@@ -33,3 +38,10 @@ def place_of(snapshot: Snapshot, node: str) -> SamePlace:
     if node in snapshot.nodes and joined is not None and joined.host:
         return SamePlace(HOST, joined.host, joined.host_name, named_host(snapshot, joined.host_name))
     return SamePlace(NODE, node, node, f"node {node}")
+
+
+def only_kind(snapshot: Snapshot) -> str:
+    """Of what there is just one for all pods, a NODE or a HOST; "" where pods can be apart."""
+    if len(snapshot.nodes) == 1:
+        return NODE
+    return HOST if len(snapshot.hosts) == 1 else ""

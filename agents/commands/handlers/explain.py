@@ -156,4 +156,4 @@ def _reasons(pod: str, verdict: NodeVerdict) -> str:
     conflicts = verdict.physical_conflicts or 0
     if not conflicts:
         return "-"
-    return f"shares its ESXi host with {counted(conflicts, 'pod')} to be kept apart{''.join(named.values())}"
+    return f"shares its host with {counted(conflicts, 'pod')} to be kept apart{''.join(named.values())}"

@@ -87,7 +87,7 @@ HostKeyOption = Annotated[
     typer.Option(
         "--host-key",
         metavar="KEY",
-        help="Node label that means the ESXi host (repeatable: its aliases).",
+        help="Node label that means the host (repeatable: its aliases).",
         rich_help_panel=panels.JUDGING,
     ),
 ]

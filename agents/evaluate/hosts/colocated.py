@@ -16,14 +16,14 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.site.owners import PINNED, Application, application_under, controller_of, ready
-from underhost.agents.site.places import HOST, SamePlace, place_of
+from underhost.agents.site.places import HOST, NODE, SamePlace, only_kind, place_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import CO_LOCATED
 
 RULE = "PhysicalHost"
-REASON_HOST = "all ready replicas share an ESXi host"
+REASON_HOST = "all ready replicas share a host"
 REASON_NODE = "all ready replicas share a node"
 NO_REPLICAS = (*PINNED, "Job")  # a Job's pods share the work; they do not stand in for one another
 _BY_WORKLOAD = ("ReplicaSet", "VirtualMachineInstance")  # kinds whose application the workloads tell
@@ -40,9 +40,11 @@ class CoLocated:
         self._applications: dict[_Owner, tuple[Application, _Owner]] = {}  # shared by the owner's pods
         self._told: defaultdict[str, set[_Owner]] = defaultdict(set)  # by namespace, owners of `_BY_WORKLOAD`
         self._dirty: set[Application] = set()
+        self._only = ""  # of what there was just one, which the messages say
 
     def judge_all(self, case: Case) -> None:
         """Look at every application; violations and physical findings are in the store already."""
+        self._only = only_kind(case.snapshot)
         for one in _in_one_place(case.snapshot, case.model):
             self._put(case, one.application, one.members, one.place)
         self._store.take_regrouped()
@@ -95,6 +97,9 @@ class CoLocated:
         for key in self._store.take_regrouped():
             if key in self._of_pod:
                 self._dirty.add(self._of_pod[key][0])
+        if (only := only_kind(case.snapshot)) != self._only:
+            self._only = only
+            self._dirty.update(self._replicas)
         for application in self._dirty:
             replicas = self._replicas[application]
             if not replicas:
@@ -110,8 +115,8 @@ class CoLocated:
             shared = [at for key in replicas for at in self._store.of_pod.get(key, ())]
             classes = [case.model.classes[cls] for cls in set(replicas.values())]
             if len(shared) == len(set(shared)) and not any(map(_is_gathered, classes)):
-                preferred = any(map(_prefers_apart, classes))
-                found = [_finding(case.snapshot, application, sorted(replicas), place, preferred)]
+                why = _why(self._only, place, any(map(_prefers_apart, classes)))
+                found = [_finding(case.snapshot, application, sorted(replicas), place, why)]
         self._store.put((CO_LOCATED, application), found)
 
 
@@ -138,17 +143,21 @@ def _common(snapshot: Snapshot, replicas: Iterable[Place]) -> SamePlace | None:
     return found
 
 
-def _finding(
-    snapshot: Snapshot, application: Application, pods: list[str], place: SamePlace, preferred: bool
-) -> Finding:
+def _why(only: str, place: SamePlace, preferred: bool) -> str:
+    """What lets the replicas be together; where there is no other place, no rule could keep them apart."""
+    if only in (NODE, place.kind):
+        return f"there is no other {only}."
+    return f"{'only a preference keeps' if preferred else 'no rule keeps'} them apart."
+
+
+def _finding(snapshot: Snapshot, application: Application, pods: list[str], place: SamePlace, why: str) -> Finding:
     """All ready replicas of an application in one place."""
     first = snapshot.pods[pods[0]]
     nodes = sorted({snapshot.pods[pod].spec.node_name for pod in pods})
     on = f" (nodes {f.listing(nodes)})" if place.kind == HOST and len(nodes) > 1 else ""
-    rule = "only a preference keeps" if preferred else "no rule keeps"
     message = (
         f"All {len(pods)} ready replicas of {application.kind} {application.namespace}/{application.name} "
-        f"({f.listing(pods)}) run on {place}{on}, and {rule} them apart."
+        f"({f.listing(pods)}) run on {place}{on}, and {why}"
     )
     return Finding(
         id=f.finding_id(snapshot.site, CO_LOCATED, RULE, place.kind, place.id, f.uid_of(pods[0], first)),

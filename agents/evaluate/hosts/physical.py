@@ -15,7 +15,7 @@ from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import PHYSICAL
 
 RULE = "PhysicalHost"
-REASON = "pods that a rule keeps apart share an ESXi host"
+REASON = "pods that a rule keeps apart share a host"
 HOST = "host"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from support.build import REQUIRED, Built, Json, NodeBuilder, a_node
 
 from underhost.agents.lint.report import lint
-from underhost.agents.site.snapshot import Options
+from underhost.agents.site.snapshot import Joining, Options
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.documents import Report
 from underhost.streams.files.reader import load_files
@@ -29,11 +29,11 @@ def documents(*objects: Written) -> str:
     return "".join(f"---\n{json.dumps(one.json() if isinstance(one, Built) else one)}\n" for one in objects)
 
 
-def report_of(objects: Sequence[Written], inventory: Json | None = None) -> Report:
-    """The report of `underhost lint` about these objects."""
+def report_of(objects: Sequence[Written], inventory: Json | None = None, host_label: str = "") -> Report:
+    """The report of `underhost lint` about these objects; `host_label` is that of `--host-label`."""
     more = [{"apiVersion": "underhost/v1", "kind": "Inventory", **inventory}] if inventory else []
     read = load_files(["-"], stdin=io.BytesIO(documents(*objects, *more).encode()))
-    snapshot, _ = snapshot_of(read)
+    snapshot, _ = snapshot_of(read, joining=Joining(label=host_label))
     return lint(snapshot, Options(), read.others, read.misspelled, read.makers)
 
 
@@ -63,9 +63,9 @@ class Row(NamedTuple):
     message: str
 
 
-def rows(objects: Sequence[Json], inventory: Json | None = None) -> list[Row]:
+def rows(objects: Sequence[Json], inventory: Json | None = None, host_label: str = "") -> list[Row]:
     """Every finding about these objects, in order."""
     return [
         Row(one.source or "", one.severity, one.rule, one.object or "", one.field or "", one.message)
-        for one in report_of(objects, inventory).findings
+        for one in report_of(objects, inventory, host_label).findings
     ]

@@ -50,6 +50,18 @@ def test_given_the_changed_keys_it_says_the_same_though_it_missed_snapshots(seed
         site.snapshot = _viewed(before, site.snapshot)
 
 
+def test_as_a_second_node_joins_what_is_said_of_replicas_on_the_only_one_changes() -> None:
+    replicas = [a_pod(name).on("n1").owned_by("ReplicaSet/web") for name in ("web-0", "web-1")]
+    site = a_site(a_node("n1"), *replicas)
+    resident = Evaluator(Options())
+    endings = []
+    for names in (["n1"], ["n1", "n2"], ["n1"]):
+        site = replace(site, nodes=a_site(*map(a_node, names)).nodes)
+        (finding,) = resident.update(site).findings
+        endings.append(finding.message.rpartition(", and ")[2])
+    assert endings == ["there is no other node.", "no rule keeps them apart.", "there is no other node."]
+
+
 def test_of_views_only_the_keys_that_they_name_are_looked_at() -> None:
     first = Tracked({"a": 1, "b": 2})
     second = Tracked({"a": 1, "b": 3, "c": 4}, first, ["b"])

@@ -357,10 +357,28 @@ def test_the_message_tells_a_preference_from_no_rule(spec, rule):
 
 
 def test_the_message_names_the_nodes_of_a_shared_host():
-    site = a_site(*nodes(2), web(0, "n1"), web(1, "n2"), on={"n1": "h1", "n2": "h1"})
+    site = a_site(*nodes(3), web(0, "n1"), web(1, "n2"), on={"n1": "h1", "n2": "h1", "n3": "h2"})
     (finding,) = findings("co-located", site)
     assert finding.reason == REASON_HOST
     assert "run on ESXi host esx-h1 (nodes n1 and n2), and no rule keeps them apart." in finding.message
+
+
+ONE_HOST = {"n1": "h1", "n2": "h1"}
+
+
+@pytest.mark.parametrize(
+    ("count", "on", "ending"),
+    [
+        pytest.param(1, {}, " run on node n1, and there is no other node.", id="one node"),
+        pytest.param(1, {"n1": "h1"}, " run on ESXi host esx-h1, and there is no other node.", id="one node on a host"),
+        pytest.param(2, ONE_HOST, " run on ESXi host esx-h1, and there is no other host.", id="one host"),
+        pytest.param(2, {}, " run on node n1, and no rule keeps them apart.", id="two nodes"),
+    ],
+)
+def test_where_there_is_no_other_place_no_rule_is_missed(count, on, ending):
+    site = a_site(*nodes(count), web(0, "n1"), web(1, "n1"), on=on)
+    (finding,) = findings("co-located", site)
+    assert finding.message.endswith(ending)
 
 
 # ---------------------------------------------------------------------------------------------------- nodes and hosts

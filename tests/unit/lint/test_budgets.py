@@ -1,8 +1,8 @@
-"""Lint of disruption budgets, ESXi hosts and DRS rules."""
+"""Lint of disruption budgets, hosts and DRS rules."""
 
 import pytest
-from support.answers.lint import ANTI, SPREAD, Row, Written, hosts, report_of, rows, zones
-from support.build import HOST, Json, a_budget, a_manifest, a_pod, app, spread, term
+from support.answers.lint import ANTI, ESXI, SPREAD, Row, Written, hosts, report_of, rows, zones
+from support.build import HOST, Json, a_budget, a_manifest, a_node, a_pod, app, spread, term
 
 
 @pytest.mark.parametrize(
@@ -378,6 +378,47 @@ def test_a_budget_or_host_that_undoes_a_rule_is_reported(
     objects: list[Written], inventory: Json | None, expected: list[Row]
 ) -> None:
     assert rows(objects, inventory) == expected
+
+
+RACK = "example.com/rack"
+RACKED = [a_node(f"n{at}").labels({RACK: rack, HOST: f"n{at}"}) for at, rack in enumerate("ppq")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "messages"),
+    [
+        pytest.param(
+            [
+                *RACKED,
+                *[a_pod(f"db-{i}").on(f"n{i}").labels(app="db").owned_by("StatefulSet/db") for i in range(3)],
+                a_manifest("StatefulSet", "db", 3).spreads(spread(HOST, app("db"))),
+            ],
+            [
+                "The DoNotSchedule spread constraint of StatefulSet shop/db is kept by kubernetes.io/hostname, yet "
+                "pods of it share host p: use the key example.com/rack."
+            ],
+            id="a host undoes a spread",
+        ),
+        pytest.param(
+            [*RACKED, a_manifest(replicas=3).apart(term(HOST, app("db")))],
+            [
+                "Deployment shop/db wants 3 replicas apart, and the nodes that they may use run on 2 hosts: some must "
+                "share one; use fewer replicas, or add hosts."
+            ],
+            id="fewer hosts than replicas",
+        ),
+        pytest.param(
+            [*RACKED, a_node("n3").labels({HOST: "n3"}), a_manifest(replicas=2).apart(term(ESXI, app("db")))],
+            [
+                "1 of 4 nodes that the pods of Deployment shop/db may use (n3) has no known host for "
+                "node.cluster.x-k8s.io/esxi-host: the required anti-affinity keeps nothing apart there; label them."
+            ],
+            id="a node without the label",
+        ),
+    ],
+)
+def test_where_a_label_names_the_hosts_lint_says_hosts(objects: list[Written], messages: list[str]) -> None:
+    assert [row.message for row in rows(objects, host_label=RACK)] == messages
 
 
 @pytest.mark.parametrize(

@@ -368,7 +368,7 @@ ON = [a_pod("p0").on("n0").labels(app="other")]
                     "Node/n2",
                     f"metadata.labels[{ESXI}]",
                     (
-                        "1 of 3 nodes (n2) has no node.cluster.x-k8s.io/esxi-host, so nothing keeps pods apart by ESXi "
+                        "1 of 3 nodes (n2) has no node.cluster.x-k8s.io/esxi-host, so nothing keeps pods apart by "
                         "host there: let `underhost run` label them, or give an --inventory."
                     ),
                 )

@@ -1,6 +1,7 @@
 """`--host-label`, and hosts.label of a configuration or a worker: a node label in the place of vSphere."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,14 @@ def test_a_label_says_what_an_inventory_does(labelled: str, command: str) -> Non
     known = run(command, "-f", labelled, "--inventory", INVENTORY, "-o", "json")
     assert without_ids(told) == without_ids(known)
     assert told.exit_code == known.exit_code
+
+
+@pytest.mark.parametrize("command", ["check", "lint", "explain", "schedule", "fail --each host", "drain kni-worker"])
+@pytest.mark.parametrize("form", ["table", "wide", "json"])
+def test_where_a_label_names_the_hosts_nothing_is_said_of_esxi_or_drs(labelled: str, command: str, form: str) -> None:
+    said = run(*command.split(), "-f", labelled, "--host-label", KEY, "-o", form).stdout
+    assert said
+    assert re.findall(r"ESXi|vCenter|DRS|esxi-host", said) == []
 
 
 @pytest.mark.parametrize("command", ["explain", "schedule"])

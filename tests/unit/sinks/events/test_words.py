@@ -40,7 +40,7 @@ def notes(actions: list[Action]) -> dict[str, str]:
     return found
 
 
-SHARED = "pods that a rule keeps apart share an ESXi host"
+SHARED = "pods that a rule keeps apart share a host"
 APART = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
