@@ -189,7 +189,8 @@ def severities() -> str:
     """The table of severities."""
     text = f"# Severities\n\n{MADE}\nWorst first: `--fail-on S` and `alerting.severity` count S and what is above.\n\n"
     text += "| severity | meaning | evictions can repair it | alert | SARIF | Event |\n|---|---|---|---|---|---|\n"
-    remedies = "\n## Remedies\n\nWhat ends a finding: `remedy` of JSON, alerts and `-o wide`.\n"
+    remedies = "\n## Remedies\n\nWhat ends a finding: `remedy` of JSON, alerts and `-o wide`. Of lint's it is "
+    remedies += f"always: {severity_table.OF_A_FIELD}\n"
     remedies += "\n| severity | rule | remedy |\n|---|---|---|\n"
     for row in severity_table.ROWS:
         repair = "" if not row.repairable else "yes" if row.grave else "where asked for"

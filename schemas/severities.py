@@ -75,8 +75,9 @@ ROWS = (
     ),
     Severity(
         name=PHYSICAL,
-        meaning="Pods that a rule keeps in different domains share an ESXi host.",
-        remedy="Move one of the VMs to another host, by hand or by `sinks.drsRules`, or evict one of the pods.",
+        meaning="Pods that a rule keeps in different domains share a host.",
+        remedy="Move one of the VMs to another host, by hand or (in vSphere) by `sinks.drsRules`, or evict one of the "
+        "pods.",
         grave=True,
         repairable=True,
         alert="critical",
@@ -141,7 +142,8 @@ ROWS = (
     Severity(
         name=CO_LOCATED,
         meaning="All ready replicas of an application are on one host or node, though no rule forbids it.",
-        remedy="Keep the replicas apart by a required anti-affinity or a strict spread, then delete one of them.",
+        remedy="Where they can be on another node or host, keep them apart by a required anti-affinity or a strict "
+        "spread, then delete one of them.",
         repairable=True,
         alert="warning",
         report="warning",
@@ -200,8 +202,14 @@ LEAST = SEVERITIES[-1]
 RANK = {name: rank for rank, name in enumerate(SEVERITIES)}
 
 
-def remedy_of(severity: str, rule: str) -> str:
+OF_A_FIELD = "Correct the field that it names, as the message says."
+"""What ends a finding of lint: it is about what is written, not about pods that run."""
+
+
+def remedy_of(severity: str, rule: str, *, of_field: bool = False) -> str:
     """What ends a finding, in one sentence; "" for a severity that this version does not know."""
+    if of_field:
+        return OF_A_FIELD
     row = BY_NAME.get(severity)
     return row.remedies.get(rule, row.remedy) if row is not None else ""
 

@@ -27,11 +27,12 @@ def sarif(findings: Sequence[Finding], objects: Objects, runbooks: str) -> str:
     """
     lines = {file: lines_of(file) for file in sorted({_place(one, objects)[1] for one in findings})}
     rules = sorted({(one.severity, one.rule) for one in findings})
+    of_field = any(one.field for one in findings)
     run = {
         "tool": {
             "driver": {
                 "name": "underhost",
-                "rules": [_rule(severity, rule, runbooks) for severity, rule in rules],
+                "rules": [_rule(severity, rule, runbooks, of_field) for severity, rule in rules],
             }
         },
         "columnKind": "utf16CodeUnits",
@@ -41,12 +42,12 @@ def sarif(findings: Sequence[Finding], objects: Objects, runbooks: str) -> str:
     return msgspec.json.format(msgspec.json.encode(log, order="sorted"), indent=2).decode() + "\n"
 
 
-def _rule(severity: str, rule: str, runbooks: str) -> dict[str, Any]:
+def _rule(severity: str, rule: str, runbooks: str, of_field: bool) -> dict[str, Any]:
     described = {
         "id": f"{severity}/{rule}",
         "name": rule,
         "shortDescription": {"text": f"{rule}: {severity}"},
-        "help": {"text": f"{BY_NAME[severity].meaning} {remedy_of(severity, rule)}"},
+        "help": {"text": f"{BY_NAME[severity].meaning} {remedy_of(severity, rule, of_field=of_field)}"},
         "defaultConfiguration": {"level": BY_NAME[severity].report},
     }
     if is_on_the_web(runbooks):

@@ -53,14 +53,14 @@ def _complete_all(tree: dict[str, Any]) -> None:
     for part in ("findings", "newFindings", "resolvedFindings", "leftFindings"):
         for finding in tree.get(part, ()):
             _complete(finding)
-            finding.update(advice(finding["severity"], finding["rule"]))
+            finding.update(advice(finding["severity"], finding["rule"], of_field="field" in finding))
     for item in tree.get("items", ()):
         _complete_all(item)
 
 
-def advice(severity: str, rule: str) -> dict[str, str]:
-    """What ends such findings, and where their runbook is."""
-    return {"remedy": remedy_of(severity, rule), "runbook": runbook_of(severity, rule)}
+def advice(severity: str, rule: str, *, of_field: bool = False) -> dict[str, str]:
+    """What ends such findings, those of lint (`of_field`) or others, and where their runbook is."""
+    return {"remedy": remedy_of(severity, rule, of_field=of_field), "runbook": runbook_of(severity, rule)}
 
 
 def _complete(finding: dict[str, object]) -> None:
@@ -120,8 +120,9 @@ def show_not_judged(left_out: Sequence[NotJudged]) -> None:
 
 def remedies(findings: Sequence[Finding]) -> Table:
     """What ends these findings, once for each severity and rule."""
-    kinds = dict.fromkeys((one.severity, one.rule) for one in findings)
-    return Table(REMEDY_HEADER, [(*kind, *advice(*kind).values()) for kind in kinds])
+    kinds = dict.fromkeys((one.severity, one.rule, one.field is not None) for one in findings)
+    rows = [(severity, rule, *advice(severity, rule, of_field=of_field).values()) for severity, rule, of_field in kinds]
+    return Table(REMEDY_HEADER, rows)
 
 
 def available(nodes: int, reasons: dict[str, int]) -> str:

@@ -27,7 +27,7 @@ SHARED = FindingEvent(
     site="prod",
     severity="physical",
     rule="PhysicalHost",
-    reason="replicas that must be apart share an ESXi host",
+    reason="replicas that must be apart share a host",
     message="db-0 and db-1 share esx-3.",
     first_seen="2026-11-21T03:00:00.000Z",
     updated_at="2026-11-21T03:00:00.000Z",
@@ -112,10 +112,11 @@ async def test_an_alertmanager_is_told_what_was_open_already(results: Results):
     }
     assert told["annotations"] == {
         "summary": "db-0 and db-1 share esx-3.",
-        "description": "replicas that must be apart share an ESXi host",
+        "description": "replicas that must be apart share a host",
         "node": "n1",
         "peers": "shop/db-1",
-        "remedy": "Move one of the VMs to another host, by hand or by `sinks.drsRules`, or evict one of the pods.",
+        "remedy": "Move one of the VMs to another host, by hand or (in vSphere) by `sinks.drsRules`, or evict one "
+        "of the pods.",
         "runbook_url": "docs/runbooks/UnderhostPhysical.md",
     }
     assert (told["startsAt"], told["generatorURL"]) == ("2026-11-21T03:00:00.000Z", "https://u.example/?finding=9f2c")

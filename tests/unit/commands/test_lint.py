@@ -113,6 +113,7 @@ def test_wide_adds_the_check_and_the_id() -> None:
     assert header == ["SEVERITY", "RULE", "CHECK", "OBJECT", "FIELD", "ID", "MESSAGE"]
     assert row[:4] == ["unsatisfiable", "InterPodAffinity", "topology-key-empty", "Deployment/shop/db"]
     assert len(row[5]) == 16
+    assert " Correct the field that it names, as the message says.   docs/runbooks/" in result.stdout
 
 
 def test_names_are_those_of_objects() -> None:

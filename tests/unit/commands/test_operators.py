@@ -83,7 +83,8 @@ def test_violations_as_json_is_versioned_and_whole(log: Path) -> None:
     document = json.loads(result.stdout)
     assert (document["apiVersion"], document["kind"]) == ("underhost/v1", "Violations")
     advice = {
-        "remedy": "Move one of the VMs to another host, by hand or by `sinks.drsRules`, or evict one of the pods.",
+        "remedy": "Move one of the VMs to another host, by hand or (in vSphere) by `sinks.drsRules`, or evict one "
+        "of the pods.",
         "runbook": "docs/runbooks/UnderhostPhysical.md",
     }
     assert document["violations"] == [{**json.loads(encode(a_finding("bb"))), **advice}]

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from underhost.schemas.severities import BUDGET, GRAVE, REPAIRABLE, ROWS, SEVERITIES, Severity, at_or_above, remedy_of
+from underhost.schemas.severities import (
+    BUDGET,
+    GRAVE,
+    OF_A_FIELD,
+    REPAIRABLE,
+    ROWS,
+    SEVERITIES,
+    Severity,
+    at_or_above,
+    remedy_of,
+)
 
 ROOT = Path(__file__).parents[3]
 STATIC = ROOT / "agents/http/static"
@@ -60,3 +70,4 @@ def test_a_remedy_is_the_rules_own_where_it_has_one() -> None:
     assert remedy_of("violation", "NodePorts") == "Evict one of the pods that hold the port."
     assert remedy_of("violation", "InterPodAffinity") == ROWS[0].remedy
     assert remedy_of("of another version", "NodePorts") == ""
+    assert remedy_of("drift", "InterPodAffinity", of_field=True) == OF_A_FIELD
