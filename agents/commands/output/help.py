@@ -3,6 +3,8 @@
 In: a command's help text, its epilog (the examples) and the panels of its options. Out: the text of `--help`.
 """
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -12,10 +14,40 @@ INPUT, PODS, JUDGING, ANSWER = "Input", "Which pods", "How it is judged", "Answe
 TOPICS, KUBERNETES, VSPHERE = "Topics", "Kubernetes", "vSphere"
 
 
+_LEAST, _RANGE = re.compile(r"\bx>=(\d+)"), re.compile(r"(\d+)<=x<=(\d+)")
+_HYPHEN = "\N{NON-BREAKING HYPHEN}"  # stands for one while lines are broken, which is done at hyphens, too
+
+
+class _WholeWords:
+    """A formatter of click's that breaks lines at blanks only, so that every name can be copied."""
+
+    def __init__(self, formatter: Any) -> None:
+        self._formatter = formatter
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._formatter, name)
+
+    def write_text(self, text: str) -> None:
+        """A paragraph."""
+        self._formatter.write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], *args: Any, **kwargs: Any) -> None:
+        """Names, each with a text."""
+        self._formatter.write_dl([(name, text.replace("-", _HYPHEN)) for name, text in rows], *args, **kwargs)
+
+
 class _Helped:
     """What commands and groups of them share."""
 
     epilog: str | None
+
+    def get_help(self, ctx: Any) -> str:
+        """The whole text."""
+        return str(super().get_help(ctx)).replace(_HYPHEN, "-")  # type: ignore[misc]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """All parts of it."""
+        super().format_help(ctx, _WholeWords(formatter))  # type: ignore[misc]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """The text, then the examples, line by line as they are written."""
@@ -37,7 +69,8 @@ class _Helped:
             if one.param_type_name == "argument":
                 sections["Arguments"].append((one.metavar or one.name.upper(), record[1]))
             else:
-                sections.setdefault(one.rich_help_panel or OTHERS, []).append(record)
+                said = _RANGE.sub(r"from \1 to \2", _LEAST.sub(r"\1 or more", record[1]))
+                sections.setdefault(one.rich_help_panel or OTHERS, []).append((record[0], said))
         sections[OTHERS] = sections.pop(OTHERS, [])
         for title, records in sections.items():
             if records:

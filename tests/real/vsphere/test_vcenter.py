@@ -23,6 +23,7 @@ import structlog.testing
 from pydantic import SecretStr
 from pyVim.connect import Disconnect, SmartConnect
 from pyVmomi import SoapAdapter, vim, vmodl
+from support.answers.narrow import Misfits, misfits
 from support.fakes.vcenter import FakeTopics
 from support.processes.vcsim import PASSWORD, USERNAME, Tagging, Vcsim, start_vcsim
 
@@ -699,6 +700,13 @@ def test_the_inventory_command_writes_the_same_bytes_each_time(settings: VSphere
             "rules": [],
         }
     ]
+
+
+@pytest.mark.timeout(90)
+def test_the_inventory_as_a_table_fits_80_columns(settings: VSphereSettings, tmp_path: Path) -> None:
+    flags = ["--url", settings.url, "--username", USERNAME, "--password-file", str(settings.password_file)]
+    command = ["inventory", *flags, "--ca-file", str(settings.ca_file), "-o", "table"]
+    assert misfits(command, tmp_path) == Misfits()
 
 
 @pytest.mark.timeout(90)
