@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -25,6 +26,12 @@ def test_every_package_folder_is_listed_for_the_wheel() -> None:
     }
     without_modules = {"underhost.agents.http.static", "underhost.runbooks"}  # the page, and what it links to
     assert on_disk | without_modules == set(listed)
+
+
+def test_the_package_names_the_projects_addresses() -> None:
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert list(urls) == ["Homepage", "Documentation", "Changelog"]
+    assert {urlsplit(url).netloc for url in urls.values()} == {"underhost.io"}  # the domain of its annotations
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
