@@ -5,7 +5,7 @@ constraint. Faults of shape (an unknown operator, a text for a number) are raise
 misspelled is taken as absent: that is reported.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import TypeVar
 
@@ -65,6 +65,7 @@ class RuleParser:
         rules.labels = terms.labels(min(subject.labels, default=b"{}") if labels is None else labels)
         rules.between_pods += _terms(subject, affinity, rules.labels)
         rules.between_pods += [_constraint(subject, index, one) for index, one in enumerate(spread)]
+        rules.between_pods = _each_once(rules.between_pods)
         return rules
 
 
@@ -123,3 +124,11 @@ def _constraint(subject: Subject, index: int, one: terms.SpreadConstraint) -> Po
         requirements=requirements or None,
         constraint=one,
     )
+
+
+def _each_once(rules: Iterable[PodRule]) -> list[PodRule]:
+    """The rules without those that say the same as one before them."""
+    told: dict[str, PodRule] = {}
+    for rule in rules:
+        told.setdefault(repr(rule.says), rule)  # a selector of a constraint is a mapping
+    return list(told.values())

@@ -87,6 +87,12 @@ class PodRule:
         return f"{self.listed}[{self.index}]{'' if self.weight is None else '.podAffinityTerm'}"
 
     @property
+    def says(self) -> tuple[object, ...]:
+        """All that it says, wherever it stands."""
+        spaces = (tuple(self.namespaces), self.spaces, self.others)
+        return (self.form, self.required, self.weight, self.key, self.null, self.requirements, *spaces, self.constraint)
+
+    @property
     def plugin(self) -> str:
         """The upstream plugin that reads it."""
         return POD_TOPOLOGY_SPREAD if self.form == SPREAD_CONSTRAINT else INTER_POD_AFFINITY

@@ -78,6 +78,15 @@ from support.build import HOST, Json, a_budget, a_manifest, a_node, a_pod, app, 
             id="a budget of policy/v1beta1",
         ),
         pytest.param(
+            [
+                a_manifest(),
+                a_budget("db", app("db"), max_unavailable=1, version="policy/v1beta1").metadata(uid="of-a-cluster"),
+            ],
+            None,
+            [],
+            id="a budget of policy/v1beta1 in a cluster that has no other",
+        ),
+        pytest.param(
             [a_manifest(), a_budget("db", {}, max_unavailable=1)],
             None,
             [

@@ -381,3 +381,14 @@ def test_a_topology_key_that_does_not_do_what_it_says_is_reported(
     objects: list[Written], inventory: Json | None, expected: list[Row]
 ) -> None:
     assert rows(objects, inventory) == expected
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        pytest.param(a_manifest().apart(term("rack", app("db")), term("rack", app("db"))), id="a term"),
+        pytest.param(a_manifest().spreads(spread("rack", app("db")), spread("rack", app("db"))), id="a constraint"),
+    ],
+)
+def test_what_is_written_twice_is_told_once(twice: Written) -> None:
+    assert [row.check for row in rows([*zones("a", "b"), twice])] == ["topology-key-absent"]
