@@ -26,7 +26,8 @@ export function adviceOn({ severity, rule }) {
   const row = rows.get(severity);
   if (!row) return [];
   const href = row.runbooks[rule] ?? row.runbook;
-  return [row.remedies[rule] ?? row.remedy, " ", el("a", { class: "link", href, target: "_blank", rel: "noopener" }, "Runbook")];
+  const remedy = (row.remedies[rule] ?? row.remedy).split("`"); // what is between two of them is code
+  return [remedy.map((part, at) => (at % 2 ? el("code", {}, part) : part)), " ", el("a", { class: "link", href, target: "_blank", rel: "noopener" }, "Runbook")];
 }
 
 /** The variable of the style sheet that holds its colour, without the dashes. */

@@ -1,7 +1,7 @@
 // What the details of a host, a node and a pod are made of.
 
 import { icon } from "../basics/icons.js";
-import { adviceOn, severityTag } from "../basics/severities.js";
+import { adviceOn, byWeight, severityTag } from "../basics/severities.js";
 import { count, el } from "../basics/text.js";
 import { timeOf } from "../basics/times.js";
 
@@ -20,7 +20,7 @@ export function head({ open }, kind, title, ...facts) {
 
 /** The findings about it; each leads to itself in the list. */
 export function findingsAbout({ scene, choose }, kind, id) {
-  const findings = scene().about(kind, id);
+  const findings = [...scene().about(kind, id)].sort(byWeight);
   if (!findings.length) return null;
   return [
     el("h3", {}, count(findings.length, "finding")),

@@ -197,7 +197,7 @@ export class Findings {
 /** The choices of a filter; what is chosen is one of them though nothing has it now. */
 function options(select, all, values, chosen) {
   const wanted = ["", ...new Set([...values, chosen].filter(Boolean).sort())];
-  if (wanted.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
+  if (wanted.length !== select.options.length || wanted.some((value, at) => select.options[at].value !== value)) {
     fill(select, wanted.map((value) => el("option", { value }, value || all)));
   }
   select.value = chosen;
