@@ -26,11 +26,11 @@ from underhost.agents.compiled.default_spreading import DefaultSelectors, servic
 from underhost.agents.compiled.images import normalised_image
 from underhost.agents.compiled.reader import Reading
 from underhost.agents.site import terms
-from underhost.agents.site.changes import Outdated
+from underhost.agents.site.changes import Outdated, is_classed_alike
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.selectors import IN, Requirement, Selector, SelectorTable, matches
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.kubernetes import Namespace, Service, Workload
+from underhost.schemas.kubernetes import Namespace, Pod, Service, Workload
 
 _NAMESPACE, _IMAGE, _LABEL = "namespace", "image", "label"
 
@@ -105,6 +105,23 @@ class Classifier:
             return found, False
         self._match(self.classes[found], self.table.selectors[selectors:])
         return found, True
+
+    def stays(self, old: Pod, new: Pod) -> bool:
+        """Whether a pod is of the class that it was of, as far as that costs less than to look for its class.
+
+        Labels that no selector reads may be others: a binding gives a pod its host's.
+        """
+        if not is_classed_alike(old, new):
+            return False
+        one, other = bytes(old.metadata.labels), bytes(new.metadata.labels)
+        if one == other:
+            return True
+        try:
+            was, now = terms.labels(one), terms.labels(other)
+        except Fault:
+            return False  # said where its class is asked for
+        changed = {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
+        return changed.isdisjoint(self._used) and changed.isdisjoint(self._used_in.get(new.metadata.namespace, ()))
 
     def change_namespace(self, name: str, namespace: Namespace | None) -> None:
         """A namespace came, changed or went. Raises Outdated, BadObjectError."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.reader import PendingPod, pending_pod
 from underhost.agents.compiled.state import State
-from underhost.agents.site.changes import Outdated, is_classed_alike, is_owned_alike
+from underhost.agents.site.changes import Outdated, is_owned_alike
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 
@@ -58,7 +58,7 @@ class CompiledSite:
     def place_of(self, key: str, pod: Pod, before: Pod | None = None) -> tuple[Place, bool]:
         """Where the pod is, and whether its class is new; `before` is what it was. Raises Outdated, BadObjectError."""
         was, request = self.places.get(key), self.model.reader.request(key, pod)
-        if before is not None and was is not None and is_classed_alike(before, pod):
+        if before is not None and was is not None and self.model.classifier.stays(before, pod):
             return self.placed(pod, was.cls, request), False
         cls, new = self.model.classifier.class_of(self.model.reader.raw_class(key, pod), key)
         if new:

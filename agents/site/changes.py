@@ -106,11 +106,10 @@ def is_named_alike(old: Pod, new: Pod) -> bool:
 
 
 def is_classed_alike(old: Pod, new: Pod) -> bool:
-    """Whether a pod is of the same class as it was, wherever it is now."""
+    """Whether a pod is of the same class as it was, wherever it is now, but for its labels."""
     one, other = old.metadata, new.metadata
     return (
         msgspec.structs.replace(old.spec, node_name=new.spec.node_name) == new.spec
-        and one.labels == other.labels
         and one.owner_references == other.owner_references
         and (one.deletion_timestamp is None) == (other.deletion_timestamp is None)
     )
