@@ -7,7 +7,8 @@ the table in `agents/sinks/registry.py`.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LABEL, BIND, DRS_RULE, EVICT, EVENT, REPORT, RESUME = "label", "bind", "drs-rule", "evict", "event", "report", "resume"
+LABEL, POD_LABEL, BIND, DRS_RULE, EVICT = "label", "pod-label", "bind", "drs-rule", "evict"
+EVENT, REPORT, RESUME = "event", "report", "resume"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,13 @@ WRITTEN: Mapping[str, Written] = {
     row.name: row
     for row in (
         Written(LABEL, "labels", 6000, subject="Node"),
+        Written(
+            POD_LABEL,
+            "pod_labels",
+            3000,
+            subject="Pod",
+            about="Host labels that bindings gave to pods, corrected after a vMotion.",
+        ),
         Written(BIND, "bindings", 30_000, subject="Pod"),
         Written(DRS_RULE, "drs_rules", 20, to_vsphere=True, subject="DRS rule"),
         Written(EVICT, "evictions", 20, subject="Pod"),

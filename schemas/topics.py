@@ -122,10 +122,10 @@ ACTIONS = Topic(
     "delete",
     "target",
     records.Action,
-    "labeller, DRS translator, evictor, reporter",
+    "labeller, pod-labeller, DRS translator, evictor, reporter",
     ("sinks",),
     "Commands to the sinks.",
-    writers=("evaluator", "labeller", "drs", "evictor", "reporter", "resume"),
+    writers=("evaluator", "labeller", "pod-labeller", "drs", "evictor", "reporter", "resume"),
 )
 OUTCOMES = Topic(
     "outcomes",
@@ -135,7 +135,7 @@ OUTCOMES = Topic(
     "sinks",
     ("deciders", "events", "web"),
     "What the sinks did.",
-    writers=("kubernetes", "vsphere", "labeller", "binder", "drs", "evictor", "events", "reporter"),
+    writers=("kubernetes", "vsphere", "labeller", "pod-labeller", "binder", "drs", "evictor", "events", "reporter"),
 )
 DEAD_LETTERS = Topic(
     "dead-letters",
@@ -150,6 +150,7 @@ DEAD_LETTERS = Topic(
         "vsphere",
         "evaluator",
         "labeller",
+        "pod-labeller",
         "binder",
         "drs",
         "evictor",

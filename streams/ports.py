@@ -97,6 +97,16 @@ class TopicReader(Protocol):
         """Release connections."""
 
 
+class LiveLabels(NamedTuple):
+    """A live object's uid, resourceVersion, labels, and the field manager by label key, of several the
+    one that decides."""
+
+    uid: str
+    version: str
+    labels: Mapping[str, str]
+    managers: Mapping[str, str]
+
+
 class PodState(NamedTuple):
     """A live pod and one of its conditions. `node` is "" before it is bound, `condition` is empty where it has none."""
 

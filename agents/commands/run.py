@@ -11,14 +11,21 @@ from underhost.agents.commands.output.help import KUBERNETES, VSPHERE, HelpedCom
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 
-SINKS = {"labels": "labels", "bindings": "bindings", "drs-rules": "drs_rules", "events": "events", "reports": "reports"}
+SINKS = {
+    "labels": "labels",
+    "pod-labels": "pod_labels",
+    "bindings": "bindings",
+    "drs-rules": "drs_rules",
+    "events": "events",
+    "reports": "reports",
+}
 
 AgentsOption = Annotated[
     str | None,
     typer.Option(
         metavar="A,B",
-        help="Only these: kubernetes, vsphere, evaluator, labeller, binder, drs, evictor, events, reporter, alerts, "
-        "web.",
+        help="Only these: kubernetes, vsphere, evaluator, labeller, pod-labeller, binder, drs, evictor, events, "
+        "reporter, alerts, web.",
         autocompletion=values.listed(values.roles),
     ),
 ]
@@ -26,7 +33,7 @@ EnableOption = Annotated[
     str | None,
     typer.Option(
         metavar="A,B",
-        help="Sinks that may write: labels, bindings, drs-rules, events, reports.",
+        help="Sinks that may write: labels, pod-labels, bindings, drs-rules, events, reports.",
         autocompletion=values.listed(SINKS.keys),
     ),
 ]

@@ -14,6 +14,7 @@ from msgspec import Struct
 from underhost.agents.sinks.labels.managers import FIELD_MANAGER, foremost
 from underhost.schemas.errors import Conflict, Refused, Retry
 from underhost.streams.kubernetes.client import KubernetesClient
+from underhost.streams.ports import LiveLabels
 
 APPLY = "application/apply-patch+yaml"
 UID_DIFFERS = "metadata.uid: Invalid value"
@@ -22,6 +23,7 @@ SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 """How the API server says (500) that it never evicts a pod that two budgets cover."""
 OURS = [("fieldManager", FIELD_MANAGER)]
 """Names us as who writes."""
+MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 TEST_FAILED = "(422)"
 """How it refuses a JSON patch one of whose tests fails; it does not say which."""
@@ -107,11 +109,7 @@ class KubernetesApiWriter(ApiWriter):
     async def node_labels(self, node: str) -> tuple[str, dict[str, str], dict[str, str]]:
         """The live node: (uid, labels, field manager by label key, of several the `foremost`)."""
         metadata = (await self._get(node_path(node))).metadata
-        managers: dict[str, set[str]] = defaultdict(set)
-        for entry in metadata.managed_fields or ():
-            for key in _label_keys(entry.fields_v1 or {}):
-                managers[key].add(entry.manager)
-        return metadata.uid, metadata.labels or {}, {key: foremost(names) for key, names in managers.items()}
+        return metadata.uid, metadata.labels or {}, _managers(metadata)
 
     async def apply_node_labels(
         self, node: str, uid: str, labels: Mapping[str, str | None], *, force: bool = True
@@ -179,6 +177,18 @@ class KubernetesApiWriter(ApiWriter):
         }
         await self._client.call("POST", f"{pod_path(namespace, name)}/binding", query=OURS, body=body)
 
+    async def pod_labels(self, namespace: str, name: str) -> LiveLabels:
+        """The live pod's labels."""
+        metadata = (await self._get(pod_path(namespace, name))).metadata
+        return LiveLabels(metadata.uid, metadata.resource_version, metadata.labels or {}, _managers(metadata))
+
+    async def merge_pod_labels(
+        self, namespace: str, name: str, uid: str, version: str, labels: Mapping[str, str | None]
+    ) -> None:
+        """Set labels of the pod (None removes one). Conflict: it is not this version of this pod any more."""
+        body = {"metadata": {"uid": uid, "resourceVersion": version, "labels": labels}}
+        await self._client.call("PATCH", pod_path(namespace, name), query=OURS, body=body, content_type=MERGE_PATCH)
+
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """The live pod: (uid, whether it is being deleted)."""
         metadata = (await self._get(pod_path(namespace, name))).metadata
@@ -212,6 +222,15 @@ def _causes(data: bytes) -> list[str]:
         return []
     said = ("".join(char if char.isprintable() else " " for char in cause.message) for cause in causes)
     return [" ".join(text.split()) for text in said]
+
+
+def _managers(metadata: LiveMeta) -> dict[str, str]:
+    """The field manager of each label, of several the `foremost`."""
+    managers: dict[str, set[str]] = defaultdict(set)
+    for entry in metadata.managed_fields or ():
+        for key in _label_keys(entry.fields_v1 or {}):
+            managers[key].add(entry.manager)
+    return {key: foremost(names) for key, names in managers.items()}
 
 
 def _label_keys(fields: Mapping[str, object]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome, Placement
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.ports import PodState
+from underhost.streams.ports import LiveLabels, PodState
 
 
 class KubernetesWriter(Protocol):
@@ -50,6 +50,14 @@ class KubernetesWriter(Protocol):
 
         An API server before Kubernetes 1.35 drops the labels.
         """
+
+    async def pod_labels(self, namespace: str, name: str) -> LiveLabels:
+        """The live pod's labels."""
+
+    async def merge_pod_labels(
+        self, namespace: str, name: str, uid: str, version: str, labels: Mapping[str, str | None]
+    ) -> None:
+        """Set labels of the pod (None removes one). Conflict: it is not this version of this pod any more."""
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """The live pod: (uid, whether it is being deleted)."""

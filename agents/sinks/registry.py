@@ -154,6 +154,20 @@ def _label_decider(parts: DeciderParts) -> Decider:
     return LabelDecider(parts.settings.host_label, partial(parts.held_until, commands.LABEL))
 
 
+def _pod_label_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.pod_labels.sink import PodLabelSink
+
+    assert parts.writers.kubernetes is not None
+    settings = parts.settings
+    return PodLabelSink(parts.writers.kubernetes, settings.host_label, enabled=settings.sinks.pod_labels)
+
+
+def _pod_label_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.pod_labels.decider import PodLabelDecider
+
+    return PodLabelDecider(parts.settings.host_label, partial(parts.held_until, commands.POD_LABEL))
+
+
 def _bind_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.bindings import BindSink
     from underhost.agents.sinks.labels.sink import needed_by
@@ -255,6 +269,18 @@ _ROWS = (
         decider=_label_decider,
         lanes=32,
         shows=shown.labels_shown,
+    ),
+    CommandKind(
+        commands.POD_LABEL,
+        role="pod-labeller",
+        writer="kubernetes",
+        state=tuple(topic for topic in topics.SOURCE_TOPICS if topic is not topics.DRS_RULES),
+        derived=(topics.ACTIONS, topics.OUTCOMES),
+        sink=_pod_label_sink,
+        decider=_pod_label_decider,
+        lanes=8,
+        frequent=True,
+        shows=shown.pod_labels_shown,
     ),
     CommandKind(
         commands.BIND,

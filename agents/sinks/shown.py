@@ -12,7 +12,7 @@ import msgspec
 from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.kubernetes import Node
+from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Action
 
 Shown = Callable[[Snapshot], bool]
@@ -33,8 +33,7 @@ class _Written(msgspec.Struct):
 def labels_shown(action: Action, picture: Snapshot) -> Shown:
     """One of the labels that differed is as it was written, or the start-up taint is gone."""
     name, wanted = action.target.partition("/")[2], _written(action)
-    carried = _labels(picture.nodes.get(name))
-    due = {key: value for key, value in wanted.labels.items() if carried.get(key) != value}
+    due = _differing(wanted, picture.nodes.get(name))
     taint = None if wanted.taint is None else str(wanted.taint.get("key"))
 
     def shown(now: Snapshot) -> bool:
@@ -45,6 +44,21 @@ def labels_shown(action: Action, picture: Snapshot) -> Shown:
         return any(carries.get(key) == value for key, value in due.items()) or (
             taint is not None and taint not in _taints(node)
         )
+
+    return shown
+
+
+def pod_labels_shown(action: Action, picture: Snapshot) -> Shown:
+    """One of the labels that differed is as it was written."""
+    name, wanted = action.target.partition("/")[2], _written(action)
+    due = _differing(wanted, picture.pods.get(name))
+
+    def shown(now: Snapshot) -> bool:
+        pod = now.pods.get(name)
+        if pod is None or pod.metadata.uid != wanted.uid or not due:
+            return True
+        carries = _labels(pod)
+        return any(carries.get(key) == value for key, value in due.items())
 
     return shown
 
@@ -90,10 +104,16 @@ def _written(action: Action) -> _Written:
     return msgspec.convert(action.desired, _Written)
 
 
-def _labels(node: Node | None) -> Mapping[str, str]:
-    """A node's labels; those that cannot be read are said elsewhere."""
+def _differing(wanted: _Written, one: Node | Pod | None) -> dict[str, str | None]:
+    """What of the labels an object does not carry as they are wanted."""
+    carried = _labels(one)
+    return {key: value for key, value in wanted.labels.items() if carried.get(key) != value}
+
+
+def _labels(one: Node | Pod | None) -> Mapping[str, str]:
+    """An object's labels; those that cannot be read are said elsewhere."""
     try:
-        return terms.labels(bytes(node.metadata.labels)) if node is not None else {}
+        return terms.labels(bytes(one.metadata.labels)) if one is not None else {}
     except Fault:
         return {}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry
 from underhost.schemas.kubernetes import Budget, Condition, KubernetesObject, Node, Pod, Workload
+from underhost.streams.ports import LiveLabels
 from underhost.streams.simulated.objects import (
     is_ready,
     labels_of,
@@ -171,6 +172,21 @@ class SimulatedKubernetes:
         if labels:
             pod = with_metadata(pod, labels=raw({**(plain(pod.metadata.labels) or {}), **labels}))
         self.update(with_status(with_spec(pod, node_name=node), conditions=[Condition("PodScheduled", "True")]))
+
+    async def pod_labels(self, namespace: str, name: str) -> LiveLabels:
+        """The pod's labels, which are nobody's by name. Raises Gone."""
+        metadata = self.pod(namespace, name).metadata
+        return LiveLabels(metadata.uid, metadata.resource_version, labels_of(metadata), {})
+
+    async def merge_pod_labels(
+        self, namespace: str, name: str, uid: str, version: str, labels: Mapping[str, str | None]
+    ) -> None:
+        """Set labels of the pod (None removes one). Raises Gone, or Conflict: another pod, or version."""
+        pod = self.pod(namespace, name)
+        if (pod.metadata.uid, pod.metadata.resource_version) != (uid, version):
+            raise Conflict("the object has been modified; please apply your changes to the latest version")
+        merged = {key: value for key, value in {**labels_of(pod.metadata), **labels}.items() if value is not None}
+        self.update(with_metadata(pod, labels=raw(merged)))
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """(uid, whether it is being deleted). Raises Gone."""

@@ -5,19 +5,16 @@ time: of a node's label once it has been wrong for longer than a bound, of its p
 absent is not stale: nobody may have been asked to write it.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from msgspec import json
-
 from underhost.agents.evaluate import findings as f
+from underhost.agents.sinks.labels.carriers import LabelCarriers
 from underhost.agents.sinks.labels.values import label_value, label_values
 from underhost.agents.site.changes import Derived, changed_keys, same_objects
 from underhost.agents.site.fault import Fault
-from underhost.agents.site.owners import running
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.site.terms import labels
-from underhost.schemas.kubernetes import Node, Pod
+from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Domain, Finding, NodeHost
 from underhost.schemas.severities import LABEL_STALE
 
@@ -98,49 +95,29 @@ class StalePods:
 
     def __init__(self, options: Options) -> None:
         self._key = options.host_keys[0]
-        self._quoted = json.encode(self._key)
+        self._carriers = LabelCarriers(self._key)
         self._before = Snapshot()
         self._values: Mapping[str, str] = {}
-        self._on: dict[str, tuple[str, str]] = {}  # by pod that carries the label: its node, and the value
-        self._carrying: defaultdict[str, dict[str, str]] = defaultdict(dict)  # by node, the same by pod
         self._found: dict[str, Finding] = {}
 
     def findings(self, snapshot: Snapshot) -> list[Finding]:
         """One for each node, by name. Only nodes whose pods, hosts or selves are others are looked at."""
         before, self._before = self._before, snapshot
-        touched = set[str]()
-        for key in changed_keys(before.pods, snapshot.pods):
-            touched |= self._take(key, snapshot.pods.get(key))
+        touched = {node for _, node in self._carriers.follow(snapshot)}
         for each in ("nodes", "node_hosts"):
             touched.update(changed_keys(getattr(before, each), getattr(snapshot, each)))
         if before.hosts is not snapshot.hosts:
-            touched.update(self._carrying)
+            touched.update(self._carriers.nodes)
             self._values = label_values({ref: host.name for ref, host in snapshot.hosts.items()})
         for node in touched:
             self._found.pop(node, None)
-            joined = snapshot.node_hosts.get(node)
-            if node in self._carrying and node in snapshot.nodes and joined is not None and joined.host:
+            joined, carriers = snapshot.node_hosts.get(node), self._carriers.on(node)
+            if carriers and node in snapshot.nodes and joined is not None and joined.host:
                 right = _right(self._values, joined)
-                wrong = {pod: value for pod, value in self._carrying[node].items() if value not in right}
+                wrong = {pod: value for pod, value in carriers.items() if value not in right}
                 if wrong:
                     self._found[node] = _of_pods(snapshot, node, self._key, wrong)
         return [self._found[node] for node in sorted(self._found)]
-
-    def _take(self, key: str, pod: Pod | None) -> set[str]:
-        """The nodes that are concerned by a pod which came, changed or (None) went."""
-        touched, was = set[str](), self._on.pop(key, None)
-        if was is not None:
-            touched.add(was[0])
-            del self._carrying[was[0]][key]
-            if not self._carrying[was[0]]:
-                del self._carrying[was[0]]
-        if pod is not None and running(pod) and self._quoted in bytes(pod.metadata.labels):
-            value, node = _labels_under(bytes(pod.metadata.labels), (self._key,)).get(self._key), pod.spec.node_name
-            if value is not None:
-                self._on[key] = node, value
-                self._carrying[node][key] = value
-                touched.add(node)
-        return touched
 
 
 def _right(values: Mapping[str, str], joined: NodeHost) -> set[str]:

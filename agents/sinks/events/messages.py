@@ -98,6 +98,10 @@ class EventMessages:
         yield from ((node, "", "; ".join(rest)) for _ in rest[:1])
         yield from ((node, "StartupTaintRemoved", part) for part in taint)
 
+    def _pod_label(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
+        if row.result != APPLIED:  # what follows its node by the hundred is no news
+            yield ("Pod", row.target.partition("/")[2]), "", row.reason
+
     def _eviction(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
         pod = row.target.partition("/")[2]
         yield ("Pod", pod), "", of_eviction(row, action)
@@ -134,6 +138,7 @@ class ToldOutcome:
 
 TOLD: Mapping[str, ToldOutcome] = {
     commands.LABEL: ToldOutcome("HostLabel", "Labeling", EventMessages._label),
+    commands.POD_LABEL: ToldOutcome("HostLabel", "Labeling", EventMessages._pod_label),
     commands.EVICT: ToldOutcome("RepairEviction", "Evicting", EventMessages._eviction, needs_command=True),
     commands.DRS_RULE: ToldOutcome("DrsRule", "KeepingApart", EventMessages._drs_rule, needs_command=True),
 }

@@ -6,15 +6,15 @@ in `startup_taint.py`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
 
+from underhost.agents.sinks.labels.pace import QUIET, LabelPace
 from underhost.agents.sinks.labels.sink import needed_by
 from underhost.agents.sinks.labels.startup_taint import carries
 from underhost.agents.sinks.labels.values import LabelValues
-from underhost.agents.sinks.orders import DRY_RUN, NOOP, REFUSED, order
+from underhost.agents.sinks.orders import order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.changes import Derived, same_objects
 from underhost.agents.site.snapshot import Snapshot
@@ -22,31 +22,6 @@ from underhost.schemas.commands import LABEL
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Action, NodeHost, Outcome
 from underhost.streams.settings.labels import HostLabelSettings
-
-QUIET = 10.0
-"""Seconds in which further changes of one node wait, so that a flapping VM costs one write; the last state wins."""
-AFTER_FAILURE = 30.0
-"""Seconds after which a command that failed, was lost, or did not show on the node is ordered again."""
-AFTER_REFUSAL = 600.0
-"""Seconds after which what was refused, or found nothing to do, is tried again while the node stays as it is."""
-
-
-@dataclass
-class _OrderedLabels:
-    """The last command for a node: what it said, and against which labels of which version of the node.
-
-    `quiet` is until when other changes of the node wait, `again` from when an equal command may follow. `in_vain`: it
-    was refused, or found nothing to do.
-    """
-
-    desired: Mapping[str, object]
-    held: Mapping[str, str | None]
-    version: str
-    quiet: float
-    again: float
-    action: str
-    dry: bool = False
-    in_vain: bool = False
 
 
 class _Look(NamedTuple):
@@ -70,16 +45,15 @@ class LabelDecider(Decider):
 
     def __init__(self, settings: HostLabelSettings, held_until: Callable[[str], float] = lambda target: 0.0) -> None:
         """`held_until` see `DeciderParts`, for the target of a node."""
-        self._settings, self._held_until = settings, held_until
-        self._needs = needed_by(settings)
-        self._ordered: dict[str, _OrderedLabels] = {}
+        self._settings, self._needs = settings, needed_by(settings)
+        self._pace = LabelPace(held_until)
         self._inputs: tuple[object, object, object] = (None, None, None)
         self._hosts: object = None
         self._values = LabelValues(settings, {})
         self._looks: Derived[str, _Look] = Derived()
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
-        """One action for each node whose labels differ from its live host; see the module's constants for the pace."""
+        """One action for each node whose labels differ from its live host; see `pace.py` for when."""
         inputs = (snapshot.nodes, snapshot.hosts, snapshot.node_hosts)
         if same_objects(self._inputs, inputs) and (self.due is None or now < self.due):
             return []  # the very same objects, and nothing was ordered or waits for its time
@@ -88,8 +62,7 @@ class LabelDecider(Decider):
         if snapshot.hosts is not self._hosts:
             self._hosts, self._values = snapshot.hosts, LabelValues(self._settings, snapshot.hosts)
             self._looks.clear()
-        for gone in self._ordered.keys() - snapshot.nodes.keys():
-            del self._ordered[gone]
+        self._pace.keep(snapshot.nodes)
         # A host that vSphere has not shown us (yet) is unknown, whatever the VM calls it: never a label.
         placed = {
             name: (snapshot.nodes[name], joined)
@@ -97,18 +70,18 @@ class LabelDecider(Decider):
             if name in snapshot.nodes and joined.host in snapshot.hosts
         }
         for name, look in self._looks.of(placed, lambda name: self._look(*placed[name])).items():
-            desired, wanted, held = look.desired, look.wanted, look.held
             if look.settled:
-                self._settle(name, now)
-            elif self._may_order(name, look, now):
+                self._pace.settle(name, now)
+            elif now >= (when := self._pace.opens(name, look.desired, look.held, look.version)):
                 joined = snapshot.node_hosts[name]
                 reason = f"node {name} runs on host {joined.host_name or joined.host}"
-                action = order(LABEL, f"node/{name}", desired, reason, snapshot.offsets)
+                action = order(LABEL, f"node/{name}", look.desired, reason, snapshot.offsets)
                 # A node's first label is no move: the first move after it is followed at once.
-                quiet = now + QUIET if any(held[key] for key in wanted) else now
-                again = now + AFTER_FAILURE
-                self._ordered[name] = _OrderedLabels(desired, held, look.version, quiet, again, action.id)
+                first = not any(look.held[key] for key in look.wanted)
+                self._pace.order(name, action, look.held, look.version, now, quiet=0.0 if first else QUIET)
                 actions.append(action)
+            else:
+                self.wait_until(when)
         self._inputs = inputs if not actions else (None, None, None)
         return actions
 
@@ -126,39 +99,8 @@ class LabelDecider(Decider):
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """Remember what became of the last command for a node; older commands' outcomes say nothing."""
-        last = self._ordered.get(outcome.target.partition("/")[2])
-        if last is None or last.action != outcome.id:
-            return
-        self._inputs = (None, None, None)
-        last.in_vain = outcome.result in (REFUSED, NOOP)
-        last.again = now + (AFTER_REFUSAL if last.in_vain else AFTER_FAILURE)
-        last.dry = outcome.result == DRY_RUN
-
-    def _settle(self, name: str, now: float) -> None:
-        """The node is as it should be: what differs next is a new change, but not at once if this one was just now."""
-        last = self._ordered.get(name)
-        if last is not None:
-            last.desired = {}
-            if now >= last.quiet:
-                del self._ordered[name]
-
-    def _may_order(self, name: str, look: _Look, now: float) -> bool:
-        last = self._ordered.get(name)
-        if last is None:
-            return True
-        if last.desired != look.desired or last.held != look.held:
-            when = last.quiet  # the node moved on, or somebody changed its labels
-        elif last.in_vain and last.version != look.version:
-            when = last.quiet  # labels that look the same may be another's no more: they went and came unseen
-        elif last.dry:
-            return False  # a dry run changes nothing, so nothing is gained by repeating it
-        else:
-            when = last.again
-        when = max(when, self._held_until(f"node/{name}"))
-        if now >= when:
-            return True
-        self.wait_until(when)
-        return False
+        if self._pace.observe(outcome.target.partition("/")[2], outcome, now):
+            self._inputs = (None, None, None)
 
 
 def _labels(node: Node) -> dict[str, str]:

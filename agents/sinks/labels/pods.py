@@ -5,27 +5,18 @@ In: snapshots with where nodes run, and which pod goes to which node. Out: the l
 reads them through the downward API, as Kafka's and Cassandra's rack. Source: setPodNodeAndMetadata,
 pkg/registry/core/pod/storage/storage.go (feature PodTopologyLabelsAdmission).
 
-A label that an owner, a Service or a budget of the namespace selects by is never handed over: the pod would leave or
-join what selects it. A namespace labelled `underhost.io/host-label: "false"` is left alone.
+A label that an owner, a Service or a budget of the namespace selects by is never handed over (`selected.py`). A
+namespace labelled `underhost.io/host-label: "false"` is left alone.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-import msgspec
-
+from underhost.agents.sinks.labels.selected import SelectedHostLabels
+from underhost.agents.sinks.labels.sink import needed_by
 from underhost.agents.sinks.labels.values import LabelValues
-from underhost.agents.site import terms
-from underhost.agents.site.changes import changed_keys
-from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.kubernetes import Budget, Namespace, Service, Workload
 from underhost.schemas.vsphere import Host
 from underhost.streams.settings.labels import HostLabelSettings
-
-SWITCH = "underhost.io/host-label"
-"""The label of a namespace whose pods get no label of ours, where it is "false"."""
-_Selecting = Service | Workload | Budget
 
 
 class BindingLabels:
@@ -33,46 +24,36 @@ class BindingLabels:
 
     def __init__(self, settings: HostLabelSettings) -> None:
         self._settings = settings
-        self._quoted = {key: msgspec.json.encode(key) for key in (settings.key, *(one.key for one in settings.derived))}
-        self._before = Snapshot()
+        self._selected = SelectedHostLabels(needed_by(settings))
         self._hosts: Mapping[str, Host] = {}
         self._values = LabelValues(settings, {})
-        self._selected: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+        self._of: dict[tuple[str, str], dict[str, str]] = {}  # by namespace and host
 
     def of(self, snapshot: Snapshot, pod: str, node: str) -> dict[str, str]:
-        """The labels for a pod (`namespace/name`) that goes to the node; none where the node's host is not known."""
+        """The labels for a pod (`namespace/name`) that goes to the node; none where the node's host is not known.
+
+        Pods of one namespace that go to one host are given the very same mapping.
+        """
         self._follow(snapshot)
         namespace, joined = pod.partition("/")[0], snapshot.node_hosts.get(node)
-        if joined is None or joined.host not in self._hosts or _is_off(snapshot.namespaces.get(namespace)):
+        if joined is None or joined.host not in self._hosts:
             return {}
-        kept = frozenset[str]().union(*self._selected.get(namespace, {}).values())
-        return {key: value for key, value in self._values.on_pods(joined.host).items() if key not in kept}
+        place = namespace, joined.host
+        found = self._of.get(place)
+        if found is None:
+            found = self._of[place] = self._look(*place)
+        return found
+
+    def _look(self, namespace: str, host: str) -> dict[str, str]:
+        if self._selected.is_off(namespace):
+            return {}
+        selected = self._selected.of(namespace)
+        wanted = self._values.of_pods(host)
+        return {key: value for key, value in wanted.items() if value is not None and key not in selected}
 
     def _follow(self, snapshot: Snapshot) -> None:
-        before, self._before = self._before, snapshot
-        if before is snapshot:
-            return
+        if self._selected.follow(snapshot):
+            self._of.clear()
         if snapshot.hosts is not self._hosts:
             self._hosts, self._values = snapshot.hosts, LabelValues(self._settings, snapshot.hosts)
-        self._read("Service/", changed_keys(before.services, snapshot.services), snapshot.services)
-        self._read("", changed_keys(before.workloads, snapshot.workloads), snapshot.workloads)
-        self._read("Budget/", changed_keys(before.budgets, snapshot.budgets), snapshot.budgets)
-
-    def _read(self, kind: str, names: Iterable[str], now: Mapping[str, _Selecting]) -> None:
-        """Which of our keys the selectors name; as text, which may find a value that is called like a key."""
-        for name in names:
-            full = f"{kind}{name}"
-            space, one = full.split("/", 2)[1], now.get(name)
-            raw = b"" if one is None else bytes(one.spec.selector)
-            keys = frozenset(key for key, quoted in self._quoted.items() if quoted in raw)
-            if keys:
-                self._selected[space][full] = keys
-            elif space in self._selected:
-                self._selected[space].pop(full, None)
-
-
-def _is_off(namespace: Namespace | None) -> bool:
-    try:
-        return namespace is not None and terms.labels(bytes(namespace.metadata.labels)).get(SWITCH) == "false"
-    except Fault:
-        return False  # said elsewhere
+            self._of.clear()

@@ -72,7 +72,7 @@ class LabelSink(Sink):
             except Conflict:
                 log.info("node %s: somebody has taken over a label of ours: it is read", node)
             else:
-                return APPLIED, f"set {_told(changes)}"
+                return APPLIED, f"set {told(changes)}"
         for _ in range(TRIES - 1):
             try:
                 return await self._look_and_write(node, desired)
@@ -106,12 +106,12 @@ class LabelSink(Sink):
         ours: Mapping[str, str | None],
     ) -> tuple[str, str]:
         if not self._enabled:
-            return DRY_RUN, f"would set {_told(ours)}"
+            return DRY_RUN, f"would set {told(ours)}"
         # Server-side apply states the whole of what we own: a label that is left out would be removed.
         owned = {key: labels[key] for key, manager in managers.items() if manager == FIELD_MANAGER and key in labels}
         taken = any(managers.get(key, FIELD_MANAGER) != FIELD_MANAGER for key in ours)
         await self._put(node, uid, labels, {**owned, **ours}, force=taken)
-        return APPLIED, f"set {_told(ours)}"
+        return APPLIED, f"set {told(ours)}"
 
     async def _put(
         self, node: str, uid: str, before: Mapping[str, str], ours: Mapping[str, str | None], *, force: bool
@@ -155,5 +155,6 @@ def needed_by(settings: HostLabelSettings) -> list[str]:
     return [settings.key, *(derived.key for derived in settings.derived)]
 
 
-def _told(changes: Mapping[str, str | None]) -> str:
+def told(changes: Mapping[str, str | None]) -> str:
+    """As sentences tell of labels: `KEY=VALUE`, or `KEY-` for one that goes."""
     return ", ".join(f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(changes.items()))

@@ -40,8 +40,15 @@ class LabelValues:
         None, to be removed, is a derived label for which this host has nothing while others have: a node that moved
         here would go on claiming the rack that it has left. Where no host has it, nobody may be able to read it.
         """
+        wanted = self.of_pods(host)
+        if self._settings.mode == "observe":
+            wanted.pop(self._settings.key, None)
+        return wanted
+
+    def of_pods(self, host: str) -> dict[str, str | None]:
+        """The same for pods on this host: they are told its name, whoever labels nodes."""
         wanted: dict[str, str | None] = {}
-        if self._settings.mode != "observe" and (value := self._names.get(host)):
+        if value := self._names.get(host):
             wanted[self._settings.key] = value
         for derived in self._settings.derived:
             values = self._derived[derived.key]
@@ -49,13 +56,6 @@ class LabelValues:
             if found is not None or values:
                 wanted[derived.key] = found
         return wanted
-
-    def on_pods(self, host: str) -> dict[str, str]:
-        """What a binding tells a pod on this host: the host's name, whoever labels nodes, and what is derived."""
-        told = {self._settings.key: self._names.get(host, "")}
-        for derived in self._settings.derived:
-            told[derived.key] = self._derived[derived.key].get(source_of(self._hosts[host].labels, derived.source), "")
-        return {key: value for key, value in told.items() if value}
 
 
 def source_of(labels: Mapping[str, str], source: str) -> str:

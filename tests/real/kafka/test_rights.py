@@ -100,7 +100,13 @@ class Site(NamedTuple):
             kafka=self.kafka(role),
             vsphere=VSphereSettings(simulated="of the test"),
             sinks=SinkSettings(
-                labels=True, bindings=True, drs_rules=role != "evictor", evictions=True, events=True, reports=True
+                labels=True,
+                pod_labels=True,
+                bindings=True,
+                drs_rules=role != "evictor",
+                evictions=True,
+                events=True,
+                reports=True,
             ),
             evictions=EvictionSettings(wait=0),
             web=WebSettings(listen="127.0.0.1:0"),
@@ -135,7 +141,10 @@ def site(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site
 
 
 class World(FakeCluster):
-    """Two replicas that must be apart are on one host; a third pod waits. It can tell people, and evict."""
+    """Two replicas that must be apart are on one host, a third pod waits, a fourth names a host that was its node's.
+
+    It can tell people, and evict.
+    """
 
     def __init__(self, site: str = SITE) -> None:
         super().__init__(site=site)
@@ -153,6 +162,9 @@ class World(FakeCluster):
             db = a_pod(f"db-{number}").on(f"n{number}").labels(apart).owned_by("ReplicaSet/db").ready()
             db = db.metadata(uid=f"pod-db-{number}", resourceVersion=self._next()).apart(term(HOST_LABEL, apart))
             self.put(PODS, f"{self.site}/pod/shop/db-{number}", db.build())
+        told = a_pod("told").on("n4").labels({HOST_LABEL: "h9"})  # a host that its node has left
+        told = told.metadata(uid="pod-told", resourceVersion=self._next())
+        self.put(PODS, f"{self.site}/pod/shop/told", told.build())
         for host in ("h1", "h3", "h4"):
             self.put(HOSTS, f"{self.site}/host//moref-{host}", Host(name=host, id=f"moref-{host}", cluster="C0"))
         self.put(WORKLOADS, f"{self.site}/replicaset/shop/db", a_workload("ReplicaSet", "db", 3).build())
@@ -228,7 +240,7 @@ async def working(site: Site, role: str, world: World) -> AsyncIterator[Running]
 
 PLACED = Placement("nowhere/at-all", "uid", "kni-worker", 0, 0, {}, {})
 POISON = {topic.name: Outgoing(topic, f"{SITE}/x", b"{", "poison") for topic in TOPICS if topic is not DEAD_LETTERS}
-KINDS = {"label", "drs-rule", "evict", "event", "report"}
+KINDS = {"label", "pod-label", "drs-rule", "evict", "event", "report"}
 
 
 async def look(site: Site, topic: Topic) -> list[Record]:

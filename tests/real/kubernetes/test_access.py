@@ -51,7 +51,7 @@ RIGHTS = {
     "sinks/underhost-worker": {
         **WATCHED,
         "nodes": {*LOOK, "get", "patch"},
-        "pods": {*LOOK, "get"},
+        "pods": {*LOOK, "get", "patch"},
         "pods/binding": {"create"},
         "pods/status": {"patch"},
         "pods/eviction": {"create"},
@@ -62,6 +62,7 @@ RIGHTS = {
     "underhost/underhost-watcher": WATCHED,
     "underhost/underhost-evaluator": {},
     "underhost/underhost-labeller": {"nodes": {"get", "patch"}},
+    "underhost/underhost-pod-labeller": {"pods": {"get", "patch"}},
     "underhost/underhost-binder": {
         "nodes": {"get"},
         "pods": {"get"},
@@ -189,6 +190,7 @@ async def test_an_account_has_these_rights_and_no_others(cluster: Cluster, accou
 ALLOWED, DENIED = True, False
 WORKER, ACTIVE = "plain/underhost-worker", "sinks/underhost-worker"
 WATCHER, EVALUATOR = "underhost/underhost-watcher", "underhost/underhost-evaluator"
+POD_LABELLER = "underhost/underhost-pod-labeller"
 LABELLER, BINDER, DRS = "underhost/underhost-labeller", "underhost/underhost-binder", "underhost/underhost-drs"
 EVICTOR, ALERTS = "underhost/underhost-evictor", "underhost/underhost-alerts"
 EVENTS, REPORTER = "underhost/underhost-events", "underhost/underhost-reporter"
@@ -222,6 +224,13 @@ EVENTS, REPORTER = "underhost/underhost-events", "underhost/underhost-reporter"
             (LABELLER, "patch", "nodes/status", DENIED),
             (LABELLER, "list", "nodes", DENIED),
             (LABELLER, "get", "pods", DENIED),
+            (POD_LABELLER, "patch", "pods", ALLOWED),
+            (POD_LABELLER, "update", "pods", DENIED),
+            (POD_LABELLER, "patch", "pods/status", DENIED),
+            (POD_LABELLER, "delete", "pods", DENIED),
+            (POD_LABELLER, "list", "pods", DENIED),
+            (POD_LABELLER, "patch", "nodes", DENIED),
+            (WORKER, "patch", "pods", DENIED),
             (BINDER, "create", "pods/binding", ALLOWED),
             (BINDER, "patch", "pods/status", DENIED),
             (BINDER, "create", "events.events.k8s.io", DENIED),
@@ -335,6 +344,13 @@ async def label_a_node(client: KubernetesClient, town: Town) -> None:
     await writer.apply_node_labels("node-1", uid, {"node.cluster.x-k8s.io/esxi-host": "esx-1"})
 
 
+async def label_a_pod(client: KubernetesClient, town: Town) -> None:
+    name, uid = town.pod()
+    writer = KubernetesApiWriter(client)
+    version = (await writer.pod_labels("default", name)).version
+    await writer.merge_pod_labels("default", name, uid, version, {"node.cluster.x-k8s.io/esxi-host": "esx-1"})
+
+
 async def bind_a_pod(client: KubernetesClient, town: Town) -> None:
     name, uid = town.pod()
     writer = KubernetesApiWriter(client)
@@ -366,6 +382,7 @@ async def evict_a_pod(client: KubernetesClient, town: Town) -> None:
 WORK: tuple[Callable[[KubernetesClient, Town], Awaitable[None]], ...] = (
     list_all,
     label_a_node,
+    label_a_pod,
     bind_a_pod,
     say_why_a_pod_waits,
     evict_a_pod,
@@ -380,6 +397,7 @@ WORK: tuple[Callable[[KubernetesClient, Town], Awaitable[None]], ...] = (
         pytest.param(WATCHER, {"list_all"}, id="watcher"),
         pytest.param(EVALUATOR, set(), id="evaluator"),
         pytest.param(LABELLER, {"label_a_node"}, id="labeller"),
+        pytest.param(POD_LABELLER, {"label_a_pod"}, id="pod-labeller"),
         pytest.param(BINDER, {"bind_a_pod"}, id="binder"),
         pytest.param(EVENTS, {"say_why_a_pod_waits"}, id="events"),
         pytest.param(REPORTER, set(), id="reporter"),

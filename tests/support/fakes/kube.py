@@ -151,6 +151,7 @@ class FakeKube:
         app.router.add_get("/api/v1/nodes/{name}", self._get)
         app.router.add_patch("/api/v1/nodes/{name}", self._patch)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}", self._get)
+        app.router.add_patch("/api/v1/namespaces/{namespace}/pods/{name}", self._merge)
         app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/binding", self._bind)
         app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/eviction", self._evict)
         for kind in KINDS:
@@ -319,6 +320,21 @@ class FakeKube:
             elif change["op"] == "remove":
                 del here[last]
         return web.json_response(await self.put("nodes", node))
+
+    async def _merge(self, request: web.Request) -> web.Response:
+        """A merge patch of a pod's labels, with its uid and resourceVersion as the precondition."""
+        met = await self._meet(request, "patch", "pods")
+        if isinstance(met, web.Response):
+            return met
+        assert request.content_type == "application/merge-patch+json"
+        pod = self._objects["pods"].get((request.match_info["namespace"], request.match_info["name"]))
+        if pod is None:
+            return _status(404, "pods not found")
+        given, metadata = json.loads(await request.text())["metadata"], pod["metadata"]
+        if any(given[key] != metadata[key] for key in ("uid", "resourceVersion")):
+            return _status(409, "the object has been modified; please apply your changes to the latest version")
+        labels = {key: value for key, value in {**metadata["labels"], **given["labels"]}.items() if value is not None}
+        return web.json_response(await self.put("pods", {**pod, "metadata": {**metadata, "labels": labels}}))
 
     async def _bind(self, request: web.Request) -> web.StreamResponse:
         met = await self._meet(request, "bind", "pods")

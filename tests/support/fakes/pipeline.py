@@ -25,7 +25,8 @@ from underhost.schemas.kubernetes import Node, Pod, encode
 from underhost.schemas.records import Finding, Listed
 from underhost.schemas.topics import HOSTS, KUBERNETES_TOPICS, NODES, PODS, VMS, VSPHERE_TOPICS, Topic
 from underhost.schemas.vsphere import DrsRule, Host, Vm
-from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
+from underhost.streams.ports import LiveLabels, Outgoing, Publisher, Source, TopicReader
+from underhost.streams.simulated.objects import labels_of
 
 TOPICS = {"kubernetes": KUBERNETES_TOPICS, "vsphere": VSPHERE_TOPICS}
 
@@ -171,6 +172,21 @@ class FakeCluster:
         meta = msgspec.structs.replace(pod.metadata, resource_version=self._next())
         spec = msgspec.structs.replace(pod.spec, node_name=node)
         self.put(PODS, self._pod_key(name), Pod(meta, spec, pod.status))
+
+    async def pod_labels(self, namespace: str, name: str) -> LiveLabels:
+        """See `ports.KubernetesWriter`."""
+        metadata = self.live(name).metadata
+        return LiveLabels(metadata.uid, metadata.resource_version, labels_of(metadata), {})
+
+    async def merge_pod_labels(
+        self, namespace: str, name: str, uid: str, version: str, labels: Mapping[str, str | None]
+    ) -> None:
+        """See `ports.KubernetesWriter`."""
+        pod = self.live(name)
+        merged = {key: value for key, value in {**labels_of(pod.metadata), **labels}.items() if value is not None}
+        raw = msgspec.Raw(msgspec.json.encode(merged))
+        meta = msgspec.structs.replace(pod.metadata, labels=raw, resource_version=self._next())
+        self.put(PODS, self._pod_key(name), Pod(meta, pod.spec, pod.status))
 
     def live(self, name: str) -> Pod:
         """The pod as it is. Raises Gone."""

@@ -25,6 +25,7 @@ WRITES = (
     (r"POST /api/v1/namespaces/[^/]+/pods/[^/]+/binding", "bind"),
     (r"POST /api/v1/namespaces/[^/]+/pods/[^/]+/eviction", "evict"),
     (r"(?:PATCH|PUT) /api/v1/namespaces/[^/]+/pods/[^/]+/status", "condition"),
+    (r"PATCH /api/v1/namespaces/[^/]+/pods/[^/]+", "pod-label"),
     (r"(?:POST|PATCH|PUT) /apis/events.k8s.io/v1/.*", "event"),
     (r"(?:POST|PATCH|PUT) /api/v1/namespaces/[^/]+/events.*", "event"),
 )

@@ -33,6 +33,7 @@ LOOKS, HOLDS, ENDS = 2.0, 40.0, 0.5
 EVENTS = "events"
 ROLES = {
     "apply_node_labels": "labeller",
+    "merge_pod_labels": "pod-labeller",
     "bind_pod": "binder",
     "request_eviction": "evictor",
     **dict.fromkeys(("add_rule", "edit_rule", "remove_rule"), "drs"),

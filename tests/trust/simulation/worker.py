@@ -53,7 +53,7 @@ def settings() -> Settings:
         kafka=KafkaSettings(embedded=MemoryFile.path, partitions=1),
         kubernetes=KubernetesSettings(simulated="town"),
         vsphere=VSphereSettings(simulated="town"),
-        sinks=SinkSettings(labels=True, bindings=True, drs_rules=True, evictions=True, events=True),
+        sinks=SinkSettings(labels=True, pod_labels=True, bindings=True, drs_rules=True, evictions=True, events=True),
         evictions=EvictionSettings(wait=10.0, pause=60.0),
     )
 

@@ -23,7 +23,9 @@ STATES = frozenset({"apply_node_labels", "replace_taints", "edit_rule", "set_pod
 """Requests that name a whole state: the same one has an effect again only where somebody else has changed it since."""
 
 
-ON_HOSTS = frozenset({"apply_node_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction"})
+ON_HOSTS = frozenset(
+    {"apply_node_labels", "merge_pod_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction"}
+)
 """Requests that may be wrong where nobody knows on which hosts the VMs are now."""
 SILENCE = 95.0
 """Seconds of a server's silence after which no command is begun: the product's minute, the half of one that a worker

@@ -42,13 +42,14 @@ MISTYPED = [
     ),
     pytest.param(
         ["run", "--agents", "evaluater"],
-        "--agents: no agent 'evaluater'; there is: kubernetes, vsphere, evaluator, labeller, binder, drs, evictor,"
-        " events, reporter, alerts, web; did you mean evaluator?",
+        "--agents: no agent 'evaluater'; there is: kubernetes, vsphere, evaluator, labeller, pod-labeller, binder, drs,"
+        " evictor, events, reporter, alerts, web; did you mean evaluator?",
         id="an agent",
     ),
     pytest.param(
         ["run", "--enable", "DRSRules"],
-        "--enable: no sink 'DRSRules'; there is: labels, bindings, drs-rules, events, reports; did you mean drs-rules?",
+        "--enable: no sink 'DRSRules'; there is: labels, pod-labels, bindings, drs-rules, events, reports;"
+        " did you mean drs-rules?",
         id="a sink",
     ),
     pytest.param(["drain", "wroker-1", "-f", SITE], "node wroker-1: not there; did you mean worker-1?", id="a node"),

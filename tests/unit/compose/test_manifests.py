@@ -296,14 +296,14 @@ LEASES = {
     SINKS: {
         "worker": [
             f"underhost-default-{role}"
-            for role in ("kubernetes", "vsphere", "labeller", "binder", "evictor", "events", "reporter")
+            for role in ("kubernetes", "vsphere", "labeller", "pod-labeller", "binder", "evictor", "events", "reporter")
         ]
     },
     SPLIT: {
         "watcher": ["underhost-prod-a-kubernetes", "underhost-prod-a-vsphere"],
         **{
             role: [f"underhost-prod-a-{role}"]
-            for role in ("labeller", "binder", "drs", "evictor", "events", "reporter")
+            for role in ("labeller", "pod-labeller", "binder", "drs", "evictor", "events", "reporter")
         },
     },
 }
@@ -314,6 +314,7 @@ LEASES = {
     ("sink", "role"),
     [
         ("labels", "labeller"),
+        ("podLabels", "pod-labeller"),
         ("bindings", "binder"),
         ("evictions", "evictor"),
         ("events", "events"),

@@ -21,6 +21,7 @@ def test_nothing_is_written_unless_it_is_enabled_by_name() -> None:
     ("switch", "expected"),
     [
         pytest.param("labels", [commands.LABEL], id="labels"),
+        pytest.param("pod_labels", [commands.POD_LABEL], id="labels of pods"),
         pytest.param("bindings", [commands.BIND], id="bindings, without Events"),
         pytest.param("events", [commands.EVENT], id="Events"),
         pytest.param("drs_rules", [commands.DRS_RULE], id="DRS rules"),
@@ -33,7 +34,7 @@ def test_a_switch_enables_its_own_kind(switch: str, expected: list[str]) -> None
 
 
 def test_a_binding_rests_on_hosts_only_where_they_are_required() -> None:
-    hosts = {commands.LABEL, commands.DRS_RULE, commands.EVICT}
+    hosts = {commands.LABEL, commands.POD_LABEL, commands.DRS_RULE, commands.EVICT}
     assert host_based(Settings()) == hosts
     assert host_based(Settings(physical_host="required")) == hosts | {commands.BIND}
 

@@ -41,6 +41,7 @@ WRITES: dict[str, Callable[[KubernetesApiWriter, KubernetesEvents], Awaitable[An
     "a label": lambda api, events: api.apply_node_labels("n1", "uid-n1", {"host": "h1"}),
     "the start-up taint": lambda api, events: api.replace_taints("n1", "uid-n1", [{"key": "t"}], []),
     "a binding": lambda api, events: api.bind_pod("shop", "db-0", "uid-db-0", "n1"),
+    "a pod's label": lambda api, events: api.merge_pod_labels("shop", "db-0", "uid-db-0", "1", {"host": "h1"}),
     "an eviction": lambda api, events: api.request_eviction("shop", "db-0", "uid-db-0"),
     "an Event": lambda api, events: events.create_event("shop", {}),
     "an Event told again": lambda api, events: events.change_event("shop", "e", {}),

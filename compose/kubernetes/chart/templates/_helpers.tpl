@@ -10,7 +10,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 
 {{- /* What a worker runs, as JSON: {"all": no agents are named, "runs": those it runs, `web` always with them}. */ -}}
 {{- define "underhost.agents" -}}
-{{- $every := list "kubernetes" "vsphere" "evaluator" "labeller" "binder" "drs" "evictor" "events" "reporter" "alerts" "web" -}}
+{{- $every := list "kubernetes" "vsphere" "evaluator" "labeller" "pod-labeller" "binder" "drs" "evictor" "events" "reporter" "alerts" "web" -}}
 {{- $named := default list .agents -}}
 {{- dict "all" (empty $named) "runs" (empty $named | ternary $every (append $named "web" | uniq)) | toJson -}}
 {{- end }}
@@ -43,6 +43,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 - apiGroups: [""]
   resources: [nodes, pods]
   verbs: [get]
+{{- end }}
+{{- if has "pod-labeller" .agents }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get{{ if .sinks.podLabels }}, patch{{ end }}]
 {{- end }}
 {{- if has "evictor" .agents }}
 - apiGroups: [""]
@@ -83,6 +88,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 In: agents, sinks, vcenter, site. */ -}}
 {{- define "underhost.leases" -}}
 {{- $writes := dict "labeller" .sinks.labels "binder" .sinks.bindings "drs" (and .vcenter .sinks.drsRules) -}}
+{{- $_ := set $writes "pod-labeller" .sinks.podLabels -}}
 {{- $_ := set $writes "evictor" .sinks.evictions -}}
 {{- $_ := set $writes "events" .sinks.events -}}
 {{- $_ := set $writes "reporter" .sinks.reports -}}
@@ -98,7 +104,7 @@ In: agents, sinks, vcenter, site. */ -}}
 {{- /* "true" where a worker asks the API server: for its agents, or for their leases. In: agents, sinks, vcenter, site. */ -}}
 {{- define "underhost.asks" -}}
 {{- $leases := include "underhost.leases" . | fromJsonArray -}}
-{{- $asking := or (has "labeller" .agents) (has "binder" .agents) (has "evictor" .agents) (has "events" .agents) -}}
+{{- $asking := or (has "labeller" .agents) (has "pod-labeller" .agents) (has "binder" .agents) (has "evictor" .agents) (has "events" .agents) -}}
 {{- if or $asking (gt (len $leases) 0) }}true{{ end -}}
 {{- end }}
 

@@ -45,6 +45,11 @@ def label(value: str | None, taint: Mapping[str, object] | None = None) -> Actio
     return order("label", "node/n1", desired if taint is None else {**desired, "taint": taint}, "", {})
 
 
+def labelled(value: str, uid: str = "u1") -> Snapshot:
+    return a_site(a_pod("db-0", "shop").metadata(uid=uid).labels({KEY: value}))
+
+
+POD_LABEL = order("pod-label", "pod/shop/db-0", {"uid": "u1", "labels": {KEY: "h1", "zone": None}}, "", {})
 BIND = order("bind", "pod/shop/db-0", {"uid": "u1", "node": "n1"}, "", {})
 EVICT = order("evict", "pod/shop/db-0", {"uid": "u1", "at": "2026-01-01T00:00:00Z"}, "", {})
 VM = {"uid": "u1", "owner": "VirtualMachineInstanceReplicaSet/shop/db"}
@@ -63,6 +68,9 @@ LIFT = {"key": "starting", "needs": [KEY]}
         (label("h1", LIFT), node("h1", taint="starting"), node("h1", taint="starting"), node("h1")),
         (label("h1"), node(), node(), node(uid="u2")),
         (label("h1"), node(), node(), EMPTY),
+        (POD_LABEL, labelled("h0"), labelled("h0"), labelled("h1")),
+        (POD_LABEL, labelled("h0"), labelled("h0"), labelled("h0", "u2")),
+        (POD_LABEL, labelled("h0"), labelled("h0"), EMPTY),
         (BIND, pod(), pod(), pod("n1")),
         (BIND, pod(), pod(), pod("n2")),
         (BIND, pod(), pod(), pod(uid="u2")),
@@ -78,6 +86,9 @@ LIFT = {"key": "starting", "needs": [KEY]}
         "the taint is gone",
         "another node has the name",
         "the node is gone",
+        "the pod has the label",
+        "another pod has the label's",
+        "the labelled pod is gone",
         "the pod is bound",
         "the pod is bound by somebody else",
         "another pod has the name",

@@ -63,8 +63,8 @@ def test_what_was_no_write_does_not_count_and_kinds_do_not_count_together() -> N
         pytest.param({}, {}, id="a dry run writes nothing that could be too much"),
         pytest.param({"labels": True}, {"label": 7}, id="one sink"),
         pytest.param(
-            {"labels": True, "bindings": True, "drsRules": True, "evictions": True, "events": True, "reports": True},
-            {"label": 7, "bind": 30_000, "event": 3000, "drs-rule": 20, "evict": 20, "report": 6000},
+            dict.fromkeys(("labels", "podLabels", "bindings", "drsRules", "evictions", "events", "reports"), True),
+            {"label": 7, "pod-label": 3000, "bind": 30_000, "event": 3000, "drs-rule": 20, "evict": 20, "report": 6000},
             id="all of them",
         ),
     ],

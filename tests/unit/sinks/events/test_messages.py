@@ -181,6 +181,12 @@ EVICT = {"uid": "u", "at": "", "node": "n1", "to": "n2"}
             id="a label is another's",
         ),
         pytest.param(
+            outcome("pod-label", "pod/shop/db-0", "refused", "label k stays"), {},
+            [("Pod shop/db-0", "Warning", "HostLabelRefused", "label k stays")],
+            id="a pod's label that somebody selects by",
+        ),
+        pytest.param(outcome("pod-label", "pod/shop/db-0", "applied", "set k=esx-1"), {}, [], id="pods' labels follow"),
+        pytest.param(
             outcome("evict", "pod/shop/db-0", "applied", EVICTED), EVICT,
             [
                 ("Pod shop/db-0", "Normal", "RepairEviction", EVICTED),
