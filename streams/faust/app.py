@@ -20,6 +20,7 @@ from underhost.streams.embedded.transport import embedded_url, register
 from underhost.streams.faust.assignor import SiteAssignor
 from underhost.streams.faust.commits import ChangesUnderWay
 from underhost.streams.faust.membership import Membership
+from underhost.streams.faust.raw import RawSchema
 from underhost.streams.faust.recovering import QuickTables
 from underhost.streams.faust.table import ChangelogTable
 from underhost.streams.kafka.security import credentials
@@ -226,10 +227,7 @@ def declare(app: faust.App, topic: Topic) -> Any:
     """One topic of ours as Faust's: raw keys and values, tombstones as None. The program creates it, not Faust."""
     return app.topic(
         topic.name,
-        key_type=bytes,
-        value_type=bytes,
-        key_serializer="raw",
-        value_serializer="raw",
+        schema=RawSchema(key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"),
         partitions=app.conf.topic_partitions,
         allow_empty=True,
         internal=False,

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,6 +63,19 @@ def test_every_topic_is_declared_with_raw_keys_and_values(tmp_path: Path) -> Non
     assert {(topic.key_serializer, topic.value_serializer, topic.internal) for topic in declared} == {
         ("raw", "raw", False)
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(b"a/pod/shop/db-0", b"{}"), (b"a/pod/shop/db-0", None), (None, b""), (b"\xff", b"\xff")],
+    ids=["a record", "a tombstone", "no key", "no text"],
+)
+async def test_an_agent_is_handed_a_record_as_it_is(tmp_path: Path, key: bytes | None, value: bytes | None) -> None:
+    message: Any = SimpleNamespace(key=key, value=value, headers=[("ce_id", b"1")])
+    app = build_app(settings(tmp_path), app_id="t")
+    event = await declare(app, PODS).decode(message, propagate=True)
+    assert (event.key, event.value, event.headers, event.message) == (key, value, {"ce_id": b"1"}, message)
+    assert event.app is app
 
 
 def test_no_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
