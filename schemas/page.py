@@ -35,7 +35,8 @@ class MapHost(_Row, frozen=True):
 class MapNode(_Row, frozen=True):
     """A node and the VM it is. `host` is the id of a host, "" while unknown; `vm` its name where that is another.
 
-    `labels` are only those that name a place (zone, rack, pool, …). `since`: on this host since, RFC 3339.
+    `labels` are only those that name a place (zone, rack, pool, …). `since`: on this host since, RFC 3339. `pods`: how
+    many are on it, told where the map does not hold them.
     """
 
     name: str
@@ -46,6 +47,7 @@ class MapNode(_Row, frozen=True):
     ready: bool = True
     cordoned: bool = False
     labels: dict[str, str] = {}
+    pods: int = 0
 
 
 class MapPod(_Row, frozen=True):
@@ -63,8 +65,20 @@ class MapPod(_Row, frozen=True):
     pinned: bool = False
 
 
+class MapTotals(_Row, frozen=True):
+    """How many pods a site has, how many of them do not belong to their node, and of how many workloads they are."""
+
+    pods: int
+    own: int
+    workloads: int
+
+
 class SiteMap(PageDocument):
-    """`/api/v1/map`: which pod is on which node on which host. `version` is where `/api/v1/events` goes on."""
+    """`/api/v1/map`: which pod is on which node on which host. `version` is where `/api/v1/events` goes on.
+
+    With `pods=named` it holds only the pods that wait or that a finding names, and `totals`; with `node=`, nothing but
+    these nodes and their pods.
+    """
 
     site: str
     version: str
@@ -72,6 +86,7 @@ class SiteMap(PageDocument):
     nodes: list[MapNode]
     pods: list[MapPod]
     vsphere: bool
+    totals: MapTotals | UnsetType = UNSET
     api_version: str = API_VERSION
     kind: str = "Map"
 
@@ -115,7 +130,8 @@ class HistoryRange(PageDocument):
 class MapChange(PageDocument, omit_defaults=True):
     """An event `change`: rows that are new or other than before, and the names (hosts: ids) of those that are gone.
 
-    `not_judged` is whole, and there where it is other than before.
+    `not_judged` is whole, and there where it is other than before. `counts` is how many pods there are now on each node
+    where that changed; the pods that a finding of these names are among `pods`.
     """
 
     hosts: list[MapHost] = []
@@ -123,6 +139,7 @@ class MapChange(PageDocument, omit_defaults=True):
     pods: list[MapPod] = []
     findings: list[FindingEvent] = []
     not_judged: list[NotJudged] | UnsetType = UNSET
+    counts: dict[str, int] = {}
     gone_hosts: list[str] = []
     gone_nodes: list[str] = []
     gone_pods: list[str] = []

@@ -12,9 +12,13 @@ from aiohttp import web
 from underhost.agents.alerts.alert import RUNBOOKS, STOPPED, is_on_the_web, severity_alert
 from underhost.agents.evaluate.findings import INVENTORY
 from underhost.agents.http.feeds import ChangeFeeds
+from underhost.agents.http.guard import RequestRefused
 from underhost.agents.http.history import PastSites, document
 from underhost.schemas.page import History, SeverityList, SeverityRow, SiteList
 from underhost.schemas.severities import ROWS
+
+NAMED, NODES = "named", 200
+"""What `pods=` of the map may ask for; the nodes whose pods may be asked for at once."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -35,7 +39,12 @@ def routes(
     async def site_map(request: web.Request) -> web.Response:
         if "at" in request.query:
             return await past_sites.map(request)
-        return document(await feeds.wanted(site_of(request)).map())
+        feed, nodes = feeds.wanted(site_of(request)), request.query.getall("node", [])
+        if len(nodes) > NODES:
+            raise RequestRefused(422, f"node: at most {NODES} at once")
+        if (pods := request.query.get("pods", NAMED)) != NAMED:
+            raise RequestRefused(422, f"pods {pods!r}: {NAMED} is expected")
+        return document(await (feed.piece(nodes) if nodes else feed.map(outline="pods" in request.query)))
 
     async def findings(request: web.Request) -> web.Response:
         if "at" in request.query:

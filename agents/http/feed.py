@@ -8,7 +8,7 @@ and bytes; whoever is behind them is told to read everything again.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.page import HistoryEntry, MapChange
+from underhost.schemas.page import HistoryEntry, MapChange, SiteMap
 
 KEPT, KEPT_BYTES = 512, 4 << 20
 """Events that are kept for who comes back, at most, and their bytes together."""
@@ -53,7 +53,7 @@ class ChangeFeed:
         self._on_read = float("-inf")
         self.changed = asyncio.Event()
         self._lock = asyncio.Lock()
-        self._map: tuple[int, bytes] | None = None
+        self._maps: dict[bool, tuple[int, bytes]] = {}
         self.ended = False
 
     @property
@@ -111,14 +111,27 @@ class ChangeFeed:
         while len(self._events) > KEPT or self._bytes > KEPT_BYTES:
             self._bytes -= len(self._events.popleft()[1])
 
-    async def map(self) -> bytes:
-        """The map as JSON."""
+    async def map(self, *, outline: bool = False) -> bytes:
+        """The map as JSON, or its outline."""
         await self.refresh()
         async with self._lock:
-            if self._map is None or self._map[0] != self._count:
-                document, loop = self._rows.site_map(self._site, self.version), asyncio.get_running_loop()
-                self._map = self._count, await loop.run_in_executor(self._pool, _encoder.encode, document)
-            return self._map[1]
+            if self._maps.get(outline, (None,))[0] != self._count:
+                self._maps[outline] = (
+                    self._count,
+                    await asyncio.get_running_loop().run_in_executor(
+                        self._pool, self._told, self._rows.outline if outline else self._rows.site_map
+                    ),
+                )
+            return self._maps[outline][1]
+
+    def _told(self, rows: Callable[[str, str], SiteMap]) -> bytes:
+        return _encoder.encode(rows(self._site, self.version))
+
+    async def piece(self, nodes: Collection[str]) -> bytes:
+        """These nodes and their pods as JSON."""
+        await self.refresh()
+        async with self._lock:
+            return _encoder.encode(self._rows.piece(self._site, self.version, nodes))
 
     async def findings(self) -> bytes:
         """The open findings as JSON."""

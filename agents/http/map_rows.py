@@ -6,7 +6,8 @@ comparison: a change of one pod among twenty thousand makes one row.
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -18,7 +19,7 @@ from underhost.agents.site.owners import FINISHED, application_of, controller_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import NotJudged
 from underhost.schemas.kubernetes import Node, Pod
-from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod, OpenFindings, SiteMap
+from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod, MapTotals, OpenFindings, SiteMap
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.vsphere import Host
 
@@ -38,12 +39,27 @@ class _Rows(Generic[R]):
     sources: dict[str, Any] = field(default_factory=dict)
 
     def update(
-        self, sources: Mapping[str, Any], make: Callable[[str, Any], R | None], stale: Iterable[str] = ()
+        self,
+        sources: Mapping[str, Any],
+        make: Callable[[str, Any], R | None],
+        stale: Iterable[str] = (),
+        told: Callable[[R | None, R | None], None] = lambda old, row: None,
     ) -> tuple[list[R], list[str]]:
-        """The rows that are other than before, and the names of those that are gone; `stale` ones are made again."""
+        """The rows that are other than before, and the names of those that are gone; `stale` ones are made again.
+
+        `told` is told of each of them: the row before, and now.
+        """
         again = set(stale)
         changed: list[R] = []
-        gone = [name for name in self.sources.keys() - sources.keys() if self.rows.pop(name, None) is not None]
+        gone: list[str] = []
+
+        def drop(name: str) -> None:
+            if (old := self.rows.pop(name, None)) is not None:
+                gone.append(name)
+                told(old, None)
+
+        for name in self.sources.keys() - sources.keys():
+            drop(name)
         before = self.sources
         self.sources = dict(sources)
         for name, source in sources.items():
@@ -51,11 +67,11 @@ class _Rows(Generic[R]):
                 continue
             row, old = make(name, source), self.rows.get(name)
             if row is None:
-                if self.rows.pop(name, None) is not None:
-                    gone.append(name)
+                drop(name)
             elif row != old:
                 self.rows[name] = row
                 changed.append(row)
+                told(old, row)
         return changed, sorted(gone)
 
 
@@ -67,6 +83,8 @@ class MapRows:
         self._nodes: _Rows[MapNode] = _Rows()
         self._pods: _Rows[MapPod] = _Rows()
         self._findings: _Rows[FindingEvent] = _Rows()
+        self._on: defaultdict[str, set[str]] = defaultdict(set)
+        self._crowded: set[str] = set()
         self._snapshot = Snapshot()
         self._owners: dict[tuple[str, str, str], str] = {}
         self._not_judged: list[NotJudged] = []
@@ -77,6 +95,24 @@ class MapRows:
         hosts, nodes, pods = self._hosts.rows, self._nodes.rows, self._pods.rows
         hosted = self._snapshot.vsphere or bool(hosts)
         return SiteMap(site, version, list(hosts.values()), list(nodes.values()), list(pods.values()), hosted)
+
+    def outline(self, site: str, version: str) -> SiteMap:
+        """The rows now, but of the pods only those that wait or that a finding names; of the others their number."""
+        pods = self._pods.rows
+        found = self.site_map(site, version)
+        found.nodes = [msgspec.structs.replace(row, pods=len(self._on.get(row.name, ()))) for row in found.nodes]
+        named = _named_by(self._findings.rows.values())
+        found.pods = [pods[name] for name in sorted(named & pods.keys() | self._on.get("", set()))]
+        own = [row for row in pods.values() if not row.pinned]
+        workloads = {(row.name.partition("/")[0], row.workload) for row in own}
+        found.totals = MapTotals(len(pods), len(own), len(workloads))
+        return found
+
+    def piece(self, site: str, version: str, nodes: Collection[str]) -> SiteMap:
+        """These nodes and their pods."""
+        found = [self._nodes.rows[name] for name in nodes if name in self._nodes.rows]
+        pods = [self._pods.rows[pod] for row in found for pod in sorted(self._on.get(row.name, ()))]
+        return SiteMap(site, version, [], found, pods, self._snapshot.vsphere)
 
     def open_findings(self, site: str, version: str) -> OpenFindings:
         """The findings now."""
@@ -110,14 +146,35 @@ class MapRows:
             change.nodes, change.gone_nodes = self._nodes.update(snapshot.nodes, self._node, moved)
         adopted = self._adopted() if snapshot.workloads is not before.workloads else []
         if snapshot.pods is not before.pods or adopted:
-            change.pods, change.gone_pods = self._pods.update(snapshot.pods, self._pod, adopted)
+            self._crowded.clear()
+            change.pods, change.gone_pods = self._pods.update(snapshot.pods, self._pod, adopted, self._placed)
+            change.counts = {node: len(self._on.get(node, ())) for node in sorted(self._crowded)}
         if snapshot.nodes is not before.nodes or moved:
             self._proposed = proposed(snapshot)
         change.findings, change.gone_findings = self._findings.update(findings, lambda _, event: event)
+        if change.findings:
+            change.pods += self._named(change)
         left_out = self._left_out()
         if left_out != self._not_judged:
             self._not_judged = change.not_judged = left_out
         return change
+
+    def _placed(self, old: MapPod | None, row: MapPod | None) -> None:
+        """A pod is there, elsewhere, or gone."""
+        if old is not None and row is not None and old.node == row.node:
+            return
+        if old is not None:
+            self._on[old.node].discard(old.name)
+            if not self._on[old.node]:
+                del self._on[old.node]
+        if row is not None:
+            self._on[row.node].add(row.name)
+        self._crowded |= {each.node for each in (old, row) if each is not None and each.node}
+
+    def _named(self, change: MapChange) -> list[MapPod]:
+        """The pods that findings of a change name, but for those that are in it: a follower need not know them yet."""
+        others = _named_by(change.findings) - {row.name for row in change.pods}
+        return [self._pods.rows[name] for name in sorted(others & self._pods.rows.keys())]
 
     def _left_out(self) -> list[NotJudged]:
         """What the findings say nothing about."""
@@ -172,6 +229,11 @@ class MapRows:
         before, self._owners = self._owners, {}
         owned = ((name, pod, _owner_of(pod)) for name, pod in self._snapshot.pods.items())
         return [name for name, pod, owner in owned if owner and self._workload(pod) != before.get(owner)]
+
+
+def _named_by(findings: Iterable[FindingEvent]) -> set[str]:
+    """The pods that findings name."""
+    return {name for event in findings for name in (event.pod, *event.peers) if name}
 
 
 def _owner_of(pod: Pod) -> tuple[str, str, str] | None:

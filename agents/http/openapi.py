@@ -69,6 +69,8 @@ POD = Parameter("name", "The name of the pod.", "path")
 NODE_NAME = Parameter("name", "The name of the node.", "path")
 HOST_ID = Parameter("name", "The id of the host, as the map has it.", "path")
 FILE = Parameter("name", "A file of the page.", "path")
+PODS = Parameter("pods", "`named`: of the pods only those that wait or that a finding names; absent, all of them.")
+NODES = Parameter("node", "Only this node and its pods; may be given 200 times.")
 RUNBOOK = Parameter("name", "The name of an alert.", "path")
 
 
@@ -124,7 +126,13 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(PATH, "Sign out.", page.SessionDocument, (), (), "delete"),
     Operation("/api/v1/sites", "The sites.", page.SiteList),
     Operation("/api/v1/severities", "The severities, worst first.", page.SeverityList),
-    Operation("/api/v1/map", "Which pod is on which node on which host.", page.SiteMap, (*GONE, 422, 429), (SITE, AT)),
+    Operation(
+        "/api/v1/map",
+        "Which pod is on which node on which host.",
+        page.SiteMap,
+        (*GONE, 422, 429),
+        (SITE, AT, PODS, NODES),
+    ),
     Operation("/api/v1/findings", "What is wrong.", page.OpenFindings, (*GONE, 422, 429), (SITE, AT)),
     Operation("/api/v1/activity", "What happened lately.", page.History, (404,), (SITE, SUBJECT)),
     Operation("/api/v1/history", "Since when moments can be told.", page.HistoryRange, (*GONE, 429), (SITE,)),

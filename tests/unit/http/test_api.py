@@ -186,9 +186,10 @@ async def test_a_follower_sees_a_move_and_its_finding_in_one_event(asked: Asked)
     async with asked.following(site_map["version"]) as follower:
         asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0", "shop/db-1")))
         kind, change = await follower.next()
-        assert (kind, sorted(change)) == ("change", ["findings", "nodes", "notJudged"])
+        assert (kind, sorted(change)) == ("change", ["findings", "nodes", "notJudged", "pods"])
         assert change["notJudged"] == []
         assert [(node["name"], node["host"]) for node in change["nodes"]] == [("n2", "h1")]
+        assert {pod["name"] for pod in change["pods"]} == {"shop/db-0", "shop/db-1"}  # the finding names them
         asked.topics.add((OUTCOMES, "prod/node//n2", Outcome("i", "label", "node/n2", "applied", "set host=esx-h1")))
         kind, entry = await follower.next()
         assert (kind, entry["text"]) == ("activity", "Node n2: set host=esx-h1")
@@ -318,3 +319,18 @@ def test_a_runbook_links_to_other_runbooks_and_names_what_the_package_has_not() 
     assert '<a href="UnderhostUnsatisfiable">UnderhostUnsatisfiable</a>' in page
     assert "(<code>underhost repair --for FINDING</code> says which VM" in page
     assert '<code class="language-sh">underhost violations --severity physical' in page
+
+
+async def test_the_map_of_a_large_site_comes_in_pieces(asked: Asked) -> None:
+    asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
+    _, outline = await asked.get("api/v1/map?pods=named")
+    assert [pod["name"] for pod in outline["pods"]] == ["shop/db-0"]
+    assert {node["name"]: node["pods"] for node in outline["nodes"]} == {"n1": 1, "n2": 1}
+    assert outline["totals"] == {"pods": 2, "own": 2, "workloads": 1}
+    _, piece = await asked.get("api/v1/map?node=n2&node=nowhere")
+    assert ([pod["name"] for pod in piece["pods"]], piece["version"]) == (["shop/db-1"], outline["version"])
+    _, whole = await asked.get("api/v1/map")
+    assert ([pod["name"] for pod in whole["pods"]], "totals" in whole) == (["shop/db-0", "shop/db-1"], False)
+    assert await asked.get("api/v1/map?pods=some") == (422, an_error("pods 'some': named is expected"))
+    many = "&".join(["node=n1"] * 201)
+    assert await asked.get(f"api/v1/map?{many}") == (422, an_error("node: at most 200 at once"))

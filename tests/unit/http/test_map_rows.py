@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from msgspec import UNSET
 from support.build import a_node, a_pod, a_site, a_workload
 from support.published import a_finding
 
@@ -9,7 +10,7 @@ from underhost.agents.http.map_rows import MapRows
 from underhost.agents.site.join import located
 from underhost.agents.site.snapshot import Joining, Snapshot
 from underhost.schemas.documents import NotJudged
-from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod
+from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod, MapTotals
 from underhost.schemas.records import NodeHost
 
 ZONE = "topology.kubernetes.io/zone"
@@ -62,7 +63,9 @@ def test_pods_that_come_go_and_finish() -> None:
     pods = {**before.pods, "shop/new": a_pod("new").on("n1").build(), "shop/db-0": failed.build()}
     del pods["shop/web-1"]
     change = rows.update(replace(before, pods=pods), {})
-    assert change == MapChange(pods=[MapPod("shop/new", "n1")], gone_pods=["shop/db-0", "shop/web-1"])
+    assert change == MapChange(
+        pods=[MapPod("shop/new", "n1")], gone_pods=["shop/db-0", "shop/web-1"], counts={"n1": 2, "n2": 0}
+    )
 
 
 def test_the_same_picture_again_changes_nothing() -> None:
@@ -113,3 +116,34 @@ def test_hosts_that_a_label_names_are_rows_and_a_known_label_is_proposed() -> No
     shown = rows.site_map("prod", "2")
     assert (shown.vsphere, shown.hosts, shown.nodes) == (True, [MapHost("esx-1", "esx-1")], [MapNode("n1", "esx-1")])
     assert rows.open_findings("prod", "2").not_judged == []
+
+
+def test_an_outline_holds_the_pods_that_wait_or_are_named_and_counts_the_others() -> None:
+    rows, site = MapRows(), a_shop()
+    rows.update(site, {"f1": a_finding("f1", "shop/db-0", "shop/gone")})
+    whole, outline = rows.site_map("prod", "1"), rows.outline("prod", "1")
+    assert outline.pods == [MapPod("shop/db-0", "n1", "StatefulSet/db"), whole.pods[3]]
+    assert {row.name: row.pods for row in outline.nodes} == {"n1": 2, "n2": 1}
+    assert outline.totals == MapTotals(pods=4, own=3, workloads=2)
+    assert (outline.hosts, whole.totals, {row.pods for row in whole.nodes}) == (whole.hosts, UNSET, {0})
+
+
+def test_a_piece_is_nodes_with_their_pods_and_nothing_else() -> None:
+    rows, site = MapRows(), a_shop()
+    rows.update(site, {})
+    piece = rows.piece("prod", "1", ["n2", "gone"])
+    assert ([row.name for row in piece.nodes], piece.hosts) == (["n2"], [])
+    assert piece.pods == [MapPod("shop/web-1", "n2", "Deployment/web", ready=False)]
+    moved = {**site.pods, "shop/web-2": a_pod("web-2").on("n2").owned_by("ReplicaSet/web-5f").build()}
+    change = rows.update(replace(site, pods=moved), {})
+    assert change.counts == {"n2": 2}
+    assert [row.name for row in rows.piece("prod", "2", ["n2"]).pods] == ["shop/web-1", "shop/web-2"]
+    assert rows.outline("prod", "2").pods == []
+
+
+def test_a_change_holds_the_pods_that_its_findings_name() -> None:
+    rows, site = MapRows(), a_shop()
+    rows.update(site, {})
+    change = rows.update(site, {"f1": a_finding("f1", "shop/db-0", "shop/logs-1", "shop/gone")})
+    assert [row.name for row in change.pods] == ["shop/db-0", "shop/logs-1"]
+    assert change.counts == {}

@@ -48,6 +48,10 @@ export class Search {
       return;
     }
     const scene = this.scene();
+    if (!scene.whole) {
+      this.output.textContent = "searching…";
+      return;
+    }
     const has = (...names) => names.some((name) => name?.toLowerCase().includes(this.text));
     const lit = litBy(scene, (pod) => has(pod.name, pod.workload));
     const [pods, nodes, hosts] = [lit.pods.size, named(scene.nodes, (node) => has(node.name, node.vm)), named(scene.hosts, (host) => has(host.name))];

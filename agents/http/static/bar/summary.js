@@ -9,7 +9,7 @@ export function summarise(root, scene, only) {
   const counts = new Map();
   for (const finding of scene.findings.values()) counts.set(finding.severity, (counts.get(finding.severity) ?? 0) + 1);
   const figure = (number, what, more = "") => el("span", { class: `figure${more}` }, el("b", {}, written(number)), ` ${what}`);
-  const sizes = [[scene.hosts.size, "host"], [scene.nodes.size, "node"], [scene.pods.size, "pod"]];
+  const sizes = [[scene.hosts.size, "host"], [scene.nodes.size, "node"], [scene.size, "pod"]];
   const waiting = scene.waiting().length;
   const clear = () => el("span", { class: `chip ${scene.clear ? "good" : "doubt"}`, title: leftOut(scene) || null }, icon(scene.clear ? "check" : "question"), scene.clear ? "no open finding" : "not all is judged");
   fill(

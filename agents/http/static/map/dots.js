@@ -3,7 +3,7 @@
 import { colourOf } from "../basics/severities.js";
 import { stateOf } from "./pods.js";
 
-const CELL = 8; // a dot and its gap, in pixels
+export const CELL = 8; // a dot and its gap, in pixels
 const DOT = 7;
 
 export class Dots {
@@ -27,9 +27,14 @@ export class Dots {
     return this.#colours.get(name);
   }
 
+  /** How many dots are side by side in so many pixels. */
+  columns(width) {
+    return Math.max(1, Math.floor((width + 1) / CELL));
+  }
+
   /** Give a canvas its size for so many pods. */
   size(canvas, number, width) {
-    canvas.columns = Math.max(1, Math.floor((width + 1) / CELL));
+    canvas.columns = this.columns(width);
     const height = Math.max(1, Math.ceil(number / canvas.columns)) * CELL;
     if (canvas.wide !== width || canvas.high !== height) {
       canvas.wide = width;
@@ -48,6 +53,7 @@ export class Dots {
     const context = canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, canvas.wide, canvas.high);
+    if (canvas.lacking) this.#placeholders(context, canvas);
     canvas.list.forEach((pod, at) => {
       const x = (at % canvas.columns) * CELL;
       const y = Math.floor(at / canvas.columns) * CELL;
@@ -79,6 +85,12 @@ export class Dots {
     canvas.drawn = true;
   }
 
+  /** Where its pods will be, once they are there. */
+  #placeholders(context, { number, columns }) {
+    context.fillStyle = this.#colour("line");
+    for (let at = 0; at < number; at += 1) context.fillRect((at % columns) * CELL, Math.floor(at / columns) * CELL, DOT, DOT);
+  }
+
   #pattern(context, pattern, x, y) {
     if (!pattern) return;
     context.fillStyle = "rgba(255,255,255,.75)";
@@ -91,6 +103,6 @@ export class Dots {
   at(canvas, x, y) {
     const column = Math.floor(x / CELL);
     if (column < 0 || column >= canvas.columns || y < 0) return undefined;
-    return canvas.list[Math.floor(y / CELL) * canvas.columns + column];
+    return canvas.list?.[Math.floor(y / CELL) * canvas.columns + column];
   }
 }

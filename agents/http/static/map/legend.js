@@ -20,7 +20,7 @@ export class Legend {
 
   /** Draw it for a scene; true where findings alone are to have a colour. `choice` is workloads, findings, or "" where the page chooses. */
   show(scene, choice) {
-    const workloads = workloadsOf(scene);
+    const workloads = scene.whole ? workloadsOf(scene) : { size: scene.workloads, values: () => [] };
     const plain = choice === "findings" || (!choice && workloads.size > COLOURED);
     const listed = plain ? [] : [...workloads.values()].sort((a, b) => this.palette.of(a.pod).order - this.palette.of(b.pod).order || (a.key < b.key ? -1 : 1));
     const wrong = plain ? severities().filter((each) => [...scene.findings.values()].some((finding) => finding.severity === each)) : [];

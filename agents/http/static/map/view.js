@@ -4,11 +4,15 @@
 import { icon } from "../basics/icons.js";
 import { classesOf, severityIcon } from "../basics/severities.js";
 import { count, el, fill, natural, written } from "../basics/text.js";
-import { Dots } from "./dots.js";
+import { CELL, Dots } from "./dots.js";
 import { detailFor, drawElements, inOrder } from "./pods.js";
 
 const NO_HOST = ""; // the id of the place of nodes whose host is not known
 const MANY = 99; // columns of a group that takes the whole width
+const LAZY = 48; // hosts above which only those near the view hold their nodes
+const HOST = 62; // pixels of a host without its nodes, in dots
+const NODE = 24; // pixels of a node without its pods
+const NEAR = 600; // pixels that count as near
 const TRAY = 300; // waiting pods that are shown
 const MOVE = 900; // milliseconds of a VM on its way
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -23,10 +27,16 @@ export class MapView {
   #redraw = new Set();
   #marks = null;
   #frame = 0;
+  #lazy = false;
+  #planned = []; // what is drawn: groups, with their hosts and nodes
 
-  /** `pick(item)` is called with {kind, id} of what is opened, `point(item, element)` of what is looked at. */
-  constructor(root, { palette, pick, point, animate = true }) {
+  /**
+   * `pick(item)` is called with {kind, id} of what is opened, `point(item, element)` of what is looked at, `need(nodes)`
+   * with nodes in view whose pods are not there.
+   */
+  constructor(root, { palette, pick, point, need, animate = true }) {
     this.root = root;
+    this.need = need;
     this.palette = palette;
     this.pick = pick;
     this.animate = animate;
@@ -35,7 +45,8 @@ export class MapView {
     this.plain = false; // findings alone have a colour
     this.current = null;
     this.#dots = new Dots(palette);
-    this.#seen = new IntersectionObserver((entries) => this.#seenChanged(entries), { rootMargin: "300px" });
+    this.#seen = new IntersectionObserver((entries) => this.#seenChanged(entries), { root: root.closest(".pane"), rootMargin: "300px" });
+    this.#near = new IntersectionObserver((entries) => this.#nearChanged(entries), { root: root.closest(".pane"), rootMargin: `${NEAR}px` });
     new ResizeObserver(() => this.#resized()).observe(root);
     root.addEventListener("click", (event) => this.#clicked(event));
     root.addEventListener("pointermove", (event) => point(...this.#under(event)));
@@ -50,6 +61,7 @@ export class MapView {
   }
 
   #seen;
+  #near;
   #tray = null;
 
   /** Show this scene (a store, or the outcome of a simulation). */
@@ -61,9 +73,7 @@ export class MapView {
   /** The detail in which pods are drawn now. */
   get level() {
     if (this.detail !== "auto") return this.detail;
-    let own = 0;
-    for (const pod of this.scene.pods.values()) if (!pod.pinned) own += 1;
-    return detailFor(own);
+    return detailFor(this.scene.own);
   }
 
   themeChanged() {
@@ -83,7 +93,9 @@ export class MapView {
     const wanted = [];
     const hosts = new Set();
     const nodes = new Set();
-    for (const group of this.#plan()) {
+    const plan = (this.#planned = this.#plan());
+    this.#lazy = level === "dense" && this.scene.hosts.size > LAZY;
+    for (const group of plan) {
       wanted.push(this.#drawGroup(group));
       for (const { host, on } of group.hosts) {
         hosts.add(host.id);
@@ -94,9 +106,11 @@ export class MapView {
     place(this.root, tray ? [tray, ...wanted] : wanted);
     this.#forget(this.#hosts, hosts);
     this.#forget(this.#nodes, nodes);
+    if (this.#lazy) this.#openNear(plan);
     const width = this.#measured(level);
     for (const name of nodes) {
-      if (touched === null || fresh || touched.has(name) || !this.#nodes.get(name).filled) this.#fillNode(name, level, width);
+      const element = this.#nodes.get(name);
+      if (element && (touched === null || fresh || touched.has(name) || !element.filled)) this.#fillNode(name, level, width);
     }
     this.#land(moving);
     if (!this.current?.isConnected) this.#roam(this.root.querySelector("[role=treeitem]"));
@@ -108,6 +122,7 @@ export class MapView {
     for (const [id, element] of known) {
       if (wanted.has(id)) continue;
       if (element.canvas) this.#seen.unobserve(element.canvas);
+      this.#near.unobserve(element);
       element.remove();
       known.delete(id);
     }
@@ -172,7 +187,7 @@ export class MapView {
     section.style.setProperty("--columns", hosts.some(({ host }) => host.pseudo) ? MANY : hosts.length);
     if (this.group) {
       const nodes = hosts.reduce((sum, { on }) => sum + on.length, 0);
-      const pods = hosts.reduce((sum, { on }) => sum + on.reduce((all, node) => all + this.scene.podsOn(node.name).length, 0), 0);
+      const pods = hosts.reduce((sum, { on }) => sum + on.reduce((all, node) => all + this.scene.numberOn(node.name), 0), 0);
       const label = this.group === "cluster" ? "vSphere cluster" : this.group.slice(this.group.lastIndexOf("/") + 1);
       const name = value ? [el("span", {}, label), value] : [`no ${label}`];
       fill(section.heading, ...name, el("small", {}, `${count(hosts.length, "host")}, ${count(nodes, "node")}, ${count(pods, "pod")}`));
@@ -186,8 +201,10 @@ export class MapView {
     if (!element) {
       element = newPlace("host", "nodes", 1, { kind: "host", id: host.id });
       this.#hosts.set(host.id, element);
+      this.#near.observe(element);
     }
-    const pods = on.reduce((sum, node) => sum + this.scene.podsOn(node.name).length, 0);
+    element.on = on;
+    const pods = on.reduce((sum, node) => sum + this.scene.numberOn(node.name), 0);
     const findings = host.pseudo ? [] : this.scene.about("host", host.id);
     const severity = host.pseudo ? "" : this.scene.severity("host", host.id);
     const lost = host.lost ? "lost" : host.state !== "connected" ? host.state : "";
@@ -206,8 +223,58 @@ export class MapView {
         el("small", {}, count(pods, "pod")),
       );
     }
-    place(element.nodes, on.length ? on.map((node) => this.#drawNode(node)) : [this.#empty(element, host)]);
+    const there = (element.open ||= !this.#lazy || Boolean(host.pseudo));
+    if (there) place(element.nodes, on.length ? on.map((node) => this.#drawNode(node)) : [this.#empty(element, host)]);
+    const height = this.#lazy ? this.#heightOf(on) : 0;
+    if (height) element.style.setProperty("contain-intrinsic-size", `auto ${height}px`);
+    element.style.minHeight = there ? "" : `${height}px`;
     return element;
+  }
+
+  /** About how high a host with these nodes is, so that little moves once it is drawn. */
+  #heightOf(on) {
+    const columns = this.#dots.columns(this.#width || 160);
+    return on.reduce((sum, node) => sum + NODE + Math.ceil(this.scene.numberOn(node.name) / columns) * CELL, HOST);
+  }
+
+  /** Of many hosts those that are in view hold their nodes, and those that were. */
+  #openNear(plan) {
+    for (const { hosts } of plan) {
+      for (const { host } of hosts) {
+        const element = this.#hosts.get(host.id);
+        const { top, height } = element.getBoundingClientRect();
+        if (height && top < innerHeight + NEAR && !element.open) this.#openHost(element);
+      }
+    }
+  }
+
+  /** The pods of these nodes have come. */
+  refill(nodes) {
+    const { level } = this;
+    for (const name of nodes) if (this.#nodes.has(name)) this.#fillNode(name, level, this.#width);
+    this.#relight();
+  }
+
+  #nearChanged(entries) {
+    for (const { target, isIntersecting } of entries) if (isIntersecting && this.#lazy && !target.open) this.#openHost(target, true);
+  }
+
+  /** Draw the nodes of a host. `fill`: their pods, too. */
+  #openHost(element, fill = false) {
+    element.open = true;
+    element.style.minHeight = "";
+    if (!element.on.length) return;
+    place(element.nodes, element.on.map((node) => this.#drawNode(node)));
+    const names = element.on.map((node) => node.name);
+    const lacking = names.filter((name) => this.scene.lacks(name));
+    if (lacking.length) this.need(lacking);
+    if (!fill) return;
+    const width = this.#measured("dense");
+    for (const name of names) {
+      this.#fillNode(name, "dense", width);
+      this.#nodes.get(name).classList.toggle("lit", this.#lit?.nodes.has(name) ?? false);
+      this.#nodes.get(name).classList.toggle("moved", this.#marks?.nodes.has(name) ?? false);
+    }
   }
 
   #empty(element, host) {
@@ -225,7 +292,7 @@ export class MapView {
     const severity = this.scene.severity("node", node.name);
     const zone = node.labels?.["topology.kubernetes.io/zone"] ?? "";
     const flags = [node.lost && "lost", !node.ready && node.ready !== undefined && "not ready", node.cordoned && "cordoned"].filter(Boolean);
-    const pods = this.scene.podsOn(node.name).length;
+    const pods = this.scene.numberOn(node.name);
     const signature = [severity, zone, flags, pods, this.group].join("|");
     if (element.signature !== signature) {
       element.signature = signature;
@@ -245,7 +312,6 @@ export class MapView {
 
   #fillNode(name, level, width) {
     const element = this.#nodes.get(name);
-    const pods = this.scene.podsOn(name);
     element.filled = true;
     if (level === "dense") {
       if (!element.canvas) {
@@ -257,9 +323,10 @@ export class MapView {
         element.pods.pods = undefined;
         fill(element.pods, element.canvas);
       }
-      element.canvas.list = inOrder(pods, this.palette);
+      element.canvas.list = null; // made once it is in view
+      element.canvas.number = this.scene.numberOn(name);
       element.canvas.drawn = false;
-      this.#dots.size(element.canvas, pods.length, width);
+      this.#dots.size(element.canvas, element.canvas.number, width);
       if (element.canvas.visible) this.#later(element.canvas);
       return;
     }
@@ -268,7 +335,7 @@ export class MapView {
       element.canvas.remove();
       element.canvas = null;
     }
-    drawElements(element.pods, pods, this.scene, this.palette, level);
+    drawElements(element.pods, this.scene.podsOn(name), this.scene, this.palette, level);
   }
 
   #measured(level) {
@@ -283,7 +350,7 @@ export class MapView {
     const before = this.#width;
     if (this.#measured("dense") === before) return;
     for (const element of this.#nodes.values()) {
-      if (element.canvas) this.#dots.size(element.canvas, element.canvas.list.length, this.#width);
+      if (element.canvas) this.#dots.size(element.canvas, element.canvas.number, this.#width);
     }
     this.#drawAll();
   }
@@ -307,8 +374,14 @@ export class MapView {
     this.#redraw.add(canvas);
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
-      for (const each of this.#redraw) this.#dots.draw(each, this.scene, { lit: this.#lit, marks: this.#marks, plain: this.plain });
+      for (const each of this.#redraw) {
+        each.lacking = this.scene.lacks(each.node);
+        each.list ??= inOrder(this.scene.podsOn(each.node), this.palette);
+        this.#dots.draw(each, this.scene, { lit: this.#lit, marks: this.#marks, plain: this.plain });
+      }
+      const lacking = [...this.#redraw].filter((each) => each.lacking).map((each) => each.node);
       this.#redraw.clear();
+      if (lacking.length) this.need(lacking);
     });
   }
 
@@ -330,6 +403,7 @@ export class MapView {
 
   #land(moving) {
     for (const { element, from, copy } of moving) {
+      if (!element.isConnected) continue; // where it goes is out of view
       const to = element.getBoundingClientRect();
       const far = to.bottom < 0 || to.top > innerHeight;
       element.classList.add("landing");
@@ -393,11 +467,14 @@ export class MapView {
 
   /** The hosts in the order in which they are shown. */
   order() {
-    return this.#plan().flatMap(({ hosts }) => hosts.map(({ host }) => host).filter((host) => !host.pseudo));
+    return this.#planned.flatMap(({ hosts }) => hosts.map(({ host }) => host).filter((host) => !host.pseudo));
   }
 
   elementOf(kind, id) {
     if (kind === "host") return this.#hosts.get(id);
+    const at = kind === "node" ? id : this.scene.pods.get(id)?.node;
+    const host = this.#hosts.get(this.scene.nodes.get(at)?.host);
+    if (this.#lazy && host && !host.open) this.#openHost(host, true);
     if (kind === "node") return this.#nodes.get(id);
     const node = this.#nodes.get(this.scene.pods.get(id)?.node) ?? this.#tray;
     return node?.pods.pods?.get(id) ?? node ?? undefined;
@@ -423,6 +500,8 @@ export class MapView {
     if (this.current) this.current.tabIndex = -1;
     this.current = element;
     element.tabIndex = 0;
+    const host = element.parentElement;
+    if (this.#lazy && element.item.kind === "host" && !host.open) this.#openHost(host, true);
   }
 
   focus() {

@@ -18,10 +18,10 @@ export class Panel {
 
   /**
    * `scene()` is what is shown, `site()` its name. `open(item)` opens a pod, node or host, `choose(id)` a finding;
-   * `actions(item)` gives the buttons of a host or node.
+   * `actions(item)` gives the buttons of a host or node; `need(nodes)` gets their pods.
    */
-  constructor(root, { palette, scene, site, open, choose, actions }) {
-    Object.assign(this, { root, palette, scene, site, open, choose, actions });
+  constructor(root, { palette, scene, site, open, choose, actions, need }) {
+    Object.assign(this, { root, palette, scene, site, open, choose, actions, need });
     this.all = false;
   }
 
@@ -44,6 +44,8 @@ export class Panel {
     if (item === null) return;
     this.#draw();
     this.#load();
+    if (item.kind === "host") this.need([...this.scene().nodesOn(item.id)].map((node) => node.name));
+    else if (item.kind === "node") this.need([item.id]);
     if (other) this.root.querySelector("h2")?.focus({ preventScroll: true });
   }
 
@@ -68,7 +70,8 @@ export class Panel {
     const run = (this.#run += 1);
     const { kind, id } = this.#item;
     const scene = this.scene();
-    if (!{ host: scene.hosts, node: scene.nodes, pod: scene.pods }[kind].has(id)) return;
+    const known = { host: scene.hosts, node: scene.nodes, pod: scene.pods }[kind].has(id);
+    if (!known && (kind !== "pod" || scene.whole)) return;
     const moment = scene.moment === null ? "" : `&at=${encodeURIComponent(scene.moment)}`;
     const path = kind === "pod"
       ? `pods/${encodeURIComponent(namespaceOf(id))}/${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`
@@ -77,6 +80,7 @@ export class Panel {
     const details = await asked.catch((error) => ({ error: String(error.message ?? error) }));
     if (run !== this.#run) return;
     this.#details = details;
+    if (!known && details.pod) this.need([details.pod.node]); // a link has led to a pod that nobody has looked at yet
     this.#draw();
   }
 

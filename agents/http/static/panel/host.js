@@ -13,12 +13,12 @@ export function hostDetails(panel, id, details) {
   const pods = nodes.flatMap((node) => scene.podsOn(node.name));
   const labels = Object.entries(host.labels ?? {}).map(([key, value]) => `${key}=${value}`);
   return [
-    head(panel, "host", host.name, host.cluster && `vSphere cluster ${host.cluster}`, host.state, `${count(nodes.length, "node")}, ${count(pods.length, "pod")}`, labels),
+    head(panel, "host", host.name, host.cluster && `vSphere cluster ${host.cluster}`, host.state, `${count(nodes.length, "node")}, ${count(nodes.reduce((sum, node) => sum + scene.numberOn(node.name), 0), "pod")}`, labels),
     panel.actions({ kind: "host", id, name: host.name }),
     findingsAbout(panel, "host", id),
     figures(details),
     el("h3", {}, "Nodes"),
-    el("ul", { class: "list flat" }, nodes.map((node) => el("li", {}, link(panel, "node", node.name, node.name), el("small", {}, count(scene.podsOn(node.name).length, "pod"))))),
+    el("ul", { class: "list flat" }, nodes.map((node) => el("li", {}, link(panel, "node", node.name, node.name), el("small", {}, count(scene.numberOn(node.name), "pod"))))),
     replicas(panel, pods),
   ];
 }

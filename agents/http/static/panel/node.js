@@ -22,7 +22,7 @@ export function nodeDetails(panel, name, details) {
     findingsAbout(panel, "node", name),
     details?.error && el("p", { class: "note bad" }, details.error),
     details?.node && machine(details),
-    el("h3", {}, count(scene.podsOn(name).length, "pod")),
+    el("h3", {}, count(scene.numberOn(name), "pod")),
     podList(panel, scene.podsOn(name)),
     historyOf(panel, details?.history),
   ];

@@ -10,7 +10,7 @@ import { verdictOn } from "./verdict.js";
 export function podDetails(panel, name, details) {
   const scene = panel.scene();
   const pod = scene.pods.get(name);
-  if (!pod) return [head(panel, "pod", name, "not there"), historyOf(panel, details?.history)];
+  if (!pod) return [head(panel, "pod", name, scene.whole ? "not there" : details?.error ?? "looking for it…"), historyOf(panel, details?.history)];
   const host = scene.hostOf(pod);
   const slot = slotClass(panel.palette.of(pod));
   const asked = Object.entries(details?.asked ?? {}).map(([resource, amount]) => [resource, amountOf(resource, amount)]);

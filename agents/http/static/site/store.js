@@ -1,5 +1,6 @@
 // What is known of one site, now or at a moment of the past: hosts, nodes, pods, findings, and who is on whom. Changed by
-// documents and events of the API; whoever shows it listens for `change`, which names the nodes that look other than before.
+// documents and events of the API; whoever shows it listens for `change`, which names the nodes that look other than before,
+// and for `pieces`, which names those whose pods were not here, and nothing else is other.
 
 import { rankOf } from "../basics/severities.js";
 import { namespaceOf } from "../basics/text.js";
@@ -22,6 +23,11 @@ export class Store extends EventTarget {
   #leftOut = [];
   #unheard = null;
   loaded = false;
+  #totals = null; // of a site whose pods are not all here; null: they are
+  #counts = new Map();
+  #here = new Set(); // the nodes whose pods are here, of such a site
+  #heard = new Set(); // pods that were heard of while a piece was on its way: it may be older
+  #asking = 0;
   #podsOn = new Map();
   #nodesOn = new Map();
   #about = { pod: new Map(), node: new Map(), host: new Map() };
@@ -33,6 +39,37 @@ export class Store extends EventTarget {
 
   nodesOn(host) {
     return this.#nodesOn.get(host) ?? NONE;
+  }
+
+  /** Whether all pods are here: of a large site only some are, until somebody wants more (`pieces.js`). */
+  get whole() {
+    return this.#totals === null;
+  }
+
+  /** Whether the pods of this node are still to come. */
+  lacks(node) {
+    return !this.whole && !this.#here.has(node);
+  }
+
+  /** How many pods the site has; on a node; that do not belong to their node. */
+  get size() {
+    return this.whole ? this.pods.size : this.#totals.placed + this.podsOn("").length;
+  }
+
+  numberOn(node) {
+    return this.whole ? this.podsOn(node).length : this.#counts.get(node) ?? 0;
+  }
+
+  get own() {
+    if (!this.whole) return this.#totals.own;
+    let own = 0;
+    for (const pod of this.pods.values()) if (!pod.pinned) own += 1;
+    return own;
+  }
+
+  /** How many workloads there are, where their pods are not all here. */
+  get workloads() {
+    return this.#totals.workloads;
   }
 
   /** What the findings say nothing about, each with its reason. */
@@ -105,6 +142,10 @@ export class Store extends EventTarget {
     this.pods = new Map(map.pods.map((pod) => [pod.name, { ...POD, ...pod }]));
     this.findings = new Map(findings.map((finding) => [finding.id, finding]));
     this.vsphere = map.vsphere;
+    const waiting = map.pods.filter((pod) => !pod.node).length;
+    this.#totals = map.totals ? { ...map.totals, placed: map.totals.pods - waiting } : null;
+    this.#counts = new Map(map.totals ? map.nodes.map((node) => [node.name, node.pods ?? 0]) : []);
+    this.#here = new Set();
     this.#leftOut = notJudged;
     this.loaded = true;
     this.#index();
@@ -112,10 +153,36 @@ export class Store extends EventTarget {
     this.#tell(null);
   }
 
+  /**
+   * Take in pods that were not here, as `ask()` gets them ({pods}): those of these nodes, null for all that there are.
+   * What is heard meanwhile is newer. Where they cannot be had, things stay as they are.
+   */
+  async take(nodes, ask) {
+    this.#asking += 1;
+    const here = this.pods; // another one, once everything was read anew
+    const found = await ask().catch(() => null);
+    this.#asking -= 1;
+    if (found && here === this.pods) {
+      for (const pod of found.pods) if (!this.#heard.has(pod.name)) this.pods.set(pod.name, { ...POD, ...pod });
+      if (nodes === null) this.#totals = null;
+      else for (const name of nodes) this.#here.add(name);
+    }
+    if (!this.#asking) this.#heard.clear();
+    if (!found || here !== this.pods) return false;
+    this.#index();
+    if (nodes === null) this.#tell(null);
+    else this.dispatchEvent(new CustomEvent("pieces", { detail: { nodes: new Set(nodes) } }));
+    return true;
+  }
+
   /** Apply an event `change`. */
   apply(change) {
     const touched = new Set();
-    const touch = (pod) => touched.add(this.pods.get(pod)?.node ?? "");
+    const touch = (pod) => {
+      touched.add(this.pods.get(pod)?.node ?? "");
+      if (this.#asking) this.#heard.add(pod);
+    };
+    this.#count(change.counts ?? {}, touched);
     for (const id of change.goneHosts ?? NONE) this.hosts.delete(id);
     for (const host of change.hosts ?? NONE) this.hosts.set(host.id, host);
     for (const name of change.goneNodes ?? NONE) this.nodes.delete(name);
@@ -137,6 +204,15 @@ export class Store extends EventTarget {
     if (structural || change.pods || change.gonePods) this.#index();
     const told = this.#applyFindings(change, touched);
     this.#tell(touched, told);
+  }
+
+  #count(counts, touched) {
+    if (this.whole) return;
+    for (const [node, number] of Object.entries(counts)) {
+      this.#totals.placed += number - (this.#counts.get(node) ?? 0);
+      this.#counts.set(node, number);
+      touched.add(node);
+    }
   }
 
   #applyFindings(change, touched) {

@@ -3,6 +3,7 @@
 
 import { SignInNeeded, admitted, admittedAgain } from "./door.js";
 
+const PIECES = 10_000; // pods above which the map comes in pieces
 const SILENT = "the worker does not answer";
 const SILENCE = 45_000; // milliseconds: three heartbeats of the server
 const HIDDEN = 60_000; // a tab that nobody sees gives its connection back: a browser has six for one server
@@ -91,7 +92,7 @@ export class Live {
         const summary = sites.sites.find((each) => each.site === name);
         if (summary?.ready) {
           this.#site = name;
-          await this.#open(run);
+          await this.#open(run, summary.pods > PIECES);
           return;
         }
         this.#told("state", { state: "waiting", text: "waiting", reason: summary?.reason ?? `no site ${name}` });
@@ -108,11 +109,11 @@ export class Live {
     }
   }
 
-  async #open(run) {
+  async #open(run, large) {
     const query = `site=${encodeURIComponent(this.#site)}`;
     if (!this.#seen) {
       const [map, findings] = await Promise.all([
-        getJson(`/api/v1/map?${query}`),
+        getJson(`/api/v1/map?${query}${large ? "&pods=named" : ""}`),
         getJson(`/api/v1/findings?${query}`),
       ]);
       if (run !== this.#run) return;
