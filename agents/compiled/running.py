@@ -4,7 +4,7 @@ In: what one pass over the pods has found, then single pods that come and go. Ou
 pods by class. What only following needs (positions by key, by class and by node) is made when following begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -70,6 +70,13 @@ class Running:
             self._sorted = order, np.searchsorted(self.classes[order], np.arange(last + 2))
         order, offsets = self._sorted
         return order[offsets[cls] : offsets[cls + 1]] if cls + 1 < len(offsets) else order[:0]
+
+    def of_node(self, node: int) -> Collection[int]:
+        """The pods of a node."""
+        if self._indexed:
+            return self.on_node[node]
+        found: list[int] = np.flatnonzero(self.nodes == node).tolist()
+        return found
 
     # --------------------------------------------------------------------------------------------------- following
     def index(self, classes: int) -> None:

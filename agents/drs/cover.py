@@ -9,21 +9,21 @@ two VMs that need no separation, never a VM from itself, never fewer than two VM
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from underhost.agents.affinity.gathering import Gathering, gatherings
+import numpy as np
+
+from underhost.agents.affinity.gathering import Gathering
 from underhost.agents.affinity.quorum import Quorum
-from underhost.agents.affinity.reach import ACT, TermReach
-from underhost.agents.affinity.separation import separations
 from underhost.agents.compiled.model import Model
+from underhost.agents.drs.asked import AskedByParty
 from underhost.agents.drs.cliques import bits, clique_cover, split
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, rule_name
+from underhost.agents.drs.placed import Part, PlacedPods
 from underhost.agents.drs.quorums import QuorumVms, quorum_rules, quorum_vms
-from underhost.agents.drs.shares import TOGETHER, LeftOut, within_shares
-from underhost.agents.drs.vm_graph import ClusterVms, Concerns, Edge, Together, VmGraph, clusters_of, gathered, vm_graph
-from underhost.agents.site.changes import same_objects
-from underhost.agents.site.owners import application_of
+from underhost.agents.drs.shares import TOGETHER, LeftOut, OwnedRule, owned, within_shares
+from underhost.agents.drs.vm_graph import ClusterVms, Together, VmGraph, gathered
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.vsphere import DrsRule
 
@@ -32,13 +32,13 @@ EDGES = 8
 
 
 class RulesByCluster:
-    """The rules of one site, thought through again only for the vSphere clusters in which something has changed.
+    """The rules of one site, thought through again only for the parties whose pods, VMs or terms have changed.
 
     Only running pods on nodes whose VM and host are known count, and only hosts that are connected and not in
     maintenance are usable. Where more VMs must be apart than hosts are usable, as many as fit are kept apart.
 
-    Each namespace's rules are worked out for themselves, and each has its share of them: what one asks for changes
-    nobody else's.
+    Each party's rules are worked out for themselves in each vSphere cluster, and each namespace has its share of them:
+    what one asks for changes nobody else's.
 
     Attributes:
         left_out: the rules that are beyond somebody's share, as `of` was last asked.
@@ -47,11 +47,10 @@ class RulesByCluster:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._model: Model | None = None
-        self._owners = 0
-        self._inputs: tuple[object, ...] = (None, None, None)
-        self._clusters: list[ClusterVms] = []
-        self._concerns: Concerns
-        self._known: dict[str, tuple[object, Made]] = {}
+        self._asked: AskedByParty
+        self._placed: PlacedPods
+        self._parts: dict[Part, _PartRules] = {}
+        self._known: dict[str, tuple[Sequence[QuorumVms], _Made]] = {}
         self.left_out: list[LeftOut] = []
 
     def of(self, snapshot: Snapshot, model: Model, quorums: Iterable[Quorum] = ()) -> list[DrsRule]:
@@ -59,75 +58,74 @@ class RulesByCluster:
 
         `model` is compiled from the snapshot, or has followed to it.
         """
-        if model is not self._model or model.owners != self._owners:
-            self._model, self._owners, self._inputs, self._known = model, model.owners, (None, None, None), {}
-        inputs = (snapshot.node_hosts, snapshot.hosts, model.nodes.index)
-        if not same_objects(self._inputs, inputs):
-            self._inputs, self._clusters = inputs, clusters_of(snapshot, model)
-        self._learn(model)
-        held = quorum_vms(snapshot, self._clusters, quorums)
+        if model is not self._model:
+            self._model, self._parts, self._known = model, {}, {}
+            self._asked = AskedByParty(model, self._options)
+            self._placed = PlacedPods(model, self._asked)
+        parts, moved = self._placed.follow(snapshot)
+        for part in parts | {part for part in moved if part in self._parts and self._parts[part].by_host}:
+            self._known.pop(part.cluster, None)
+            if part in self._placed.parts:
+                self._parts[part] = self._of_part(snapshot.site, part)
+            else:
+                self._parts.pop(part, None)
+        usable = {cluster: self._placed.usable[cluster] for cluster in sorted(self._placed.vms)}
+        held = quorum_vms(snapshot, usable, quorums)
         before, self._known = self._known, {}
-        for cluster in self._clusters:
-            self._known[cluster.name] = self._of(
-                snapshot, model, cluster, held.get(cluster.name, ()), before.get(cluster.name)
-            )
+        for cluster in usable:
+            wanted, known = held.get(cluster, []), before.get(cluster)
+            if known is None or known[0] != wanted:
+                known = wanted, self._of_cluster(snapshot.site, cluster, wanted)
+            self._known[cluster] = known
         self.left_out = [one for _, made in self._known.values() for one in made.left_out]
         return [rule for _, made in self._known.values() for rule in made.rules]
 
-    def _learn(self, model: Model) -> None:
-        """Classes only come: what they ask for is looked through when one has."""
-        if not self._known or len(self._concerns.classes) != len(model.classes):
-            reach = TermReach(model.classes, self._options)
-            near = reach.gatherings(gatherings(model.classes, self._options.host_keys))
-            self._concerns = Concerns(model, reach.separations(separations(model.selectors)), near)
+    def _of_cluster(self, site: str, cluster: str, held: Sequence[QuorumVms]) -> "_Made":
+        """Of all parties, by name."""
+        mine = sorted(part for part in self._parts if part.cluster == cluster)
+        rules = [one for part in mine for one in self._parts[part].rules]
+        if held:
+            rules += owned(site, quorum_rules(site, cluster, held, [one.rule for one in rules]))
+        rules.sort(key=lambda one: one.rule.name)
+        return _Made(*within_shares(site, rules, self._options.shares))
 
-    def _of(
-        self,
-        snapshot: Snapshot,
-        model: Model,
-        cluster: ClusterVms,
-        held: Sequence[QuorumVms],
-        known: "tuple[object, Made] | None",
-    ) -> "tuple[object, Made]":
-        changed = int(model.running.changed[cluster.nodes].max(initial=0))
-        inputs = cluster.usable, cluster.vms, cluster.hosts, changed, held
-        if known is not None and known[0] == inputs:
-            return known
-        graph = vm_graph(snapshot, model, cluster, self._concerns)
-        return inputs, self._make(snapshot, model, graph, held)
-
-    def _make(self, snapshot: Snapshot, model: Model, graph: VmGraph, held: Sequence[QuorumVms]) -> "Made":
-        rules: list[DrsRule] = []
-        for part, near in self._parts(model, graph):
-            rules += _rules_of(snapshot, part, near)
-        rules += quorum_rules(snapshot.site, graph.name, held, rules)
-        return Made(*within_shares(snapshot.site, sorted(rules, key=lambda rule: rule.name), self._options.shares))
-
-    def _parts(self, model: Model, graph: VmGraph) -> Iterable[tuple[VmGraph, Sequence[Gathering]]]:
-        """What each namespace asks for, by name; all of it together where terms act across namespaces."""
-        if self._options.cross_namespace == ACT:
-            yield graph, self._concerns.near
-            return
-        edges: defaultdict[str, list[Edge]] = defaultdict(list)
-        near: defaultdict[str, list[Gathering]] = defaultdict(list)
-        for edge in graph.edges:
-            edges[model.classes[edge.separation.owners[0]].namespace].append(edge)
-        for one in self._concerns.near:
-            near[model.classes[one.owner].namespace].append(one)
-        for namespace in sorted({*edges, *near}):
-            yield graph.within(edges[namespace][: EDGES * self._options.shares.drs_rules]), near[namespace]
+    def _of_part(self, site: str, part: Part) -> "_PartRules":
+        """What a party asks for in a cluster; it is looked at with the VMs alone that run its pods."""
+        assert self._model is not None
+        placed, there, index = self._placed.parts[part], self._placed.vms[part.cluster], self._model.nodes.index
+        vms = sorted(placed)
+        nodes = np.array([index[there[vm].node] for vm in vms], np.intp)
+        hosts = [there[vm].host for vm in vms]
+        cluster = ClusterVms(part.cluster, vms, nodes, hosts, self._placed.usable[part.cluster])
+        graph, applications = VmGraph(self._model, cluster), dict[str, str]()
+        for at, vm in enumerate(vms):
+            for pod in placed[vm]:
+                graph.place(pod.key, pod.cls, at)
+                applications[pod.key] = pod.application
+        graph.connect(self._asked.apart(part.party))
+        if part.party:  # of a namespace, not of all that there are
+            del graph.edges[EDGES * self._options.shares.drs_rules :]
+        rules = _rules_of(site, graph, self._asked.near(part.party), applications)
+        return _PartRules(owned(site, rules), graph.asked_host)
 
 
-class Made(NamedTuple):
+class _PartRules(NamedTuple):
+    """The rules of one part, and whether they are others where its VMs are on other hosts."""
+
+    rules: list[OwnedRule]
+    by_host: bool
+
+
+class _Made(NamedTuple):
     """The rules of one cluster, by name, and those that are beyond somebody's share."""
 
     rules: list[DrsRule]
     left_out: list[LeftOut]
 
 
-def _rules_of(snapshot: Snapshot, graph: VmGraph, near: Sequence[Gathering]) -> list[DrsRule]:
-    """The rules of one cluster, in any order."""
-    namer, groups = _Namer(snapshot, graph), gathered(graph, near)
+def _rules_of(site: str, graph: VmGraph, near: Sequence[Gathering], applications: Mapping[str, str]) -> list[DrsRule]:
+    """The rules of one part, in any order."""
+    namer, groups = _Namer(site, graph, applications), gathered(graph, near)
     return [
         *namer.rules(ANTI_AFFINITY, _apart(graph, namer, groups)),
         *namer.rules(AFFINITY, _together(namer, groups)),
@@ -177,8 +175,9 @@ def _together(namer: "_Namer", groups: Sequence[Together]) -> list[tuple[str, in
 class _Namer:
     """Names rules after the applications they are for: members come and go, the name stays, and the rule is edited."""
 
-    def __init__(self, snapshot: Snapshot, graph: VmGraph) -> None:
-        self._snapshot, self._graph = snapshot, graph
+    def __init__(self, site: str, graph: VmGraph, applications: Mapping[str, str]) -> None:
+        """`applications`: `NAMESPACE.NAME` of each pod's."""
+        self._site, self._graph, self._applications = site, graph, applications
         self._labels: dict[int, str] = {}
         self._edges_on: defaultdict[int, list[int]] = defaultdict(list)
         for position, edge in enumerate(graph.edges):
@@ -192,7 +191,7 @@ class _Namer:
         for label, mask in sorted(wanted, key=lambda item: (item[0], list(bits(item[1])))):
             used[label] += 1
             number = f".{used[label]}" if used[label] > 1 else ""
-            name = rule_name(self._snapshot.site, f"{label}{number}")
+            name = rule_name(self._site, f"{label}{number}")
             vms = [self._graph.vms[at] for at in bits(mask)]
             found.append(DrsRule(name=name, type=type_, vms=vms, cluster=self._graph.name))
         return found
@@ -209,11 +208,7 @@ class _Namer:
 
     def of_classes(self, classes: Iterable[int], vms: int) -> str:
         """`NAMESPACE.NAME` of the smallest application among the pods of these classes on these VMs."""
-        names = set()
-        for pod_name in self._graph.pods_on(classes, vms):
-            owner = application_of(self._snapshot, self._snapshot.pods[pod_name])
-            names.add(f"{owner.namespace}.{owner.name}" if owner is not None else pod_name.replace("/", "."))
-        return min(names)
+        return min(self._applications[pod] for pod in self._graph.pods_on(classes, vms))
 
     def _of_edge(self, position: int) -> str:
         label = self._labels.get(position)

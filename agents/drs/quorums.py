@@ -12,7 +12,6 @@ from typing import NamedTuple
 from underhost.agents.affinity.quorum import CONTROL_PLANE, ETCD, Quorum
 from underhost.agents.drs.names import ANTI_AFFINITY, rule_name
 from underhost.agents.drs.shares import QUORUM_RULE
-from underhost.agents.drs.vm_graph import ClusterVms
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.vsphere import DrsRule
 
@@ -27,10 +26,12 @@ class QuorumVms(NamedTuple):
 
 
 def quorum_vms(
-    snapshot: Snapshot, clusters: Iterable[ClusterVms], quorums: Iterable[Quorum]
+    snapshot: Snapshot, usable: Mapping[str, int], quorums: Iterable[Quorum]
 ) -> Mapping[str, list[QuorumVms]]:
-    """By vSphere cluster, the quorums of which one of its hosts could hold too many members; in order."""
-    usable = {cluster.name: cluster.usable for cluster in clusters}
+    """By vSphere cluster, the quorums of which one of its hosts could hold too many members; in order.
+
+    `usable`: the usable hosts of each cluster with VMs that are nodes.
+    """
     found: defaultdict[str, list[QuorumVms]] = defaultdict(list)
     for quorum in quorums:
         held: defaultdict[str, Counter[str]] = defaultdict(Counter)

@@ -39,27 +39,37 @@ def tenant_of(site: str, name: str) -> Tenant:
     return Tenant(namespace.partition("~")[0], _NUMBER.sub("", owner).removesuffix(TOGETHER).removesuffix(QUORUM_RULE))
 
 
-def within_shares(site: str, rules: Sequence[DrsRule], shares: Shares) -> tuple[list[DrsRule], list[LeftOut]]:
+class OwnedRule(NamedTuple):
+    """A rule, and whose it is."""
+
+    rule: DrsRule
+    tenant: Tenant
+
+
+def owned(site: str, rules: Iterable[DrsRule]) -> list[OwnedRule]:
+    """Whose each rule is."""
+    return [OwnedRule(rule, tenant_of(site, rule.name)) for rule in rules]
+
+
+def within_shares(site: str, rules: Sequence[OwnedRule], shares: Shares) -> tuple[list[DrsRule], list[LeftOut]]:
     """The rules of a cluster that are made, in their order: of each owner and namespace the first ones."""
-    if len(rules) <= shares.of_owner(shares.drs_rules):
-        return list(rules), []
     left: list[LeftOut] = []
-    kept = list(rules)
     of_owner = shares.of_owner(shares.drs_rules)
-    for most, whose in ((of_owner, lambda one: one), (shares.drs_rules, lambda one: one._replace(owner=""))):
-        kept = list(_first(site, kept, most, whose, left))
-    return kept, left
+    if max(Counter(one.tenant.namespace for one in rules).values(), default=0) > of_owner:
+        for most, whose in ((of_owner, lambda one: one), (shares.drs_rules, lambda one: one._replace(owner=""))):
+            rules = list(_first(site, rules, most, whose, left))
+    return [one.rule for one in rules], left
 
 
 def _first(
-    site: str, rules: Iterable[DrsRule], most: int, whose: Callable[[Tenant], Tenant], left: list[LeftOut]
-) -> Iterable[DrsRule]:
+    site: str, rules: Iterable[OwnedRule], most: int, whose: Callable[[Tenant], Tenant], left: list[LeftOut]
+) -> Iterable[OwnedRule]:
     counts: Counter[Tenant] = Counter()
-    for rule in rules:
-        tenant = whose(tenant_of(site, rule.name))
+    for one in rules:
+        rule, tenant = one.rule, whose(one.tenant)
         counts[tenant] += 1
         if counts[tenant] <= most:
-            yield rule
+            yield one
         elif counts[tenant] == most + 1:
             # The same words however many more come: what changes all the time would be told all the time.
             told = f"of the DRS rules that it asks for in vSphere cluster {rule.cluster} the first {most} are made"

@@ -6,7 +6,6 @@ reference.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -33,25 +32,28 @@ class VmGraph:
 
     Attributes:
         name: of the cluster. usable: hosts that are connected and not in maintenance.
-        vms: references, sorted. host_of: the host of each.
+        vms: references, sorted.
         on: for each class, the VMs its pods run on. edges: the separations that concern two VMs or more.
+        asked_host: whether anybody has asked which host a VM is on.
     """
 
     def __init__(self, model: Model, cluster: "ClusterVms") -> None:
-        self.name, self.vms, self.host_of, self.usable = cluster.name, cluster.vms, cluster.hosts, cluster.usable
+        self.name, self.vms, self._hosts, self.usable = cluster.name, cluster.vms, cluster.hosts, cluster.usable
         self.on: dict[int, int] = {}
         self.edges: list[Edge] = []
         self._model = model
         self._nodes = cluster.nodes.tolist()
-        self._pods: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._pods: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
         self._same_value: dict[str, list[int]] = {}
+        self.asked_host = False
 
     def host(self, vm: int) -> str:
         """The host of a VM."""
-        return self.host_of[vm]
+        self.asked_host = True
+        return self._hosts[vm]
 
-    def place(self, pod: int, cls: int, vm: int) -> None:
-        """A running pod (position in `model.running`) is on a VM."""
+    def place(self, pod: str, cls: int, vm: int) -> None:
+        """A running pod (`namespace/name`) of a class is on a VM."""
         self.on[cls] = self.on.get(cls, 0) | 1 << vm
         self._pods[cls].append((vm, pod))
 
@@ -62,12 +64,6 @@ class VmGraph:
             if owners and matched and (owners | matched).bit_count() > 1:
                 self.edges.append(Edge(one, owners, matched))
 
-    def within(self, edges: Iterable[Edge]) -> "VmGraph":
-        """The same VMs and pods with these separations alone."""
-        found = copy(self)
-        found.edges = list(edges)
-        return found
-
     def mask(self, classes: Iterable[int]) -> int:
         """The VMs that run a pod of these classes."""
         mask = 0
@@ -77,8 +73,7 @@ class VmGraph:
 
     def pods_on(self, classes: Iterable[int], vms: int) -> list[str]:
         """The names of the pods of these classes on these VMs, sorted."""
-        keys = self._model.running.keys
-        return sorted(keys[pod] for cls in set(classes) for vm, pod in self._pods.get(cls, ()) if vms >> vm & 1)
+        return sorted(pod for cls in set(classes) for vm, pod in self._pods.get(cls, ()) if vms >> vm & 1)
 
     def pods_by_vm(self, classes: Iterable[int], vms: int) -> Counter[int]:
         """How many pods of these classes each of these VMs runs."""
@@ -188,8 +183,9 @@ def vm_graph(snapshot: Snapshot, model: Model, cluster: ClusterVms, concerns: Co
     chosen = np.flatnonzero((vm_of[running.nodes] >= 0) & concerns.classes[running.classes])
     columns = chosen.tolist(), running.classes[chosen].tolist(), vm_of[running.nodes[chosen]].tolist()
     for pod, cls, vm in zip(*columns, strict=True):
-        if not pinned(snapshot.pods[running.keys[pod]]):
-            graph.place(pod, cls, vm)
+        key = running.keys[pod]
+        if not pinned(snapshot.pods[key]):
+            graph.place(key, cls, vm)
     graph.connect(concerns.apart)
     return graph
 
@@ -240,4 +236,4 @@ def gathered(graph: VmGraph, near: Sequence[Gathering]) -> list[Together]:
 def _mate(graph: VmGraph, rows: Sequence[int], at: int, mates: int) -> int:
     """The VM to stay with: one that need not be apart, on the same host already if there is one."""
     allowed = list(bits(mates & ~rows[at])) or list(bits(mates))
-    return min(allowed, key=lambda other: (graph.host_of[other] != graph.host_of[at], other))
+    return min(allowed, key=lambda other: (graph.host(other) != graph.host(at), other))

@@ -1,8 +1,8 @@
 """What do DRS rules cost beside an evaluation? Each change: judged, then the rules that the site needs; CPU times.
 
 `bench.drs [NODES APPS ROUNDS]`. Prints `name<TAB>value` lines. The decider gets the evaluator's compiled site: with
-rules or without, the site is compiled once, and only vSphere clusters in which something changed are thought through
-again.
+rules or without, the site is compiled once, and only the rules of namespaces are thought through again whose pods or
+VMs changed.
 """
 
 import gc

@@ -6,8 +6,9 @@ rule never, whatever its name.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -111,6 +112,7 @@ class DrsDecider(Decider):
         self._shares: defaultdict[_Place, deque[tuple[float, str]]] = defaultdict(deque)
         self._last: tuple[Snapshot, list[Action]] | None = None
         self._wanted: dict[str, tuple[Mapping[str, object], float]] = {}
+        self._compared: dict[str, _Compared] = {}
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """See `Decider.decide`: of each cluster at most as many actions as the pace allows."""
@@ -202,32 +204,48 @@ class DrsDecider(Decider):
         return True
 
     def _missing(self, snapshot: Snapshot) -> list[Action]:
-        """What differs: removals, then changes, then new rules, each by cluster and name."""
-        needed = self._needed(snapshot)
-        wanted = {
-            (rule.cluster, rule.name): msgspec.structs.replace(rule, mandatory=self._mandatory)
-            for rule in needed
-            if owns(self._site, rule.name) and rule.type in VM_RULES and len(set(rule.vms)) > 1
-        }
-        rules = snapshot.rules.items()
-        there = {place: rule for place, rule in rules if owns(self._site, rule.name) and rule.type in VM_RULES}
-        # A rule that has the members already counts, whatever it is called: the name follows the smallest application.
-        held = {_members(rule) for rule in there.values()}
-        served = {_members(rule) for place, rule in wanted.items() if place not in there} & held
-        wanted = {place: rule for place, rule in wanted.items() if place in there or _members(rule) not in served}
-        there = {place: rule for place, rule in there.items() if place in wanted or _members(rule) not in served}
-        removals = [
-            order(DRS_RULE, f"{DRS_RULE}/{cluster}/{name}", {}, UNNEEDED, snapshot.offsets)
-            for cluster, name in sorted(there.keys() - wanted.keys())
-        ]
-        both = sorted(wanted.keys() & there.keys())
-        changes = [place for place in both if _members(there[place]) != _members(wanted[place])]
-        additions = sorted(wanted.keys() - there.keys())
+        """What differs: removals, then changes, then new rules, each by cluster and name.
+
+        Only clusters are compared anew whose rules are others, and in them only the rules that are.
+        """
+        needed, there = _by_cluster(self._needed(snapshot)), _by_cluster(snapshot.rules.values())
+        before, self._compared = self._compared, {}
+        for cluster in sorted(needed.keys() | there.keys()):
+            given = needed.get(cluster, []), there.get(cluster, [])
+            known = before.get(cluster, _NEVER)
+            self._compared[cluster] = known if known.given == given else self._compare(*given, known)
+        compared = self._compared.items()
         return [
-            *removals,
-            *(self._set(snapshot, wanted[place]) for place in (*changes, *additions)),
+            *(
+                order(DRS_RULE, f"{DRS_RULE}/{cluster}/{name}", {}, UNNEEDED, snapshot.offsets)
+                for cluster, one in compared
+                for name in one.removals
+            ),
+            *(self._set(snapshot, rule) for _, one in compared for rule in one.changes),
+            *(self._set(snapshot, rule) for _, one in compared for rule in one.additions),
             *(_refusal(snapshot, one) for one in self._left_out()),
         ]
+
+    def _compare(self, needed: list[DrsRule], there: list[DrsRule], known: "_Compared") -> "_Compared":
+        """The rules of one cluster; `known` is how they were before."""
+        ours = _ours(needed, known.needed, self._wanted_rule), _ours(there, known.there, self._our_rule)
+        wanted, held = ({name: one for name, one in side.items() if one.rule is not None} for side in ours)
+        both = sorted(wanted.keys() & held.keys())
+        changes = [name for name in both if held[name].members != wanted[name].members]
+        # A rule that has the members already counts, whatever it is called: the name follows the smallest application.
+        members = {one.members for one in held.values()}
+        fresh = [name for name in wanted.keys() - held.keys() if wanted[name].members not in members]
+        served = {wanted[name].members for name in wanted.keys() - held.keys()}
+        gone = [name for name in held.keys() - wanted.keys() if held[name].members not in served]
+        rules = ([rule for name in names if (rule := wanted[name].rule)] for names in (changes, sorted(fresh)))
+        return _Compared((needed, there), *ours, sorted(gone), *rules)
+
+    def _our_rule(self, rule: DrsRule) -> DrsRule | None:
+        return rule if owns(self._site, rule.name) and rule.type in VM_RULES else None
+
+    def _wanted_rule(self, rule: DrsRule) -> DrsRule | None:
+        ours = self._our_rule(rule) if len(set(rule.vms)) > 1 else None
+        return None if ours is None else msgspec.structs.replace(ours, mandatory=self._mandatory)
 
     def _set(self, snapshot: Snapshot, rule: DrsRule) -> Action:
         vms = sorted(set(rule.vms))
@@ -246,6 +264,50 @@ def _refusal(snapshot: Snapshot, one: LeftOut) -> Action:
     return order(DRS_RULE, f"{DRS_RULE}/{one.cluster}/{one.rule}", desired, said, snapshot.offsets)
 
 
-def _members(rule: DrsRule) -> tuple[str, str, tuple[str, ...], bool]:
+class _Ours(NamedTuple):
+    """A rule as it is given, as it is compared (None: it is no concern of ours), and what it says."""
+
+    given: DrsRule
+    rule: DrsRule | None
+    members: "_Members"
+
+
+class _Compared(NamedTuple):
+    """The rules of one cluster, needed and there, by name; what is to be removed (names), changed and added."""
+
+    given: tuple[list[DrsRule], list[DrsRule]]
+    needed: dict[str, _Ours]
+    there: dict[str, _Ours]
+    removals: list[str]
+    changes: list[DrsRule]
+    additions: list[DrsRule]
+
+
+_Members = tuple[str, str, tuple[str, ...], bool]
+_NEVER = _Compared(([], []), {}, {}, [], [], [])
+
+
+def _by_cluster(rules: Iterable[DrsRule]) -> dict[str, list[DrsRule]]:
+    found: defaultdict[str, list[DrsRule]] = defaultdict(list)
+    for rule in rules:
+        found[rule.cluster].append(rule)
+    return found
+
+
+def _ours(
+    rules: Iterable[DrsRule], known: Mapping[str, _Ours], ours: Callable[[DrsRule], DrsRule | None]
+) -> dict[str, _Ours]:
+    """The rules by name; those that were `known` are not thought through again."""
+    found = {}
+    for given in rules:
+        one = known.get(given.name)
+        if one is None or one.given is not given:
+            rule = ours(given)
+            one = _Ours(given, rule, _members(rule or given))
+        found[given.name] = one
+    return found
+
+
+def _members(rule: DrsRule) -> _Members:
     """What a rule says, without its name and whether it is disabled (see the sink)."""
     return rule.cluster, rule.type, tuple(sorted(set(rule.vms))), rule.mandatory

@@ -20,6 +20,7 @@ from underhost.agents.evaluate.check import check
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.evaluate.unsatisfiable import REASON_CONTRADICTION, REASON_TOO_MANY, unsatisfiable_findings
 from underhost.agents.site.snapshot import Options
+from underhost.schemas.shares import Shares
 from underhost.schemas.vsphere import Host
 
 HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
@@ -376,15 +377,41 @@ def test_the_order_of_the_input_does_not_matter(rng: random.Random):
     assert desired_rules(a_site(*objects, on=dict(shuffled)), Options()) == expected
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(Options(), id="namespaces by themselves"),
+        pytest.param(Options(cross_namespace="act"), id="terms act across namespaces"),
+        pytest.param(Options(shares=Shares(drs_rules=1, owner=50)), id="some are beyond their share"),
+    ],
+)
 @pytest.mark.parametrize("seed", range(4))
-def test_after_each_change_the_rules_are_those_of_a_site_compiled_anew(seed):
-    site, options = ChangingSite(random.Random(seed)), Options()
+def test_after_each_change_the_rules_are_those_of_a_site_compiled_anew(seed, options):
+    site = ChangingSite(random.Random(seed))
     evaluator, kept = Evaluator(options), RulesByCluster(options)
-    for _ in range(60):
-        said = site.change()
+    for at in range(60):
+        said = site.exchange_nodes() if at % 6 == 5 else site.change()
         now = site.snapshot
-        anew = RulesByCluster(options).of(now, compile(now, options))
-        assert kept.of(now, evaluator.state(now).model) == anew, said
+        quorums = evaluator.quorums(now)
+        anew = RulesByCluster(options)
+        rules = anew.of(now, compile(now, options), quorums)
+        assert (kept.of(now, evaluator.state(now).model, quorums), kept.left_out) == (rules, anew.left_out), said
+
+
+def test_a_moved_pod_makes_no_rule_of_another_namespace_anew():
+    other = [a_pod(f"db-{at}", "other").on(f"n{at + 1}").labels(DB).apart(term(HOST, DB)) for at in range(2)]
+    before = a_site(*nodes(4), db(0, "n1"), db(1, "n2"), *other, on=one_a_host(4))
+    after = a_site(*nodes(4), db(0, "n1"), db(1, "n3"), *other, on=one_a_host(4))
+    after = replace(
+        after, pods={key: pod if key == "shop/db-1" else before.pods[key] for key, pod in after.pods.items()}
+    )
+    after = replace(after, nodes=before.nodes, node_hosts=before.node_hosts, hosts=before.hosts)
+    evaluator, kept = Evaluator(Options()), RulesByCluster(Options())
+    first = kept.of(before, evaluator.state(before).model)
+    second = kept.of(after, evaluator.state(after).model)
+    assert [rule.vms for rule in first] == [["vm-n1", "vm-n2"], ["vm-n1", "vm-n2"]]
+    assert [rule.vms for rule in second] == [["vm-n1", "vm-n2"], ["vm-n1", "vm-n3"]]
+    assert second[0] is first[0]
 
 
 def test_a_change_that_moves_no_pod_reads_none():

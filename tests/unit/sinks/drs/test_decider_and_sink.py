@@ -1,6 +1,7 @@
 """The DRS translator: which rules are ordered and when, and what the sink does with an order."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -439,6 +440,26 @@ async def settle(decider: DrsDecider, writer: FakeDrsWriter, site: Snapshot, sta
             decider.observe(outcome, now)
             done.append(outcome.reason)
     return done
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_decider_that_knows_the_last_picture_orders_what_a_new_one_would(seed: int) -> None:
+    pick, at_once = random.Random(seed), Pacing(steady=0.0, edits=999, failed=0.0, tenant_edits=999)
+    kept, needed = a_decider(pacing=at_once)
+    there: list[DrsRule] = []
+    for now in range(30):
+        for rules in (needed, there):
+            rules[:] = [rule for rule in rules if pick.random() < 0.7]
+            taken = {(rule.cluster, rule.name) for rule in rules}
+            vms = pick.sample(["vm-1", "vm-2", "vm-3", "vm-4"], pick.randrange(1, 4))
+            fresh = a_rule(pick.choice([DB, WEB, OLD, OTHER_SITE]), *vms, cluster=pick.choice(["C0", "C1"]))
+            rules += [] if (fresh.cluster, fresh.name) in taken else [fresh]
+        snapshot = a_snapshot(*there, offset=now)
+        anew, _ = a_decider(*needed, pacing=at_once)
+        orders = kept.decide(snapshot, float(now))
+        assert orders == anew.decide(snapshot, float(now))
+        for one in orders:
+            kept.observe(answer(one, "failed"), float(now))
 
 
 async def test_while_nobody_knows_the_nodes_vms_a_rule_waits_and_none_is_written() -> None:
